@@ -1,0 +1,123 @@
+//! The API key, and how it is sent. Nothing that can be printed ever holds it in the clear.
+
+use std::fmt;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Auth;
+
+const REDACTED: &str = "<redacted>";
+
+/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Takes a key; white space around it is dropped, since keys are read from files.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an empty key and for one that no HTTP header can carry.
+    pub fn new(key: &str) -> Result<Self> {
+        let key = key.trim();
+        if key.is_empty() {
+            return Err(Error::new(ErrorKind::Config, "the API key is empty")
+                .advice("set SAVEDSEARCH_API_KEY or name a file with --api-key-file"));
+        }
+        if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
+            return Err(Error::new(ErrorKind::Config, "the API key has characters that no HTTP header can carry"));
+        }
+        Ok(Self(SecretString::from(key)))
+    }
+
+    /// Reads a key from a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] where the file cannot be read or holds no key.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("cannot read the API key file {}: {error}", path.display()))
+        })?;
+        Self::new(&text)
+    }
+
+    /// The header that carries the key as the profile says, marked sensitive.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] where the profile's header name or format gives no header.
+    pub fn header(&self, auth: &Auth) -> Result<(HeaderName, HeaderValue)> {
+        let value = auth.format.replace("{key}", self.0.expose_secret()).replace("{base64}", &self.base64());
+        let bad = || Error::new(ErrorKind::Config, format!("the header {} cannot be built", auth.header));
+        let mut value = HeaderValue::from_str(&value).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        Ok((HeaderName::try_from(auth.header.as_str()).map_err(|_| bad())?, value))
+    }
+
+    /// The text without the key, in the clear, in base64 and percent-encoded.
+    pub fn redact(&self, text: &str) -> String {
+        let key = self.0.expose_secret();
+        let encoded: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
+        [key, &self.base64(), &BASE64_STANDARD.encode(key), &encoded]
+            .into_iter()
+            .fold(text.to_owned(), |text, form| text.replace(form, REDACTED))
+    }
+
+    /// A digest that tells keys of one service apart and gives none of them away.
+    pub(super) fn digest(&self, service: &str) -> [u8; 32] {
+        Sha256::new().chain_update(service).chain_update([0]).chain_update(self.0.expose_secret()).finalize().into()
+    }
+
+    fn base64(&self) -> String {
+        BASE64_STANDARD.encode(format!("{}:", self.0.expose_secret()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let key = Secret::new(" s3cr3t-k3y \n").expect("a key");
+        assert_eq!(format!("{key} {key:?}"), "<redacted> <redacted>");
+        let (_, value) = key.header(&Profile::v4().auth).expect("a header");
+        assert_eq!(value.as_bytes(), b"Bearer s3cr3t-k3y");
+        assert_eq!(format!("{value:?}"), "Sensitive");
+        assert_eq!(key.redact("no s3cr3t-k3y, czNjcjN0LWszeTo= here"), "no <redacted>, <redacted> here");
+    }
+
+    #[test]
+    fn formats_are_the_profiles() {
+        let key = Secret::new("k").expect("a key");
+        let mut auth = Profile::v4().auth;
+        auth.header = "X-Api-Key".into();
+        auth.format = "{key}".into();
+        assert_eq!(key.header(&auth).expect("raw").1.as_bytes(), b"k");
+        auth.format = "Basic {base64}".into();
+        assert_eq!(key.header(&auth).expect("basic").1.as_bytes(), b"Basic azo=");
+    }
+
+    #[test]
+    fn an_empty_or_broken_key_is_refused() {
+        assert!(Secret::new(" \n").is_err());
+        assert!(Secret::new("a\nb").is_err());
+    }
+}

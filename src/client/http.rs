@@ -1,0 +1,238 @@
+//! The one seam to the network.
+//!
+//! Everything above asks an [`HttpService`]; caches, recordings and scripted faults wrap or replace it. The real one is
+//! [`Network`]: reqwest with rustls, no redirects, time-outs, and caps on the body that hold while it streams, before
+//! and after decompression.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, TryStreamExt};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderMap, StatusCode};
+use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
+use tokio_util::io::StreamReader;
+use url::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A GET request.
+#[derive(Clone)]
+pub struct HttpRequest {
+    /// Whole address with its query.
+    pub url: Url,
+    /// Headers, the sensitive ones marked so.
+    pub headers: HeaderMap,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GET {}", self.url)
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct HttpResponse {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body, decompressed.
+    pub body: Bytes,
+    /// Bytes of the body on the wire.
+    pub wire_bytes: u64,
+}
+
+/// Why there is no whole answer.
+#[derive(Debug, Clone)]
+pub struct HttpFailure {
+    /// Kind, as the caller will see it.
+    pub kind: ErrorKind,
+    /// What happened, in one line, without secrets.
+    pub message: String,
+    /// Whether another attempt may succeed.
+    pub temporary: bool,
+}
+
+/// The seam: one GET, one whole answer.
+#[async_trait]
+pub trait HttpService: fmt::Debug + Send + Sync {
+    /// Sends the request once. Never retries, never follows a redirect. Dropping the future cancels the request.
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure>;
+}
+
+/// Bounds of a single HTTP exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpLimits {
+    /// Time to a connection, TLS included.
+    pub connect: Duration,
+    /// Silence allowed between two pieces of a body.
+    pub idle: Duration,
+    /// Bytes of a body on the wire. Beyond: [`ErrorKind::TooLarge`].
+    pub wire_bytes: u64,
+    /// Bytes of a body after decompression. Beyond: [`ErrorKind::TooLarge`].
+    pub body_bytes: u64,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            wire_bytes: 32 << 20,
+            body_bytes: 128 << 20,
+        }
+    }
+}
+
+/// The network: reqwest with rustls.
+#[derive(Debug)]
+pub struct Network {
+    client: reqwest::Client,
+    limits: HttpLimits,
+}
+
+impl Network {
+    /// A client that follows no redirect and verifies certificates.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] where TLS cannot be set up on this machine.
+    pub fn try_new(limits: HttpLimits) -> Result<Self> {
+        // An error means that the process has chosen a provider already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(limits.connect)
+            .read_timeout(limits.idle)
+            .user_agent(concat!("savedsearch/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Error::new(ErrorKind::Config, format!("cannot set up HTTP: {}", chain(&error))))?;
+        Ok(Self { client, limits })
+    }
+}
+
+#[async_trait]
+impl HttpService for Network {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let response = self
+            .client
+            .get(request.url)
+            .headers(request.headers)
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "zstd, br, gzip")
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let encoding =
+            headers.get(CONTENT_ENCODING).map_or(Ok("identity"), |value| value.to_str()).unwrap_or("unreadable");
+
+        let mut wire_bytes = 0;
+        let cap = self.limits.wire_bytes;
+        let wire = response.bytes_stream().map_err(|error| io::Error::other(Carried(failure(&error)))).map(|piece| {
+            let piece = piece?;
+            wire_bytes += piece.len() as u64;
+            if wire_bytes > cap {
+                return Err(io::Error::other(Carried(too_large("on the wire", cap))));
+            }
+            Ok(piece)
+        });
+        let reader = BufReader::new(StreamReader::new(Box::pin(wire)));
+        let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match encoding {
+            "identity" | "" => Box::pin(reader),
+            "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
+            "br" => Box::pin(BrotliDecoder::new(reader)),
+            "zstd" => Box::pin(ZstdDecoder::new(reader)),
+            other => {
+                return Err(HttpFailure {
+                    kind: ErrorKind::Malformed,
+                    message: format!("the body is encoded as `{other}`, which was not asked for"),
+                    temporary: false,
+                });
+            }
+        };
+        let body = read_capped(decoded, self.limits.body_bytes).await?;
+        Ok(HttpResponse { status, headers, body, wire_bytes })
+    }
+}
+
+async fn read_capped(reader: impl AsyncRead, cap: u64) -> Result<Bytes, HttpFailure> {
+    let mut reader = std::pin::pin!(reader.take(cap + 1));
+    let mut body = BytesMut::with_capacity(64 << 10);
+    loop {
+        match reader.read_buf(&mut body).await {
+            Ok(0) if body.len() as u64 > cap => return Err(too_large("after decompression", cap)),
+            Ok(0) => return Ok(body.freeze()),
+            Ok(_) => body.reserve(16 << 10),
+            Err(error) => {
+                return Err(match error.downcast::<Carried>() {
+                    Ok(Carried(failure)) => failure,
+                    Err(error) => HttpFailure {
+                        kind: ErrorKind::Malformed,
+                        message: format!("the body cannot be decompressed: {error}"),
+                        temporary: true,
+                    },
+                });
+            }
+        }
+    }
+}
+
+/// A failure on its way through `io::Error`.
+#[derive(Debug)]
+struct Carried(HttpFailure);
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Carried {}
+
+fn too_large(place: &str, cap: u64) -> HttpFailure {
+    HttpFailure {
+        kind: ErrorKind::TooLarge,
+        message: format!("the body has more than {} MiB {place}", cap >> 20),
+        temporary: false,
+    }
+}
+
+fn failure(error: &reqwest::Error) -> HttpFailure {
+    // The address is left out: it is in the error's place already, and its query is long.
+    let message = chain(error);
+    let tls = ["certificate", "tls", "handshake"].iter().any(|word| message.to_lowercase().contains(word));
+    let (kind, temporary) = match () {
+        () if error.is_timeout() => (ErrorKind::Timeout, true),
+        () if error.is_connect() && tls => (ErrorKind::Tls, false),
+        () if error.is_connect() => (ErrorKind::Connect, true),
+        () if error.is_builder() => (ErrorKind::Config, false),
+        () => (ErrorKind::Connect, true),
+    };
+    let what = match kind {
+        ErrorKind::Timeout => "no answer in time",
+        ErrorKind::Tls => "no secure connection",
+        ErrorKind::Config => "this request cannot be sent",
+        _ if error.is_connect() => "no connection",
+        _ => "the connection broke",
+    };
+    HttpFailure { kind, message: format!("{what}: {message}"), temporary }
+}
+
+/// The innermost causes of an error, without the address that reqwest repeats.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    causes.dedup();
+    if causes.is_empty() { error.to_string() } else { causes.join(": ") }
+}

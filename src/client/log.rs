@@ -1,0 +1,84 @@
+//! What was asked of the service: the rows of `system.requests`, and running totals for a progress display.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+/// Calls remembered; older ones are forgotten.
+const REMEMBERED: usize = 10_000;
+
+/// A call: one request with its retries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// When the first attempt began.
+    pub at: DateTime<Utc>,
+    /// Query that it served.
+    pub query: String,
+    /// Endpoint.
+    pub endpoint: String,
+    /// Parameters as they were sent, decoded.
+    pub parameters: String,
+    /// Status of the last answer; `None` where there was none.
+    pub status: Option<u16>,
+    /// Attempts, the first included.
+    pub attempts: u32,
+    /// Time spent waiting for the limiter and between attempts.
+    pub wait: Duration,
+    /// Time from the first attempt to the last byte, waits included.
+    pub elapsed: Duration,
+    /// Bytes received on the wire.
+    pub bytes: u64,
+    /// Records received.
+    pub rows: u64,
+    /// The error that the call ended with.
+    pub error: Option<String>,
+}
+
+/// The calls of a connection and their totals.
+#[derive(Debug, Default)]
+pub struct RequestLog {
+    records: Mutex<VecDeque<RequestRecord>>,
+    /// Requests issued, retries included.
+    pub requests: AtomicU64,
+    /// Pages received.
+    pub pages: AtomicU64,
+    /// Records received.
+    pub rows: AtomicU64,
+    /// Bytes received on the wire.
+    pub bytes: AtomicU64,
+}
+
+impl RequestLog {
+    /// Remembers a call.
+    pub fn add(&self, record: RequestRecord) {
+        if record.error.is_none() {
+            self.pages.fetch_add(1, Ordering::Relaxed);
+        }
+        self.rows.fetch_add(record.rows, Ordering::Relaxed);
+        self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
+        tracing::debug!(
+            query = record.query,
+            endpoint = record.endpoint,
+            parameters = record.parameters,
+            status = record.status,
+            attempts = record.attempts,
+            bytes = record.bytes,
+            rows = record.rows,
+            error = record.error,
+            "request"
+        );
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() == REMEMBERED {
+            records.pop_front();
+        }
+        records.push_back(record);
+    }
+
+    /// The calls remembered, oldest first.
+    pub fn records(&self) -> Vec<RequestRecord> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}

@@ -1,0 +1,399 @@
+//! Talks HTTP to the service: keys, limits, retries and pages.
+//!
+//! ```text
+//! RequestPlan ──pages──▶ PageRequest ──Client::fetch──▶ limiter ▶ attempt ▶ classify ▶ decode ──▶ rows
+//!                                          ▲                                  │
+//!                                          └──── retry (pure) decides ────────┘
+//! ```
+//!
+//! An answer counts only once its decoder has accepted it, so that a truncated page is asked for again like a failed
+//! one. The module refuses to follow redirects, to guess what a status means (the profile says), and to wait past a
+//! query's deadline.
+//!
+//! Invariant: every request that leaves has passed the limiter of its key and the budget of its query.
+
+mod auth;
+mod http;
+mod log;
+mod pages;
+mod query;
+mod rate_limit;
+mod retry;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ::http::header::{CONTENT_TYPE, HeaderMap};
+use ::http::{HeaderName, HeaderValue, StatusCode};
+use tokio::time::{Instant, sleep, timeout_at};
+use url::Url;
+
+pub use self::auth::Secret;
+pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
+pub use self::log::{RequestLog, RequestRecord};
+pub use self::pages::{Page, PageDecoder, PageFacts, Reading, read_pages};
+pub use self::query::QueryBudget;
+pub use self::rate_limit::{Admission, LimitState, Limiter, Permit};
+pub use self::retry::{Cause, Decision, RetryPolicy, RetryState};
+
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Place, Result, one_line};
+use crate::profile::{Profile, ThrottleRule};
+use crate::request::{Endpoint, PageRequest};
+
+/// A client of one service with one key.
+#[derive(Debug)]
+pub struct Client {
+    base_url: Url,
+    header: (HeaderName, HeaderValue),
+    key: Secret,
+    profile: Arc<Profile>,
+    service: Arc<dyn HttpService>,
+    limiter: Arc<Limiter>,
+    retry: RetryPolicy,
+    clock: Clock,
+    log: RequestLog,
+}
+
+/// The body of an error as the profile's pointers read it: code, message, field.
+pub type ErrorReader = fn(&Profile, &[u8]) -> ErrorBody;
+
+/// What an error body says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorBody {
+    /// Machine-readable code.
+    pub code: Option<String>,
+    /// Message for people.
+    pub message: Option<String>,
+    /// Parameter at fault.
+    pub field: Option<String>,
+}
+
+/// What an attempt came to.
+enum Outcome<T> {
+    Done(T),
+    Again(Cause, Error),
+    Failed(Error),
+}
+
+impl Client {
+    /// A client. `service` is the seam to the network, [`Network`] for the real one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an address that is no HTTP address and for a key that cannot be sent.
+    pub fn try_new(
+        base_url: &str,
+        key: Secret,
+        profile: Arc<Profile>,
+        service: Arc<dyn HttpService>,
+        clock: Clock,
+    ) -> Result<Self> {
+        let base_url = parse_base_url(base_url)?;
+        let header = key.header(&profile.auth)?;
+        let limiter = Limiter::shared(key.digest(base_url.as_str()), &profile.budget);
+        let retry = RetryPolicy::default();
+        Ok(Self { base_url, header, key, profile, service, limiter, retry, clock, log: RequestLog::default() })
+    }
+
+    /// The same client with other bounds of trying again.
+    #[must_use]
+    pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// The profile that it goes by.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// The address of the service.
+    pub fn base_url(&self) -> &Url {
+        &self.base_url
+    }
+
+    /// What was asked so far.
+    pub fn log(&self) -> &RequestLog {
+        &self.log
+    }
+
+    /// How long the limiter keeps all queries waiting; zero while it does not.
+    pub fn throttled_for(&self) -> Duration {
+        self.limiter.closed_for()
+    }
+
+    /// Asks for a page until `decode` accepts the answer. `decode` returns the value and the records in it.
+    ///
+    /// # Errors
+    /// The last attempt's error, with the number of attempts, once trying again is pointless, out of bounds or past the
+    /// deadline of the query.
+    pub async fn fetch<T>(
+        &self,
+        query: &QueryBudget,
+        request: &PageRequest,
+        decode: impl Fn(&[u8]) -> Result<(T, u64)>,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let parameters = request.parameters(&self.profile);
+        let mut record = RequestRecord {
+            at: self.clock.now(),
+            query: query.id.clone(),
+            endpoint: request.plan.endpoint.to_string(),
+            parameters: parameters.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join("&"),
+            status: None,
+            attempts: 0,
+            wait: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            bytes: 0,
+            rows: 0,
+            error: None,
+        };
+        let url = self.url(request.plan.endpoint, &parameters);
+        let place = Place {
+            table: None,
+            aid: request.plan.aid.clone(),
+            row: request.plan.pages.is_some().then_some(request.row),
+        };
+        let mut state = RetryState::default();
+        let result = loop {
+            match self.attempt(query, &url, &mut record, &decode).await {
+                Outcome::Done(value) => break Ok(value),
+                Outcome::Failed(error) => break Err(error),
+                Outcome::Again(cause, error) => {
+                    let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
+                        break Err(error);
+                    };
+                    if let Cause::Throttled(_) = cause {
+                        // The limiter keeps this request waiting along with all others of the key.
+                        self.limiter.throttled(wait);
+                    } else if Instant::now() + wait > query.deadline {
+                        break Err(error);
+                    } else {
+                        record.wait += wait;
+                        sleep(wait).await;
+                    }
+                }
+            }
+        };
+        record.elapsed = begun.elapsed();
+        let result = result.map_err(|error: Error| error.after(record.attempts, record.elapsed).at(place));
+        record.error = result.as_ref().err().map(ToString::to_string);
+        self.log.add(record);
+        result
+    }
+
+    async fn attempt<T>(
+        &self,
+        query: &QueryBudget,
+        url: &Url,
+        record: &mut RequestRecord,
+        decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
+    ) -> Outcome<T> {
+        let waiting = Instant::now();
+        let permit = match self.limiter.acquire(query.deadline).await {
+            Ok(permit) => permit,
+            Err(wait) => return Outcome::Failed(too_long(wait)),
+        };
+        record.wait += waiting.elapsed();
+        if let Err(error) = query.spend() {
+            return Outcome::Failed(error);
+        }
+        record.attempts += 1;
+        self.log.requests.fetch_add(1, Ordering::Relaxed);
+        let mut headers = HeaderMap::new();
+        headers.insert(self.header.0.clone(), self.header.1.clone());
+        let call = self.service.call(HttpRequest { url: url.clone(), headers });
+        let own_limit = Instant::now() + query.request_timeout;
+        let answer = timeout_at(own_limit.min(query.deadline), call).await;
+        drop(permit);
+        match answer {
+            Err(_) if query.deadline <= own_limit => Outcome::Failed(
+                Error::new(ErrorKind::Timeout, "the query's deadline has passed")
+                    .advice("SET savedsearch.query_deadline = … allows more time"),
+            ),
+            Err(_) => {
+                let seconds = query.request_timeout.as_secs_f64();
+                let error = Error::new(ErrorKind::Timeout, format!("no whole answer within {seconds} s"))
+                    .advice("SET savedsearch.request_timeout = … allows more time");
+                Outcome::Again(Cause::Temporary, error)
+            }
+            Ok(Err(HttpFailure { kind, message, temporary })) => {
+                let error = Error::new(kind, self.key.redact(&message));
+                let error = match kind {
+                    ErrorKind::Connect => {
+                        error.advice(format!("check that {} is the service's address", self.base_url))
+                    }
+                    _ => error,
+                };
+                if temporary { Outcome::Again(Cause::Temporary, error) } else { Outcome::Failed(error) }
+            }
+            Ok(Ok(response)) => {
+                record.status = Some(response.status.as_u16());
+                record.bytes += response.wire_bytes;
+                self.judge(&response, record, decode)
+            }
+        }
+    }
+
+    /// What an answer means.
+    fn judge<T>(
+        &self,
+        response: &HttpResponse,
+        record: &mut RequestRecord,
+        decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
+    ) -> Outcome<T> {
+        let HttpResponse { status, headers, body, .. } = response;
+        let said = if status.is_success() && !self.profile.error.inside_success {
+            ErrorBody::default()
+        } else {
+            read_error(&self.profile, body)
+        };
+        let throttled = self.profile.throttle.when.iter().any(|ThrottleRule { status: rule, code }| {
+            *rule == status.as_u16() && (code.is_none() || *code == said.code)
+        });
+        let now = self.clock.now();
+        if throttled {
+            let wait = retry::named_wait(&self.profile.throttle, headers, now);
+            let error = self.refusal(ErrorKind::Throttled, *status, &said).advice("try again later, or ask for less");
+            return Outcome::Again(Cause::Throttled(wait), error);
+        }
+        if let Some(wait) = retry::exhausted(&self.profile.throttle, headers, now) {
+            self.limiter.close(wait);
+        }
+        if status.is_success() && said == ErrorBody::default() {
+            let accepted = html(headers, body).map_or_else(|| decode(body), Err);
+            return match accepted {
+                Ok((value, rows)) => {
+                    self.limiter.answered();
+                    record.rows += rows;
+                    Outcome::Done(value)
+                }
+                Err(error) if error.kind() == ErrorKind::Malformed => Outcome::Again(Cause::Temporary, error),
+                Err(error) => Outcome::Failed(error),
+            };
+        }
+        let kind = match status.as_u16() {
+            300..=399 => ErrorKind::Redirect,
+            401 => ErrorKind::Unauthorized,
+            403 => ErrorKind::Forbidden,
+            404 => ErrorKind::NotFound,
+            500..=599 => ErrorKind::Unavailable,
+            _ => ErrorKind::Rejected,
+        };
+        let error = self.refusal(kind, *status, &said);
+        match kind {
+            ErrorKind::Unavailable => Outcome::Again(Cause::Temporary, error.advice("try again later")),
+            ErrorKind::Redirect => Outcome::Failed(error.advice("redirects are not followed: give the final address")),
+            ErrorKind::Unauthorized => Outcome::Failed(error.advice("check the API key and the profile's [auth]")),
+            ErrorKind::Forbidden => Outcome::Failed(error.advice("this key may not read it; see saved_searches")),
+            ErrorKind::NotFound => {
+                Outcome::Failed(error.advice(format!("check the aid, and that {} is the address", self.base_url)))
+            }
+            _ => Outcome::Failed(error),
+        }
+    }
+
+    fn refusal(&self, kind: ErrorKind, status: StatusCode, said: &ErrorBody) -> Error {
+        let mut message = format!("the service answered {status}");
+        if let Some(code) = &said.code {
+            message.push_str(&format!(" {code}"));
+        }
+        if let Some(field) = &said.field {
+            message.push_str(&format!(" about `{field}`"));
+        }
+        if let Some(text) = &said.message {
+            message.push_str(": ");
+            message.push_str(text);
+        }
+        Error::new(kind, self.key.redact(&one_line(&message)))
+    }
+
+    fn url(&self, endpoint: Endpoint, parameters: &[(String, String)]) -> Url {
+        let mut url = self.base_url.clone();
+        let path = match endpoint {
+            Endpoint::List => &self.profile.list.path,
+            Endpoint::Search => &self.profile.search.path,
+        };
+        url.set_path(&format!("{}/{}", self.base_url.path().trim_end_matches('/'), path.trim_start_matches('/')));
+        if !parameters.is_empty() {
+            url.query_pairs_mut().extend_pairs(parameters);
+        }
+        url
+    }
+}
+
+/// The base URL, checked (seed section 4).
+fn parse_base_url(text: &str) -> Result<Url> {
+    let bad = |why: &str| {
+        Error::new(ErrorKind::Config, format!("`{}` is no base URL: {why}", without_credentials(text)))
+            .advice("expected http(s)://host/…/v4")
+    };
+    let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(bad("it is no HTTP address"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(bad("credentials do not belong into an address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad("it has a query or a fragment"));
+    }
+    Ok(url)
+}
+
+/// The text up to an `@`, which may end credentials, left out.
+fn without_credentials(text: &str) -> String {
+    match (text.split_once("://"), text.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://<redacted>@{host}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// An answer that is a page for people, by its type or its first byte.
+fn html(headers: &HeaderMap, body: &[u8]) -> Option<Error> {
+    let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    (declared.starts_with("text/html") || first == Some(&b'<')).then(|| {
+        Error::new(ErrorKind::Malformed, "the answer is a web page, not JSON")
+            .advice("check the base URL, and for a proxy or a login page in between")
+    })
+}
+
+fn too_long(wait: Duration) -> Error {
+    let seconds = wait.as_secs_f64().ceil();
+    Error::new(ErrorKind::Throttled, format!("the service asks to wait {seconds} s, longer than the query may take"))
+        .advice("try again then, or allow more time: SET savedsearch.query_deadline = …")
+}
+
+/// Reads an error body by the profile's pointers; a text body is its own message.
+fn read_error(profile: &Profile, body: &[u8]) -> ErrorBody {
+    use crate::profile::{ErrorFormat, Pointer};
+    /// Characters of a message that are worth showing.
+    const SHOWN: usize = 300;
+    let short = |text: &str| text.chars().take(SHOWN).collect::<String>();
+    let json: Option<serde_json::Value> = match profile.error.format {
+        ErrorFormat::Json => serde_json::from_slice(body).ok(),
+        ErrorFormat::Text => None,
+    };
+    let Some(json) = json else {
+        // A text inside a success is an answer, not an error; the decoder judges it.
+        let text = String::from_utf8_lossy(body);
+        let message =
+            (!text.trim().is_empty() && !text.trim_start().starts_with(['<', '{', '['])).then(|| short(text.trim()));
+        return ErrorBody { message, ..ErrorBody::default() };
+    };
+    let field = |pointer: &Option<Pointer>| {
+        let found = json.pointer(&pointer.as_ref()?.to_string())?;
+        found.as_str().map(short).or_else(|| (!found.is_null()).then(|| short(&found.to_string())))
+    };
+    let ErrorBody { code, message, field } = ErrorBody {
+        code: field(&profile.error.code),
+        message: field(&profile.error.message),
+        field: field(&profile.error.field),
+    };
+    ErrorBody { code, message, field }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What one query may spend, and what it has spent.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The allowance of one query, shared by all its scans.
+#[derive(Debug)]
+pub struct QueryBudget {
+    /// Names the query in `system.requests`.
+    pub id: String,
+    /// When it must have ended.
+    pub deadline: Instant,
+    /// Longest time for one attempt, from the first byte sent to the last received.
+    pub request_timeout: Duration,
+    max_requests: u64,
+    issued: AtomicU64,
+}
+
+impl QueryBudget {
+    /// An allowance that starts now.
+    pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
+        let deadline = Instant::now() + query_deadline;
+        Self { id, deadline, request_timeout, max_requests, issued: AtomicU64::new(0) }
+    }
+
+    /// Requests issued, retries included.
+    pub fn issued(&self) -> u64 {
+        self.issued.load(Ordering::Relaxed)
+    }
+
+    /// Takes one request out of the allowance.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] where none is left.
+    pub fn spend(&self) -> Result<()> {
+        let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
+        match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
+            Ok(_) => Ok(()),
+            Err(issued) => Err(self.exceeded(format!("the query has used its {issued} requests and needs more"))),
+        }
+    }
+
+    /// Refuses a scan that is known to need more than is left, before it is begun.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] naming the need.
+    pub fn require(&self, requests: u64) -> Result<()> {
+        let needed = self.issued().saturating_add(requests);
+        if needed > self.max_requests {
+            return Err(self.exceeded(format!("the query needs {needed} requests")));
+        }
+        Ok(())
+    }
+
+    fn exceeded(&self, message: String) -> Error {
+        let limit = self.max_requests;
+        Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(
+            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = …",
+        )
+    }
+}

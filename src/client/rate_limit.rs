@@ -1,0 +1,245 @@
+//! One limiter a key: how many requests may be under way, and when the next may start.
+//!
+//! [`LimitState`] is the policy, pure and given the time: additive increase and multiplicative decrease of the
+//! concurrency, a gate that stays closed while the service asked for quiet, and declared windows. [`Limiter`] makes the
+//! callers wait for it; all queries of the process that use one key at one service share one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::profile::{Budget, RateWindow};
+
+/// The policy. Times are monotonic.
+#[derive(Debug)]
+pub struct LimitState {
+    most: usize,
+    allowed: f64,
+    under_way: usize,
+    closed_until: Option<Instant>,
+    windows: Vec<(RateWindow, VecDeque<Instant>)>,
+}
+
+/// Whether a request may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It may; it is counted as under way.
+    Go,
+    /// Not before this instant.
+    NotBefore(Instant),
+    /// Not before another one ends.
+    Full,
+}
+
+impl LimitState {
+    /// Starts at the full concurrency of the profile.
+    pub fn new(budget: &Budget) -> Self {
+        Self {
+            most: budget.concurrency,
+            allowed: budget.concurrency as f64,
+            under_way: 0,
+            closed_until: None,
+            windows: budget.windows.iter().map(|window| (*window, VecDeque::new())).collect(),
+        }
+    }
+
+    /// Asks for a place.
+    pub fn admit(&mut self, now: Instant) -> Admission {
+        if let Some(until) = self.closed_until
+            && until > now
+        {
+            return Admission::NotBefore(until);
+        }
+        if self.under_way as f64 >= self.allowed.floor().max(1.0) {
+            return Admission::Full;
+        }
+        for (window, starts) in &mut self.windows {
+            let length = Duration::from_secs(window.seconds.into());
+            while starts.front().is_some_and(|start| *start + length <= now) {
+                starts.pop_front();
+            }
+            if starts.len() >= window.requests as usize {
+                // `starts` is not empty: a window allows at least one request.
+                return starts.front().map_or(Admission::Full, |start| Admission::NotBefore(*start + length));
+            }
+        }
+        for (_, starts) in &mut self.windows {
+            starts.push_back(now);
+        }
+        self.under_way += 1;
+        Admission::Go
+    }
+
+    /// A request ended, however it did.
+    pub fn ended(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// A request was answered: about one more place a round of answers.
+    pub fn answered(&mut self) {
+        self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most as f64);
+    }
+
+    /// A request was throttled: half the places, and quiet for as long as the service asked.
+    pub fn throttled(&mut self, now: Instant, quiet: Duration) {
+        self.allowed = (self.allowed / 2.0).max(1.0);
+        self.close(now, quiet);
+    }
+
+    /// No request before `quiet` has passed.
+    pub fn close(&mut self, now: Instant, quiet: Duration) {
+        // A wait beyond a month is not added to an instant, which might overflow; deadlines end it long before.
+        let until = now + quiet.min(Duration::from_secs(30 * 86_400));
+        self.closed_until = self.closed_until.max(Some(until));
+    }
+}
+
+/// Makes callers wait for the policy.
+#[derive(Debug)]
+pub struct Limiter {
+    state: Mutex<LimitState>,
+    ended: Notify,
+}
+
+/// A place among the requests under way; given back on drop.
+#[derive(Debug)]
+pub struct Permit(Arc<Limiter>);
+
+impl Limiter {
+    /// A limiter of its own.
+    pub fn new(budget: &Budget) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(LimitState::new(budget)), ended: Notify::new() })
+    }
+
+    /// The limiter that this process shares for a key at a service.
+    pub(super) fn shared(identity: [u8; 32], budget: &Budget) -> Arc<Self> {
+        type Registry = Mutex<HashMap<[u8; 32], Weak<Limiter>>>;
+        static SHARED: OnceLock<Registry> = OnceLock::new();
+        let mut shared = SHARED.get_or_init(Registry::default).lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|_, limiter| limiter.strong_count() > 0);
+        if let Some(limiter) = shared.get(&identity).and_then(Weak::upgrade) {
+            return limiter;
+        }
+        let limiter = Self::new(budget);
+        shared.insert(identity, Arc::downgrade(&limiter));
+        limiter
+    }
+
+    /// Waits for a place. `Err(wait)` at once where it cannot be had before `deadline`.
+    pub async fn acquire(self: &Arc<Self>, deadline: Instant) -> Result<Permit, Duration> {
+        loop {
+            // Registered before the state is asked, so that no end is missed in between.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            let now = Instant::now();
+            let admission = self.state().admit(now);
+            match admission {
+                Admission::Go => return Ok(Permit(Arc::clone(self))),
+                Admission::NotBefore(at) if at > deadline => return Err(at - now),
+                Admission::NotBefore(at) => sleep_until(at).await,
+                Admission::Full => ended.await,
+            }
+        }
+    }
+
+    /// See [`LimitState::answered`].
+    pub fn answered(&self) {
+        self.state().answered();
+    }
+
+    /// See [`LimitState::throttled`].
+    pub fn throttled(&self, quiet: Duration) {
+        self.state().throttled(Instant::now(), quiet);
+    }
+
+    /// See [`LimitState::close`].
+    pub fn close(&self, quiet: Duration) {
+        self.state().close(Instant::now(), quiet);
+    }
+
+    /// How long the gate stays closed; zero while it is open.
+    pub fn closed_for(&self) -> Duration {
+        self.state().closed_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, LimitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.state().ended();
+        // All of them look again: one alone might be cancelled, or have to wait for the gate, and leave the place unused.
+        self.0.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn budget(concurrency: usize, windows: &[(u32, u32)]) -> Budget {
+        let windows = windows.iter().map(|(requests, seconds)| RateWindow { requests: *requests, seconds: *seconds });
+        Budget { concurrency, windows: windows.collect(), ..Profile::v4().budget }
+    }
+
+    #[test]
+    fn throttling_halves_the_places_and_answers_bring_them_back() {
+        let now = Instant::now();
+        let mut state = LimitState::new(&budget(4, &[]));
+        let places = |state: &mut LimitState, now| {
+            let mut count = 0;
+            while state.admit(now) == Admission::Go {
+                count += 1;
+            }
+            (0..count).for_each(|_| state.ended());
+            count
+        };
+        assert_eq!(places(&mut state, now), 4);
+        state.throttled(now, Duration::from_secs(5));
+        assert_eq!(state.admit(now), Admission::NotBefore(now + Duration::from_secs(5)));
+        let later = now + Duration::from_secs(5);
+        assert_eq!(places(&mut state, later), 2);
+        (0..20).for_each(|_| state.answered());
+        assert_eq!(places(&mut state, later), 4);
+    }
+
+    #[test]
+    fn a_declared_window_is_kept() {
+        let now = Instant::now();
+        let mut state = LimitState::new(&budget(9, &[(2, 10)]));
+        assert_eq!(state.admit(now), Admission::Go);
+        assert_eq!(state.admit(now + Duration::from_secs(3)), Admission::Go);
+        let next = now + Duration::from_secs(10);
+        assert_eq!(state.admit(now + Duration::from_secs(4)), Admission::NotBefore(next));
+        assert_eq!(state.admit(next), Admission::Go);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_beyond_the_deadline_is_told_at_once() {
+        let limiter = Limiter::new(&budget(1, &[]));
+        limiter.throttled(Duration::from_secs(3600));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert_eq!(limiter.acquire(deadline).await.expect_err("too long"), Duration::from_secs(3600));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_handed_on_when_a_request_ends() {
+        let limiter = Limiter::new(&budget(1, &[]));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let first = limiter.acquire(deadline).await.expect("a place");
+        let waiting = tokio::spawn({
+            let limiter = Arc::clone(&limiter);
+            async move { limiter.acquire(deadline).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.await.expect("joined").expect("a place");
+    }
+}

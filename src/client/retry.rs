@@ -1,0 +1,190 @@
+//! Whether to try again, and when: a pure policy, given the cause and a random number. The caller sleeps.
+//!
+//! Throttling and temporary failures are bounded apart: a service that throttles is well, and each wait that it names is
+//! honoured; one that fails is asked a few times only (seed section 7: bounded retries for 429 and 5xx).
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use http::HeaderMap;
+
+use crate::profile::{ResetFormat, Throttle};
+
+/// Bounds of trying again.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// Attempts at a request that fails, the first included. 1: never again.
+    pub failures: u32,
+    /// Attempts at a request that is throttled, the first included.
+    pub throttles: u32,
+    /// Longest wait before the second attempt; doubles with each further one.
+    pub base: Duration,
+    /// Longest wait that is ours to choose. A wait that the service names may be longer.
+    pub cap: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { failures: 5, throttles: 10, base: Duration::from_millis(250), cap: Duration::from_secs(30) }
+    }
+}
+
+/// Why an attempt gave nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The service throttled, and named a wait or not.
+    Throttled(Option<Duration>),
+    /// A failure that may pass.
+    Temporary,
+}
+
+/// What to do after an attempt that gave nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Wait so long, then try again.
+    Wait(Duration),
+    /// Report the cause.
+    GiveUp,
+}
+
+/// The attempts at one request so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryState {
+    failures: u32,
+    throttles: u32,
+}
+
+impl RetryState {
+    /// Attempts that gave nothing.
+    pub fn attempts(self) -> u32 {
+        self.failures + self.throttles
+    }
+
+    /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and a tenth
+    /// on top of a wait that the service named, so that its clients do not come back together.
+    pub fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
+        let (count, bound) = match cause {
+            Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
+            Cause::Temporary => (&mut self.failures, policy.failures),
+        };
+        *count += 1;
+        if *count >= bound {
+            return Decision::GiveUp;
+        }
+        let ceiling = policy.base.saturating_mul(1 << (*count - 1).min(20)).min(policy.cap);
+        Decision::Wait(match cause {
+            Cause::Throttled(Some(named)) if named > Duration::ZERO => {
+                named.saturating_add(ceiling.min(named).mul_f64(random / 10.0))
+            }
+            // A throttle without a wait deserves half of the ceiling at least.
+            Cause::Throttled(_) => ceiling.mul_f64(0.5 + random / 2.0),
+            Cause::Temporary => ceiling.mul_f64(random),
+        })
+    }
+}
+
+/// The wait that a throttled answer names: `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), else the end of an
+/// exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need not agree.
+pub fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let retry_after = text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
+        Ok(seconds) => Some(duration(seconds)),
+        Err(_) => Some(until(date(value)?, headers, now)),
+    });
+    retry_after.or_else(|| reset(throttle, headers, now))
+}
+
+/// The wait until the window is reset, where the answer says that no request is left in it.
+pub fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let remaining: f64 = text(headers, throttle.remaining.as_deref())?.parse().ok()?;
+    if remaining > 0.0 { None } else { reset(throttle, headers, now) }
+}
+
+fn reset(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let value = text(headers, throttle.reset.as_deref())?;
+    Some(match throttle.reset_format {
+        ResetFormat::Seconds => duration(value.parse().ok()?),
+        ResetFormat::EpochS => until(DateTime::from_timestamp(value.parse().ok()?, 0)?, headers, now),
+        ResetFormat::Iso => until(DateTime::parse_from_rfc3339(value).ok()?.to_utc(), headers, now),
+    })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: Option<&str>) -> Option<&'a str> {
+    headers.get(name?)?.to_str().ok().map(str::trim)
+}
+
+fn date(value: &str) -> Option<DateTime<Utc>> {
+    httpdate::parse_http_date(value)
+        .map(DateTime::from)
+        .ok()
+        .or_else(|| Some(DateTime::parse_from_rfc3339(value).ok()?.to_utc()))
+}
+
+fn until(at: DateTime<Utc>, headers: &HeaderMap, now: DateTime<Utc>) -> Duration {
+    let server = text(headers, Some("date")).and_then(date).unwrap_or(now);
+    (at - server).to_std().unwrap_or(Duration::ZERO)
+}
+
+/// A wait in seconds as a duration: what is negative or no number is none, what overflows is the longest.
+fn duration(seconds: f64) -> Duration {
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Duration::ZERO;
+    }
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), v.parse().expect("a value"))).collect()
+    }
+
+    fn wait(pairs: &[(&'static str, &str)]) -> Option<Duration> {
+        let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+        named_wait(&Profile::v4().throttle, &headers(pairs), now)
+    }
+
+    #[test]
+    fn waits_are_read_in_every_form() {
+        assert_eq!(wait(&[("retry-after", "2")]), Some(Duration::from_secs(2)));
+        assert_eq!(wait(&[("retry-after", "-5")]), Some(Duration::ZERO));
+        assert_eq!(wait(&[("retry-after", "1e300")]), Some(Duration::MAX));
+        let (date, later) = ("Tue, 01 Jul 2025 10:00:00 GMT", "Tue, 01 Jul 2025 10:00:07 GMT");
+        assert_eq!(wait(&[("date", date), ("retry-after", later)]), Some(Duration::from_secs(7)));
+        assert_eq!(wait(&[("x-ratelimit-reset", "1000030")]), Some(Duration::from_secs(30)));
+        assert_eq!(wait(&[("retry-after", "soon")]), None);
+        assert_eq!(wait(&[]), None);
+    }
+
+    #[test]
+    fn an_exhausted_window_is_waited_out() {
+        let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+        let throttle = Profile::v4().throttle;
+        let left = headers(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "1000030")]);
+        assert_eq!(exhausted(&throttle, &left, now), None);
+        let none = headers(&[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1000030")]);
+        assert_eq!(exhausted(&throttle, &none, now), Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn attempts_are_bounded_and_back_off() {
+        let policy = RetryPolicy::default();
+        let mut state = RetryState::default();
+        let mut waits = Vec::new();
+        while let Decision::Wait(wait) = state.after(&policy, Cause::Temporary, 0.999) {
+            waits.push(wait);
+        }
+        assert_eq!(state.attempts(), policy.failures);
+        assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+
+        let mut state = RetryState::default();
+        let named = Duration::from_secs(9);
+        assert!(matches!(state.after(&policy, Cause::Throttled(Some(named)), 0.5), Decision::Wait(w) if w >= named));
+        assert!(matches!(
+            state.after(&policy, Cause::Throttled(Some(Duration::MAX)), 0.5),
+            Decision::Wait(Duration::MAX)
+        ));
+    }
+}

@@ -1,0 +1,183 @@
+//! The answer around the records: echoes, totals and values of the whole, and the sections that hold rows.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::record::{RecordSeed, Rows};
+use super::tree::Tree;
+use super::{Capture, Decoder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Shape;
+
+/// What an answer says beside its rows.
+#[derive(Debug)]
+pub(super) struct Answer {
+    values: Vec<Option<String>>,
+    /// Whether any section was there.
+    pub(super) sections: bool,
+}
+
+impl Answer {
+    /// A captured value as raw JSON.
+    pub(super) fn raw(&self, slot: usize) -> Option<&str> {
+        self.values[slot].as_deref()
+    }
+
+    /// A captured value as text; NULL is none.
+    pub(super) fn text(&self, slot: usize) -> Option<&str> {
+        self.raw(slot).filter(|raw| *raw != "null").map(|raw| raw.trim_matches('"'))
+    }
+}
+
+/// Reads a whole body.
+pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result<Answer> {
+    let mut answer = Answer { values: vec![None; decoder.captures], sections: false };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let walk = Walk { decoder, tree: &decoder.envelope, answer: &mut answer, rows };
+    let read = walk.deserialize(&mut json).and_then(|()| json.end());
+    match read {
+        Ok(()) => Ok(answer),
+        Err(_) if rows.failure.is_some() => Err(rows.failure.take().unwrap_or_else(|| unreachable!("checked above"))),
+        Err(error) if error.is_data() => {
+            Err(Error::new(ErrorKind::Contradiction, format!("the answer is not what the profile says: {error}"))
+                .advice("check the profile's pointers of this table"))
+        }
+        Err(error) => Err(Error::new(ErrorKind::Malformed, format!("the answer is no valid JSON: {error}"))),
+    }
+}
+
+/// Walks down to what is wanted.
+struct Walk<'a, 'r, 't> {
+    decoder: &'a Decoder,
+    tree: &'a Tree<Capture>,
+    answer: &'a mut Answer,
+    rows: &'r mut Rows<'t>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let Self { decoder, tree, answer, rows } = self;
+        let section = tree.here.iter().find_map(|capture| match capture {
+            Capture::Section(section) => Some(*section),
+            Capture::Value(_) => None,
+        });
+        if let Some(section) = section {
+            let present = deserializer.deserialize_any(Section { decoder, section, rows })?;
+            answer.sections |= present;
+            return Ok(());
+        }
+        if !tree.here.is_empty() {
+            let raw = <&RawValue as serde::Deserialize>::deserialize(deserializer)?.get();
+            for capture in &tree.here {
+                if let Capture::Value(slot) = capture {
+                    answer.values[*slot] = Some(raw.to_owned());
+                }
+            }
+            return Ok(());
+        }
+        deserializer.deserialize_any(Self { decoder, tree, answer, rows })
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self { decoder, tree, answer, rows } = self;
+        while let Some(name) = members.next_key::<String>()? {
+            match tree.find(&name, 0) {
+                Some(at) => {
+                    members.next_value_seed(Walk { decoder, tree: &tree.members[at].1, answer, rows })?;
+                }
+                None => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An object that is null holds nothing of what is wanted; its absence is judged at the end.
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Reads the rows of a section; gives whether there was one.
+struct Section<'a, 'r, 't> {
+    decoder: &'a Decoder,
+    section: usize,
+    rows: &'r mut Rows<'t>,
+}
+
+impl<'de> Visitor<'de> for Section<'_, '_, '_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = &self.decoder.table.sections[self.section].at;
+        match self.decoder.shape(self.section) {
+            Shape::Records => write!(f, "an array at `{at}`"),
+            Shape::Record | Shape::Entries => write!(f, "an object at `{at}`"),
+        }
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let Self { decoder, section, rows } = self;
+        if decoder.shape(section) != Shape::Records {
+            return Err(A::Error::custom(format!("expected {}", Expecting(&Section { decoder, section, rows }))));
+        }
+        let label = &decoder.table.sections[section].label;
+        let mut position = 0;
+        while items.next_element_seed(RecordSeed { rows, label, position })?.is_some() {
+            position += 1;
+        }
+        Ok(true)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
+        let Self { decoder, section, rows } = self;
+        let spec = &decoder.table.sections[section];
+        match (spec.shape, &spec.key, &spec.value) {
+            (Shape::Record, ..) => {
+                let seed = RecordSeed { rows, label: &spec.label, position: 0 };
+                seed.deserialize(serde::de::value::MapAccessDeserializer::new(members))?;
+            }
+            (Shape::Entries, Some(key), Some(value)) => {
+                let mut position = 0;
+                while let Some(name) = members.next_key::<&RawValue>()? {
+                    let raw = members.next_value::<&RawValue>()?.get();
+                    let values = [(key.steps(), name.get()), (value.steps(), raw)];
+                    if let Err(error) = rows.entry(&spec.label, position, values) {
+                        let text = error.to_string();
+                        rows.failure = Some(error);
+                        return Err(A::Error::custom(text));
+                    }
+                    position += 1;
+                }
+            }
+            _ => return Err(A::Error::custom(format!("expected {}", Expecting(&Section { decoder, section, rows })))),
+        }
+        Ok(true)
+    }
+}
+
+/// A visitor's expectation as a text.
+struct Expecting<'a, V>(&'a V);
+
+impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+}

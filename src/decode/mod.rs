@@ -1,0 +1,289 @@
+//! Bytes of an answer to a record batch: the columns asked for, and nothing else.
+//!
+//! ```text
+//! body ─ envelope ─▶ echoes, total, values of the whole answer
+//!            └─ sections ─ record ─▶ raw value of each wanted field ─ value ─▶ column builders ─▶ RecordBatch
+//! ```
+//!
+//! One pass over the body. Every wanted field is cut out as raw JSON text and converted by this module's own rules, so
+//! that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is counted,
+//! and stays in `extra` where that column is wanted; nothing is rounded and nothing is guessed.
+//!
+//! Invariant: a batch leaves only if the whole body was valid JSON, its echoes agree with the question, and every
+//! column that may not be NULL has a value in each row.
+
+mod envelope;
+mod record;
+mod schema;
+mod tree;
+mod value;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+
+pub use self::schema::{arrow_schema, data_type};
+
+use self::envelope::Answer;
+use self::record::Rows;
+use self::tree::Tree;
+use self::value::ColumnBuilder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Origin, Profile, Scope, Shape, TableSpec, Trust};
+use crate::request::PageRequest;
+
+/// A decoded answer.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// The columns asked for, in the order asked for.
+    pub batch: RecordBatch,
+    /// Hashes of the id column, where the table has one and it was asked for.
+    pub ids: Option<Vec<u64>>,
+    /// Records in the whole, where the answer says so and the profile believes it.
+    pub total: Option<u64>,
+    /// Values that did not fit their column and became NULL.
+    pub conflicts: u64,
+}
+
+/// Decodes the answers of one table to a fixed set of columns. Built once a scan, used for every page.
+#[derive(Debug)]
+pub struct Decoder {
+    profile: Arc<Profile>,
+    table: Arc<TableSpec>,
+    schema: SchemaRef,
+    /// For each output column, where its values are found.
+    sources: Vec<Source>,
+    builders: Vec<ColumnBuilder>,
+    records: Tree<usize>,
+    envelope: Tree<Capture>,
+    captures: usize,
+    id: Option<usize>,
+    extra: bool,
+}
+
+/// Where the values of an output column are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Builder with this index.
+    Row(usize),
+    /// Captured value of the answer with this index, the same for each row.
+    Answer(usize, usize),
+    Aid,
+    Duration,
+    Timezone,
+}
+
+/// What is taken from the envelope at a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Capture {
+    Section(usize),
+    Value(usize),
+}
+
+/// The captured values that every answer is asked for, before those of columns.
+const TOTAL: usize = 0;
+const RELATION: usize = 1;
+const ECHO_AID: usize = 2;
+const ECHO_TIMEZONE: usize = 3;
+const ECHO_OFFSET: usize = 4;
+const FIRST_COLUMN: usize = 5;
+
+impl Decoder {
+    /// A decoder of the columns with these positions in the table.
+    pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
+        let full = arrow_schema(&table);
+        // `project` fails on positions out of bounds only; positions come from this very schema.
+        let schema = Arc::new(full.project(columns).expect("columns are positions in the table"));
+        let extra = columns.iter().any(|column| table.columns[*column].origin == Origin::Extra);
+
+        let mut records = Tree::default();
+        let mut envelope = Tree::default();
+        let mut builders = Vec::new();
+        let mut sources = vec![None; table.columns.len()];
+        let mut captures = FIRST_COLUMN;
+        for (index, column) in table.columns.iter().enumerate() {
+            let wanted = columns.contains(&index);
+            let builder = |builders: &mut Vec<ColumnBuilder>| {
+                builders.push(ColumnBuilder::new(column.kind));
+                builders.len() - 1
+            };
+            let source = match &column.origin {
+                // What `extra` must not repeat has to be known, and tried, even where it is not wanted itself.
+                Origin::Field(at, Scope::Record) if wanted || extra => {
+                    let slot = builder(&mut builders);
+                    records.insert(at.steps(), slot);
+                    Source::Row(slot)
+                }
+                Origin::Field(at, Scope::Answer) if wanted => {
+                    envelope.insert(at.steps(), Capture::Value(captures));
+                    captures += 1;
+                    Source::Answer(captures - 1, builder(&mut builders))
+                }
+                Origin::Aid => Source::Aid,
+                Origin::Duration => Source::Duration,
+                Origin::Timezone => Source::Timezone,
+                Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(builder(&mut builders)),
+                _ => continue,
+            };
+            sources[index] = Some(source);
+        }
+        for pointer in &table.ignore {
+            records.ignore(pointer.steps());
+        }
+        for (index, section) in table.sections.iter().enumerate() {
+            envelope.insert(section.at.steps(), Capture::Section(index));
+        }
+        let known = [
+            (TOTAL, &profile.total.at),
+            (RELATION, &profile.total.relation),
+            (ECHO_AID, &profile.echo.aid),
+            (ECHO_TIMEZONE, &profile.echo.timezone),
+            (ECHO_OFFSET, &profile.echo.offset),
+        ];
+        for (slot, pointer) in known {
+            if let Some(pointer) = pointer {
+                envelope.insert(pointer.steps(), Capture::Value(slot));
+            }
+        }
+        let id = table.id.as_ref().and_then(|id| columns.iter().position(|c| table.columns[*c].name == *id));
+        let sources =
+            columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
+        Self { profile, table, schema, sources, builders, records, envelope, captures, id, extra }
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Decodes one body.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for what is no valid JSON, [`ErrorKind::Contradiction`] for what is and disagrees with
+    /// the profile or the question.
+    pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
+        let text = std::str::from_utf8(body).map_err(|error| {
+            Error::new(ErrorKind::Malformed, format!("the answer is no UTF-8 at byte {}", error.valid_up_to()))
+        })?;
+        let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins());
+        let answer = envelope::read(self, text, &mut rows)?;
+        self.check_echoes(request, &answer)?;
+        if !answer.sections {
+            let missing = &self.table.sections[0].at;
+            return Err(Error::new(ErrorKind::Contradiction, format!("the answer has no `{missing}`"))
+                .advice("check the profile's `sections` of this table"));
+        }
+        let total = match (&self.profile.total.trust, answer.text(TOTAL), answer.text(RELATION)) {
+            (Trust::Exact, Some(total), None | Some("eq")) if request.plan.pages.is_some() => {
+                Some(total.parse().map_err(|_| {
+                    Error::new(ErrorKind::Contradiction, format!("the total `{total}` is no number of mentions"))
+                })?)
+            }
+            (Trust::Exact, None, _) if request.plan.pages.is_some() => {
+                return Err(Error::new(ErrorKind::Contradiction, "the answer has no total")
+                    .advice("check the profile's [total]; trust = \"absent\" reads without one"));
+            }
+            _ => None,
+        };
+
+        let count = rows.count;
+        let mut conflicts = rows.conflicts;
+        let mut built = rows.finish();
+        let columns: Vec<ArrayRef> = self
+            .sources
+            .iter()
+            .map(|source| match *source {
+                Source::Row(slot) => Ok(built.array(slot)),
+                Source::Answer(capture, slot) => {
+                    let (array, fits) = self.builders[slot].clone().repeat(answer.raw(capture), count)?;
+                    conflicts += u64::from(!fits);
+                    Ok(array)
+                }
+                Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
+                Source::Duration => Ok(constant(request.plan.duration.as_deref(), count)),
+                Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
+            })
+            .collect::<Result<_>>()?;
+        for (column, field) in columns.iter().zip(self.schema.fields()) {
+            if !field.is_nullable() && column.null_count() > 0 {
+                let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
+                return Err(Error::new(
+                    ErrorKind::Contradiction,
+                    format!("record {row} of the answer has no usable `{}`, which may not be NULL", field.name()),
+                )
+                .advice("check the column in the profile: its pointer, its type, or null = true"));
+            }
+        }
+        let ids = self.id.map(|id| hashes(&columns[id]));
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
+        Ok(Decoded { batch, ids, total, conflicts })
+    }
+
+    /// The builders of a row that are filled by position: label of the section, rank, extra.
+    fn origins(&self) -> [Option<usize>; 3] {
+        let find = |origin: &Origin| {
+            let sources = self.schema.fields().iter().zip(&self.sources);
+            sources.into_iter().find_map(|(field, source)| match (self.table.column(field.name()), source) {
+                (Some(column), Source::Row(slot)) if column.origin == *origin => Some(*slot),
+                _ => None,
+            })
+        };
+        [find(&Origin::Section), find(&Origin::Rank), find(&Origin::Extra)]
+    }
+
+    fn check_echoes(&self, request: &PageRequest, answer: &Answer) -> Result<()> {
+        let plan = request.plan.as_ref();
+        let offset = plan.pages.map(|_| request.offset(&self.profile).to_string());
+        for (slot, asked, what) in [
+            (ECHO_AID, plan.aid.as_deref(), "aid"),
+            (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),
+            (ECHO_OFFSET, offset.as_deref(), "offset"),
+        ] {
+            if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
+                && asked != echoed
+            {
+                return Err(Error::new(
+                    ErrorKind::Contradiction,
+                    format!("asked for {what} `{asked}`, the answer is for `{}`", shorten(echoed)),
+                )
+                .advice("the service ignores the parameter or calls it otherwise: check the profile"));
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&self, section: usize) -> Shape {
+        self.table.sections[section].shape
+    }
+}
+
+fn constant(value: Option<&str>, count: usize) -> ArrayRef {
+    Arc::new((0..count).map(|_| value).collect::<StringArray>())
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// A hash of each value. The hasher's keys are fixed: equal ids hash alike in every page.
+fn hashes(column: &ArrayRef) -> Vec<u64> {
+    let hash = |value: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        value(&mut hasher);
+        hasher.finish()
+    };
+    match column.data_type() {
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().values().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect()
+        }
+        // The profile allows texts and integers as ids.
+        _ => column.as_string::<i32>().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

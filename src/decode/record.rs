@@ -1,0 +1,250 @@
+//! A record into the builders of its row, and what no column took into `extra`.
+
+use std::fmt;
+use std::fmt::Write;
+
+use arrow::array::ArrayRef;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::tree::Tree;
+use super::value::{ColumnBuilder, Fit};
+use crate::error::Error;
+
+/// The rows of a page while it is read.
+#[derive(Debug)]
+pub(super) struct Rows<'t> {
+    tree: &'t Tree<usize>,
+    builders: Vec<ColumnBuilder>,
+    /// Whether the builder has its value of the row under way.
+    filled: Vec<bool>,
+    label: Option<usize>,
+    rank: Option<usize>,
+    extra_slot: Option<usize>,
+    /// Whether `extra` is wanted.
+    extra: bool,
+    /// Rows read.
+    pub(super) count: usize,
+    /// Values that did not fit.
+    pub(super) conflicts: u64,
+    /// The error behind a refusal of the JSON reader, which can carry texts only.
+    pub(super) failure: Option<Error>,
+}
+
+/// The columns of a page.
+pub(super) struct Built(Vec<Option<ArrayRef>>, Vec<ColumnBuilder>);
+
+impl Built {
+    pub(super) fn array(&mut self, slot: usize) -> ArrayRef {
+        let Self(arrays, builders) = self;
+        let array = arrays[slot].get_or_insert_with(|| builders[slot].finish());
+        ArrayRef::clone(array)
+    }
+}
+
+impl<'t> Rows<'t> {
+    pub(super) fn new(
+        tree: &'t Tree<usize>,
+        builders: Vec<ColumnBuilder>,
+        extra: bool,
+        [label, rank, extra_slot]: [Option<usize>; 3],
+    ) -> Self {
+        let filled = vec![false; builders.len()];
+        Self { tree, builders, filled, label, rank, extra_slot, extra, count: 0, conflicts: 0, failure: None }
+    }
+
+    pub(super) fn finish(self) -> Built {
+        Built(vec![None; self.builders.len()], self.builders)
+    }
+
+    /// Appends a value of the row under way. The first of two members of one name counts; the second is a conflict.
+    fn set(&mut self, slot: usize, raw: &str) -> Result<Fit, Error> {
+        if std::mem::replace(&mut self.filled[slot], true) {
+            self.conflicts += 1;
+            return Ok(Fit::Conflict);
+        }
+        let fit = self.builders[slot].append(raw)?;
+        self.conflicts += u64::from(fit == Fit::Conflict);
+        Ok(fit)
+    }
+
+    /// Ends the row under way.
+    fn end_row(&mut self, label: &str, position: usize, extra: Option<&str>) {
+        for (slot, text) in [(self.label, Some(label)), (self.extra_slot, extra)] {
+            if let (Some(slot), Some(text)) = (slot, text) {
+                self.builders[slot].append_text(text);
+                self.filled[slot] = true;
+            }
+        }
+        if let Some(slot) = self.rank {
+            self.builders[slot].append_rank(i64::try_from(position + 1).unwrap_or(i64::MAX));
+            self.filled[slot] = true;
+        }
+        for (builder, filled) in self.builders.iter_mut().zip(&mut self.filled) {
+            if !std::mem::replace(filled, false) {
+                builder.append_null();
+            }
+        }
+        self.count += 1;
+    }
+
+    /// A row of an entry: the values at the section's two pointers.
+    pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], &str); 2]) -> Result<(), Error> {
+        for (steps, raw) in values {
+            let mut tree = self.tree;
+            for step in steps {
+                let Some(at) = tree.find(step, 0) else { break };
+                tree = &tree.members[at].1;
+            }
+            for slot in tree.here.clone() {
+                self.set(slot, raw)?;
+            }
+        }
+        self.end_row(label, position, self.extra.then_some("{}"));
+        Ok(())
+    }
+}
+
+/// Reads one record into the next row.
+pub(super) struct RecordSeed<'r, 't> {
+    pub(super) rows: &'r mut Rows<'t>,
+    pub(super) label: &'r str,
+    pub(super) position: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let Self { rows, label, position } = self;
+        let tree = rows.tree;
+        let extra = deserializer.deserialize_map(Members { rows, tree })?;
+        let extra = rows.extra.then(|| extra.map_or_else(|| "{}".to_owned(), Extra::close));
+        rows.end_row(label, position, extra.as_deref());
+        Ok(())
+    }
+}
+
+/// Visits the members of an object; gives what no column took.
+struct Members<'r, 't, 'm> {
+    rows: &'r mut Rows<'t>,
+    tree: &'m Tree<usize>,
+}
+
+impl<'de> Visitor<'de> for Members<'_, '_, '_> {
+    type Value = Option<Extra>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Extra>, A::Error> {
+        let Self { rows, tree } = self;
+        let mut extra = None;
+        let mut last = 0;
+        while let Some(key) = members.next_key_seed(Key { tree, after: last, keep: rows.extra })? {
+            match key {
+                Found::Known(at) => {
+                    last = at + 1;
+                    let (name, member) = &tree.members[at];
+                    if member.ignored {
+                        members.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    let raw = members.next_value::<&RawValue>()?.get();
+                    if let Some(left) = member_value(rows, member, raw).map_err(A::Error::custom)? {
+                        Extra::add(&mut extra, name, &left);
+                    }
+                }
+                Found::Unknown(Some(name)) => {
+                    Extra::add(&mut extra, &name, members.next_value::<&RawValue>()?.get());
+                }
+                Found::Unknown(None) => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(extra)
+    }
+}
+
+/// Gives a value to the columns at and below a member; what is left of it is returned where `extra` is wanted.
+fn member_value(rows: &mut Rows<'_>, member: &Tree<usize>, raw: &str) -> Result<Option<String>, String> {
+    let mut left = None;
+    for slot in &member.here {
+        match rows.set(*slot, raw) {
+            Ok(Fit::Yes) => {}
+            Ok(Fit::Conflict) => left = rows.extra.then(|| raw.to_owned()),
+            Err(error) => {
+                let text = error.to_string();
+                rows.failure = Some(error);
+                return Err(text);
+            }
+        }
+    }
+    if member.members.is_empty() {
+        return Ok(left);
+    }
+    if raw.starts_with('{') {
+        let mut nested = serde_json::Deserializer::from_str(raw);
+        let extra = nested.deserialize_map(Members { rows, tree: member }).map_err(|error| error.to_string())?;
+        return Ok(left.or(extra.map(Extra::close)));
+    }
+    if raw != "null" && member.here.is_empty() {
+        // A scalar where an object was declared: its columns stay NULL.
+        rows.conflicts += 1;
+        left = rows.extra.then(|| raw.to_owned());
+    }
+    Ok(left)
+}
+
+/// A JSON object in the making.
+struct Extra(String);
+
+impl Extra {
+    fn add(extra: &mut Option<Self>, name: &str, raw: &str) {
+        let Self(text) = extra.get_or_insert_with(|| Self(String::new()));
+        text.push(if text.is_empty() { '{' } else { ',' });
+        // A name is escaped as serde_json does it; writing to a string does not fail.
+        let _ = write!(text, "{}:{raw}", serde_json::Value::from(name));
+    }
+
+    fn close(self) -> String {
+        self.0 + "}"
+    }
+}
+
+/// The name of a member, looked up while it is still borrowed.
+struct Key<'t> {
+    tree: &'t Tree<usize>,
+    after: usize,
+    keep: bool,
+}
+
+enum Found {
+    Known(usize),
+    Unknown(Option<String>),
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_> {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Found, E> {
+        Ok(match self.tree.find(name, self.after) {
+            Some(at) => Found::Known(at),
+            None => Found::Unknown(self.keep.then(|| name.to_owned())),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+use arrow::datatypes::TimestampMicrosecondType;
+
+use super::*;
+use crate::request::{Pages, RequestPlan};
+
+const BODY: &str = r#"{"requestId":"1","search":{"aid":"7"},"window":{"timezone":"UTC"},"overview":{"totalMentions":2},
+ "mentions":{"total":2,"totalRelation":"eq","from":0,"size":100,"items":[
+  {"id":"9007199254740993","seq":9007199254740993,"text":"a \"b\"\n","publishedAt":"2026-01-01T00:00:00Z",
+   "source":{"name":"x.com","rating":5},"reach":"many","future":{"a":[1]},"hashtags":["x"]},
+  {"text":null,"source":null,"publishedAt":1767225600,"id":12,"engagement":7}]}}"#;
+
+fn request() -> PageRequest {
+    let plan = RequestPlan {
+        endpoint: crate::request::Endpoint::Search,
+        aid: Some("7".into()),
+        duration: Some("7d".into()),
+        timezone: Some("UTC".into()),
+        pages: Some(Pages { size: 100, fetch: None }),
+        ..RequestPlan::list()
+    };
+    PageRequest { plan: Arc::new(plan), row: 0, size: 100 }
+}
+
+fn decoder(table: fn(&Profile) -> &TableSpec, columns: &[&str]) -> Decoder {
+    let profile = Arc::new(Profile::v4());
+    let table = Arc::new(table(&profile).clone());
+    let at = |name: &&str| table.columns.iter().position(|column| column.name == **name).expect("a column");
+    let columns: Vec<_> = columns.iter().map(at).collect();
+    Decoder::new(profile, table, &columns)
+}
+
+fn mentions(columns: &[&str], body: &str) -> Result<Decoded> {
+    decoder(|profile| &profile.tables.mentions, columns).decode(&request(), body.as_bytes())
+}
+
+fn column(decoded: &Decoded, name: &str) -> Vec<Option<String>> {
+    let array = decoded.batch.column_by_name(name).expect("a column");
+    array.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+#[test]
+fn wanted_fields_become_columns_in_the_order_asked_for() {
+    let decoded = mentions(&["seq", "id", "text", "source", "published_at", "aid"], BODY).expect("decoded");
+    assert_eq!(decoded.total, Some(2));
+    assert_eq!(decoded.conflicts, 0);
+    assert_eq!(decoded.batch.schema().field(0).name(), "seq");
+    assert_eq!(column(&decoded, "id"), [Some("9007199254740993".into()), Some("12".into())]);
+    assert_eq!(column(&decoded, "text"), [Some("a \"b\"\n".into()), None]);
+    assert_eq!(column(&decoded, "source"), [Some("x.com".into()), None]);
+    assert_eq!(column(&decoded, "aid"), [Some("7".into()), Some("7".into())]);
+    let times = decoded.batch.column(4).as_primitive::<TimestampMicrosecondType>().clone();
+    assert_eq!(times.value(0), times.value(1));
+    assert_eq!(decoded.ids.expect("ids").len(), 2);
+}
+
+#[test]
+fn what_no_column_took_and_what_did_not_fit_stays_in_extra() {
+    let decoded = mentions(&["reach", "extra"], BODY).expect("decoded");
+    let extra = column(&decoded, "extra");
+    assert_eq!(extra[0].as_deref(), Some(r#"{"source":{"rating":5},"reach":"many","future":{"a":[1]}}"#));
+    assert_eq!(extra[1].as_deref(), Some(r#"{"engagement":7}"#));
+    assert_eq!(decoded.conflicts, 2);
+    assert_eq!(decoded.batch.column(0).null_count(), 2);
+}
+
+#[test]
+fn no_column_still_counts_the_records() {
+    assert_eq!(mentions(&[], BODY).expect("decoded").batch.num_rows(), 2);
+}
+
+#[test]
+fn an_answer_to_another_question_is_a_contradiction() {
+    for (from, to, what) in [
+        ("\"aid\":\"7\"", "\"aid\":\"8\"", "aid `7`"),
+        ("\"timezone\":\"UTC\"", "\"timezone\":\"CET\"", "timezone `UTC`"),
+        ("\"from\":0", "\"from\":100", "offset `0`"),
+        ("\"items\"", "\"things\"", "has no `/mentions/items`"),
+        ("\"total\":2", "\"total\":null", "has no total"),
+        ("\"id\":12", "\"id\":null", "no usable `id`"),
+        ("\"items\":[", "\"items\":{\"a\":[", ""),
+    ] {
+        let body = BODY.replacen(from, to, 1);
+        let error = mentions(&["id"], &body).expect_err(what);
+        assert!(error.to_string().contains(what), "{error}");
+        let expected = if what.is_empty() { ErrorKind::Malformed } else { ErrorKind::Contradiction };
+        assert!(error.kind() == expected || what.is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn a_truncated_or_garbled_body_gives_nothing() {
+    for end in [0, 1, 50, BODY.len() / 2, BODY.len() - 1] {
+        let error = mentions(&["id"], &BODY[..end]).expect_err("truncated");
+        assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+    }
+    let half = BODY.replace("a \\\"b", "a \\ud83d");
+    assert_eq!(mentions(&["text"], &half).expect_err("half a pair").kind(), ErrorKind::Malformed);
+    let decoder = decoder(|profile| &profile.tables.mentions, &["id"]);
+    assert_eq!(decoder.decode(&request(), b"{\"a\":\"\xff\"}").expect_err("no UTF-8").kind(), ErrorKind::Malformed);
+}
+
+#[test]
+fn overview_volume_and_breakdowns_come_from_one_kind_of_answer() {
+    let body = r#"{"search":{"aid":"7"},"window":{"from":"2026-01-01T00:00:00Z","timezone":"UTC"},
+      "overview":{"totalMentions":3,"sentiment":{"positive":2,"neutral":1},"otherCount":12,
+       "volume":[{"start":"2026-01-01T00:00:00Z","count":3}],"topSources":[{"name":"x","count":2},{"name":"y","count":1}]}}"#;
+    let mut request = request();
+    Arc::make_mut(&mut request.plan).pages = None;
+
+    let overview = decoder(|p| &p.tables.overview, &["total_mentions", "positive", "window_from", "extra"]);
+    let decoded = overview.decode(&request, body.as_bytes()).expect("overview");
+    assert_eq!(decoded.batch.num_rows(), 1);
+    assert_eq!(column(&decoded, "extra"), [Some(r#"{"otherCount":12}"#.into())]);
+    assert_eq!(decoded.batch.column(2).null_count(), 0);
+
+    let volume = decoder(|p| &p.tables.volume, &["bucket_start", "mentions", "duration"]);
+    assert_eq!(volume.decode(&request, body.as_bytes()).expect("volume").batch.num_rows(), 1);
+
+    let breakdowns = decoder(|p| &p.tables.breakdowns, &["dimension", "rank", "name", "mentions"]);
+    let decoded = breakdowns.decode(&request, body.as_bytes()).expect("breakdowns");
+    let rows: Vec<_> = column(&decoded, "dimension")
+        .into_iter()
+        .flatten()
+        .zip(column(&decoded, "name").into_iter().flatten())
+        .collect();
+    let expected = [("sentiment", "positive"), ("sentiment", "neutral"), ("source", "x"), ("source", "y")];
+    assert_eq!(rows, expected.map(|(d, n)| (d.to_owned(), n.to_owned())));
+}

@@ -1,0 +1,228 @@
+//! What can go wrong, where it happened and what to do about it.
+//!
+//! Every failure of this crate is an [`Error`]: a [`ErrorKind`] that callers branch on, the place (table, aid, row,
+//! attempt), a message and an advice, printed in one line. Inside DataFusion it travels as
+//! [`DataFusionError::External`]; [`Error::find`] gets it back from under whatever context the engine put on top.
+//!
+//! Invariant: no message contains a secret. Texts that come from the service pass through
+//! [`Secret::redact`](crate::client::Secret::redact) before they get here.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use datafusion::error::DataFusionError;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, for callers that branch on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A profile that cannot be read or contradicts itself.
+    Profile,
+    /// The profile says something that this version does not honour yet.
+    Unsupported,
+    /// A setting, address, key file or option that makes no sense.
+    Config,
+    /// The query asks for what the service cannot be asked: a zone, a period, an open range.
+    Query,
+    /// No connection: name not found, refused, reset (seed section 7 lists none of these, TCP does).
+    Connect,
+    /// The certificate or the TLS handshake failed. Never retried.
+    Tls,
+    /// The service answered with a redirect, which is never followed since it would carry the key along.
+    Redirect,
+    /// The key was refused (401).
+    Unauthorized,
+    /// The key may not read this saved search (403).
+    Forbidden,
+    /// No such saved search, or no such service at this address (404).
+    NotFound,
+    /// The service called the request invalid (400, 422).
+    Rejected,
+    /// Throttled for longer than the query may take (seed section 7, 429).
+    Throttled,
+    /// Temporary failures (5xx) outlasted the bounded retries.
+    Unavailable,
+    /// A time-out of the connection, of a silent body, or of the query's deadline.
+    Timeout,
+    /// The answer is larger than the declared caps.
+    TooLarge,
+    /// The body is not what the profile calls an answer: no JSON, HTML, truncated.
+    Malformed,
+    /// The answer is well formed and contradicts the profile or the question.
+    Contradiction,
+    /// The mentions received are not all that the service announced.
+    Incomplete,
+    /// The query needs more requests than it may issue.
+    Budget,
+    /// The files, terminal or stream that results go to.
+    Output,
+}
+
+/// Where in the service an error happened. Every part is optional; what is known is printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Table of the SQL surface.
+    pub table: Option<String>,
+    /// Saved search.
+    pub aid: Option<String>,
+    /// First row of the page, 0-based, whatever the profile counts from.
+    pub row: Option<u64>,
+}
+
+/// A typed failure. See the module's documentation.
+#[derive(Debug, Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    advice: Option<String>,
+    place: Place,
+    attempts: u32,
+    elapsed: Duration,
+}
+
+impl Error {
+    /// An error without a place. `message` is lowercase, without a full stop.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            advice: None,
+            place: Place::default(),
+            attempts: 0,
+            elapsed: Duration::ZERO,
+        }))
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.0.advice = Some(advice.into());
+        self
+    }
+
+    /// Adds what is known of the place; what an inner layer said stays.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        let known = &mut self.0.place;
+        known.table = known.table.take().or(place.table);
+        known.aid = known.aid.take().or(place.aid);
+        known.row = known.row.take().or(place.row);
+        self
+    }
+
+    /// Adds the number of attempts made and the time they took.
+    #[must_use]
+    pub fn after(mut self, attempts: u32, elapsed: Duration) -> Self {
+        self.0.attempts = attempts;
+        self.0.elapsed = elapsed;
+        self
+    }
+
+    /// The kind, to branch on.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Where it happened, as far as known.
+    pub fn place(&self) -> &Place {
+        &self.0.place
+    }
+
+    /// Attempts made before giving up; 0 where none was made.
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
+    }
+
+    /// The error of ours inside an error of the engine, through contexts, sharing and Arrow's wrapping.
+    pub fn find(error: &DataFusionError) -> Option<&Self> {
+        let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(found);
+            }
+            // `source()` of these wrappers skips the wrapped value itself, so they are opened by hand.
+            next = match error.downcast_ref::<DataFusionError>() {
+                Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+                Some(DataFusionError::Collection(inner)) => inner.first().map(|e| e as _),
+                _ => error.source(),
+            };
+        }
+        None
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
+        if let Some(table) = &place.table {
+            write!(f, "{table}: ")?;
+        }
+        if let Some(aid) = &place.aid {
+            write!(f, "aid {aid}: ")?;
+        }
+        if let Some(row) = place.row {
+            write!(f, "page at row {row}: ")?;
+        }
+        write!(f, "{}", one_line(message))?;
+        if *attempts > 1 {
+            write!(f, " (after {attempts} attempts in {:.1} s)", elapsed.as_secs_f64())?;
+        }
+        match advice {
+            Some(advice) => write!(f, "; {}", one_line(advice)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl StdError for Error {}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+/// A text on one line: control characters and runs of white space become a space.
+pub fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_where_what_how_often_and_what_to_do_in_one_line() {
+        let error = Error::new(ErrorKind::Unavailable, "service answered 503:\n busy")
+            .advice("try again later")
+            .after(4, Duration::from_millis(1500))
+            .at(Place { aid: Some("7".into()), row: Some(200), ..Place::default() })
+            .at(Place { table: Some("mentions".into()), aid: Some("outer".into()), row: None });
+        assert_eq!(
+            error.to_string(),
+            "mentions: aid 7: page at row 200: service answered 503: busy (after 4 attempts in 1.5 s); try again later"
+        );
+    }
+
+    #[test]
+    fn is_found_under_the_engines_wrapping() {
+        let error = DataFusionError::from(Error::new(ErrorKind::Throttled, "wait"));
+        let wrapped = DataFusionError::ArrowError(
+            Box::new(arrow::error::ArrowError::ExternalError(Box::new(error.context("scan")))),
+            None,
+        );
+        assert_eq!(Error::find(&wrapped).map(Error::kind), Some(ErrorKind::Throttled));
+        assert!(Error::find(&DataFusionError::Plan("no".into())).is_none());
+    }
+}

@@ -1,0 +1,228 @@
+//! Where in an answer the rows and columns of a table lie.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::spec::Evidence;
+
+/// A table: the sections of an answer that hold its rows, and the columns of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// What the layout rests on.
+    pub evidence: Evidence,
+    /// The places in an answer that hold rows, in the order in which they are read.
+    pub sections: Vec<SectionSpec>,
+    /// Columns in the order of the SQL table.
+    pub columns: Vec<ColumnSpec>,
+    /// Column that, with the aid, names a row. Rows are told apart by it; absent: rows are not deduplicated.
+    pub id: Option<String>,
+    /// Column whose range bounds the window to ask for. Absent: only `duration` bounds it.
+    pub time: Option<String>,
+    /// Fields of a record that are known, belong to no column and are kept out of `extra`.
+    #[serde(default)]
+    pub ignore: Vec<Pointer>,
+}
+
+impl TableSpec {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
+
+/// A place in an answer that holds rows.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SectionSpec {
+    /// Where, from the root of the answer.
+    pub at: Pointer,
+    /// What the `section` column says of its rows.
+    #[serde(default)]
+    pub label: String,
+    /// How the rows are written.
+    #[serde(default)]
+    pub shape: Shape,
+    /// With shape `entries`: the pointer under which the name of an entry is found by a column.
+    pub key: Option<Pointer>,
+    /// With shape `entries`: the pointer under which the value of an entry is found by a column.
+    pub value: Option<Pointer>,
+    /// In `saved_searches`: whether a query without an aid asks for the mentions of these.
+    #[serde(default)]
+    pub fan_out: bool,
+}
+
+/// How the rows of a section are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// An array of records.
+    #[default]
+    Records,
+    /// One record.
+    Record,
+    /// An object whose members are the rows: name and value.
+    Entries,
+}
+
+/// A column: its SQL name and type, and where its value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawColumn")]
+pub struct ColumnSpec {
+    /// Name in SQL.
+    pub name: String,
+    /// Type in SQL.
+    pub kind: ColumnType,
+    /// Whether NULL is allowed. A NULL where it is not is an error, never a default.
+    pub nullable: bool,
+    /// Where the value comes from.
+    pub origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A field of the record, or of the whole answer.
+    Field(Pointer, Scope),
+    /// The aid that was asked for.
+    Aid,
+    /// The window that was asked for, in the service's words.
+    Duration,
+    /// The zone that was asked for.
+    Timezone,
+    /// The label of the section.
+    Section,
+    /// 1-based position in the section.
+    Rank,
+    /// JSON text of what no column took.
+    Extra,
+}
+
+/// What a pointer starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The record of the row.
+    #[default]
+    Record,
+    /// The root of the answer; the same value for each of its rows.
+    Answer,
+}
+
+/// The SQL type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnType {
+    /// Text.
+    Utf8,
+    /// 64-bit integer. Never read through a float.
+    Int64,
+    /// 64-bit float.
+    Float64,
+    /// True or false.
+    Boolean,
+    /// Instant in microseconds, UTC. Read from RFC 3339, from times without zone (UTC), dates and epoch numbers
+    /// (seconds, milliseconds or microseconds by their size).
+    Timestamp,
+    /// List of texts.
+    Utf8List,
+    /// JSON text.
+    Json,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawColumn {
+    name: String,
+    #[serde(rename = "type")]
+    kind: ColumnType,
+    #[serde(default = "yes")]
+    null: bool,
+    at: Option<Pointer>,
+    from: Option<RawOrigin>,
+    scope: Option<Scope>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawOrigin {
+    Aid,
+    Duration,
+    Timezone,
+    Section,
+    Rank,
+    Extra,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TryFrom<RawColumn> for ColumnSpec {
+    type Error = String;
+
+    fn try_from(raw: RawColumn) -> Result<Self, String> {
+        let RawColumn { name, kind, null: nullable, at, from, scope } = raw;
+        if name.is_empty() {
+            return Err("a column needs a name".into());
+        }
+        let origin = match (at, from) {
+            (Some(at), None) => Origin::Field(at, scope.unwrap_or_default()),
+            (None, Some(_)) if scope.is_some() => {
+                return Err(format!("column `{name}`: `scope` goes with `at` only"));
+            }
+            (None, Some(from)) => match from {
+                RawOrigin::Aid => Origin::Aid,
+                RawOrigin::Duration => Origin::Duration,
+                RawOrigin::Timezone => Origin::Timezone,
+                RawOrigin::Section => Origin::Section,
+                RawOrigin::Rank => Origin::Rank,
+                RawOrigin::Extra => Origin::Extra,
+            },
+            _ => return Err(format!("column `{name}` needs either `at` or `from`")),
+        };
+        let fits = match origin {
+            Origin::Field(..) => true,
+            Origin::Rank => kind == ColumnType::Int64,
+            Origin::Extra => kind == ColumnType::Json,
+            _ => kind == ColumnType::Utf8,
+        };
+        if !fits {
+            return Err(format!("column `{name}`: this type does not fit what `from` gives"));
+        }
+        Ok(Self { name, kind, nullable, origin })
+    }
+}
+
+/// A JSON pointer (RFC 6901) over object members. Array positions are not addressed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Pointer(Vec<String>);
+
+impl Pointer {
+    /// The members on the way, outermost first; empty for the root.
+    pub fn steps(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!("`{text}` is no JSON pointer: expected \"\" or a text that starts with /"));
+        };
+        Ok(Self(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
+    }
+}

@@ -1,0 +1,351 @@
+//! Reads a profile: TOML text to a [`Profile`], or an error with file, line, key and what was expected.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+use std::str::FromStr;
+
+use chrono_tz::Tz;
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
+
+use super::column::{ColumnSpec, Origin, Shape};
+use super::spec::{
+    Auth, Budget, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
+    SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, TimezoneKind, Total, Trust,
+};
+use super::window::{End, Instants, WindowSpec};
+use crate::error::{Error, ErrorKind, Result, one_line};
+
+/// What a service promises. See the module's documentation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Short name.
+    pub name: String,
+    /// One line about the service.
+    pub description: String,
+    /// How the key is sent.
+    pub auth: Auth,
+    /// The list endpoint.
+    pub list: Endpoint,
+    /// The search endpoint.
+    pub search: SearchEndpoint,
+    /// How mention records are asked for.
+    pub mentions: MentionsRequest,
+    /// The offset parameter.
+    pub offset: Offset,
+    /// The page size parameter.
+    pub page: Page,
+    /// How far paging reaches.
+    pub depth: Depth,
+    /// The window parameter.
+    pub window: WindowSpec,
+    /// The zone parameter.
+    pub timezone: Timezone,
+    /// The sort parameter.
+    pub sort: Sort,
+    /// The filter parameters.
+    pub filters: Filters,
+    /// How throttling looks.
+    pub throttle: Throttle,
+    /// What may be spent.
+    pub budget: Budget,
+    /// The number of matching mentions.
+    pub total: Total,
+    /// What an answer repeats of its question.
+    pub echo: EchoSpec,
+    /// How an error looks.
+    pub error: ErrorSpec,
+    /// Where rows and columns lie.
+    pub tables: Tables,
+    /// The document's dimensions, for `system.profile`: name, value as one line of TOML, evidence.
+    #[serde(skip)]
+    dimensions: Vec<Dimension>,
+}
+
+/// A dimension of a profile as text: (name, value, evidence).
+type Dimension = (String, String, Option<String>);
+
+/// A refusal of the checks below: the path of the key, and what is wrong there.
+type Refusal = (Vec<String>, ErrorKind, String);
+
+impl Profile {
+    /// The built-in profile of the V4 service.
+    pub fn v4() -> Self {
+        Self::parse(include_str!("builtin/v4.toml"), "builtin v4").expect("the built-in profile is tested to parse")
+    }
+
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] where the file cannot be read, [`ErrorKind::Profile`] or [`ErrorKind::Unsupported`] as
+    /// [`Profile::parse`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("cannot read the profile {}: {error}", path.display()))
+        })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Parses a profile; `origin` names the document in errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Profile`] for what is malformed or contradicts itself, [`ErrorKind::Unsupported`] for what can be
+    /// said but is not honoured yet. Both name origin, line and key.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        let at = |span: Option<Range<usize>>, key: &str, kind, message: &str| {
+            let line = span.map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let key = if key.is_empty() { String::new() } else { format!(" key `{key}`:") };
+            Error::new(kind, format!("{origin}: line {line}:{key} {}", one_line(message)))
+        };
+        let document =
+            DeTable::parse(text).map_err(|error| at(error.span(), "", ErrorKind::Profile, error.message()))?;
+        let mut profile: Self = toml::from_str(text).map_err(|error| {
+            let key = error.span().map(|span| key_at(document.get_ref(), &span).join(".")).unwrap_or_default();
+            at(error.span(), &key, ErrorKind::Profile, error.message())
+        })?;
+        if let Some((path, kind, message)) = profile.refusal() {
+            return Err(at(span_of(document.get_ref(), &path), &path.join("."), kind, &message));
+        }
+        profile.dimensions = dimensions(text);
+        Ok(profile)
+    }
+
+    /// The dimensions as text: (name, value, evidence).
+    pub fn dimensions(&self) -> &[(String, String, Option<String>)] {
+        &self.dimensions
+    }
+
+    /// The first thing that contradicts itself or is not honoured.
+    fn refusal(&self) -> Option<Refusal> {
+        self.contradictions().into_iter().next().or_else(|| self.unsupported().into_iter().next())
+    }
+
+    fn contradictions(&self) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        let mut no = |holds: bool, path: &str, message: String| {
+            if !holds {
+                found.push((path.split('.').map(str::to_owned).collect(), ErrorKind::Profile, message));
+            }
+        };
+        let placeholders = self.auth.format.matches("{key}").count() + self.auth.format.matches("{base64}").count();
+        no(placeholders == 1, "auth.format", "expected exactly one of {key} and {base64}".into());
+        no(
+            http::HeaderName::from_str(&self.auth.header).is_ok(),
+            "auth.header",
+            format!("expected a header name, found `{}`", self.auth.header),
+        );
+        no(
+            (self.mentions.requested_by == RequestedBy::Flag) == self.mentions.flag.is_some(),
+            "mentions.requested_by",
+            "expected `flag` together with requested_by = \"flag\", and only then".into(),
+        );
+        no(self.offset.first <= 1, "offset.first", format!("expected 0 or 1, found {}", self.offset.first));
+        no(self.page.max > 0, "page.max", "expected at least 1".into());
+        no(
+            self.depth.rows.is_some() == self.depth.beyond.is_some(),
+            "depth",
+            "expected both `rows` and `beyond`, or neither".into(),
+        );
+        no(
+            self.depth.rows.is_none_or(|rows| rows >= self.page.max),
+            "depth.rows",
+            format!("expected at least a page, {}", self.page.max),
+        );
+        no(
+            self.window.absolute.as_ref().is_none_or(|template| {
+                template.matches("{from}").count() == 1
+                    && template.matches("{to}").count() == 1
+                    && template.find("{from}") < template.find("{to}")
+                    && template.find("{from}{to}").is_none()
+            }),
+            "window.absolute",
+            "expected a text with {from}, a separator and {to}".into(),
+        );
+        if let Err(message) = self.window.check_words(&self.window.default) {
+            no(false, "window.default", message);
+        }
+        no(
+            self.timezone.kind != TimezoneKind::Iana || Tz::from_str(&self.timezone.default).is_ok(),
+            "timezone.default",
+            format!("expected an IANA zone, found `{}`", self.timezone.default),
+        );
+        no(
+            self.filters.several != Several::Separated || !self.filters.separator.is_empty(),
+            "filters.separator",
+            "expected a text, since several = \"separated\"".into(),
+        );
+        no(!self.throttle.when.is_empty(), "throttle.when", "expected at least one status".into());
+        no(self.budget.concurrency > 0, "budget.concurrency", "expected at least 1".into());
+        no(
+            self.budget.windows.iter().all(|window| window.requests > 0 && window.seconds > 0),
+            "budget.windows",
+            "expected requests and seconds of at least 1".into(),
+        );
+        no(
+            (self.total.trust == Trust::Absent) == self.total.at.is_none(),
+            "total.trust",
+            "expected `at`, or trust = \"absent\" without it".into(),
+        );
+        for (name, table) in self.tables.all() {
+            let path = format!("tables.{name}");
+            let mut names = HashSet::new();
+            for ColumnSpec { name: column, origin, .. } in &table.columns {
+                no(names.insert(column), &format!("{path}.columns"), format!("column `{column}` stands there twice"));
+                no(
+                    name != "saved_searches" || !matches!(origin, Origin::Aid | Origin::Duration | Origin::Timezone),
+                    &format!("{path}.columns"),
+                    format!("column `{column}`: the list is asked for without an aid, a window or a zone"),
+                );
+            }
+            no(!table.sections.is_empty(), &format!("{path}.sections"), "expected at least one section".into());
+            for section in &table.sections {
+                no(
+                    (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),
+                    &format!("{path}.sections"),
+                    "expected `key` and `value` together with shape = \"entries\", and only then".into(),
+                );
+            }
+            for (key, column) in [("id", &table.id), ("time", &table.time)] {
+                no(
+                    column.as_ref().is_none_or(|column| names.contains(column)),
+                    &format!("{path}.{key}"),
+                    "expected the name of a column of this table".into(),
+                );
+            }
+        }
+        for needed in ["aid", "kind"] {
+            no(
+                self.tables.saved_searches.column(needed).is_some(),
+                "tables.saved_searches.columns",
+                format!("expected a column `{needed}`"),
+            );
+        }
+        no(
+            self.tables.mentions.id.is_some(),
+            "tables.mentions",
+            "expected `id`, the column that names a mention".into(),
+        );
+        no(
+            self.tables.mentions.sections.len() == 1,
+            "tables.mentions.sections",
+            "expected exactly one section: pages are counted in its rows".into(),
+        );
+        let mentions = &self.tables.mentions;
+        for (path, columns) in [
+            ("sort.values", self.sort.values.iter().map(|v| &v.column).collect::<Vec<_>>()),
+            ("filters.parameters", self.filters.parameters.iter().map(|p| &p.column).collect()),
+        ] {
+            for column in columns {
+                let field = mentions.column(column).is_some_and(|c| matches!(c.origin, Origin::Field(..)));
+                no(field, path, format!("expected a field column of mentions, found `{column}`"));
+            }
+        }
+        found
+    }
+
+    fn unsupported(&self) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        let mut not_yet = |said: bool, path: &str, what: &str| {
+            if said {
+                let path = path.split('.').map(str::to_owned).collect();
+                found.push((path, ErrorKind::Unsupported, format!("{what} is not supported yet")));
+            }
+        };
+        not_yet(self.timezone.kind != TimezoneKind::Iana, "timezone.kind", "a zone that is no IANA name");
+        not_yet(
+            matches!(self.window.instants, Instants::Local | Instants::Date),
+            "window.instants",
+            "a window in local times or days",
+        );
+        not_yet(
+            self.window.end == End::Inclusive && self.window.instants == Instants::EpochMs,
+            "window.end",
+            "an inclusive end in milliseconds",
+        );
+        not_yet(self.budget.cost_per_record.is_some(), "budget.cost_per_record", "a cost for each record");
+        not_yet(
+            self.budget.windows.iter().any(|window| window.seconds > 3600),
+            "budget.windows",
+            "a limit over more than an hour, which needs a ledger shared by processes,",
+        );
+        not_yet(
+            self.mentions.requested_by == RequestedBy::Always,
+            "mentions.requested_by",
+            "a service that sends mentions unasked",
+        );
+        found
+    }
+}
+
+/// The path of the innermost key whose value, or whose own text, covers the span.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
+    let covers = |outer: Range<usize>| outer.start <= span.start && span.start < outer.end.max(outer.start + 1);
+    for (key, value) in table.iter() {
+        if covers(key.span()) {
+            return vec![key.get_ref().to_string()];
+        }
+        let inner = match value.get_ref() {
+            DeValue::Table(inner) => Some(key_at(inner, span)).filter(|path| !path.is_empty()),
+            DeValue::Array(items) => items
+                .iter()
+                .find(|item| covers(item.span()))
+                .map(|item| item.get_ref().as_table().map(|inner| key_at(inner, span)).unwrap_or_default()),
+            _ => None,
+        };
+        if inner.is_some() || covers(value.span()) {
+            let mut path = vec![key.get_ref().to_string()];
+            path.extend(inner.unwrap_or_default());
+            return path;
+        }
+    }
+    Vec::new()
+}
+
+/// Where the longest existing part of the path stands.
+fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
+    let (first, rest) = path.split_first()?;
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;
+    let inner = value.get_ref().as_table().and_then(|inner| span_of(inner, rest));
+    inner.or_else(|| Some(key.span()))
+}
+
+/// Every section as (name, its content in one line, its evidence); a table's columns apart from its sections.
+fn dimensions(text: &str) -> Vec<Dimension> {
+    let Ok(document) = text.parse::<toml::Table>() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (name, value) in document {
+        let toml::Value::Table(section) = value else {
+            found.push((name, text_of(&value), None));
+            continue;
+        };
+        if name == "tables" {
+            for (table, value) in section {
+                if let toml::Value::Table(section) = value {
+                    list_section(&format!("{name}.{table}"), &section, &mut found);
+                }
+            }
+        } else {
+            list_section(&name, &section, &mut found);
+        }
+    }
+    found
+}
+
+fn list_section(name: &str, section: &toml::Table, found: &mut Vec<Dimension>) {
+    let evidence = section.get("evidence").and_then(toml::Value::as_str).map(str::to_owned);
+    for (key, value) in section.iter().filter(|(key, _)| *key != "evidence") {
+        found.push((format!("{name}.{key}"), text_of(value), evidence.clone()));
+    }
+}
+
+fn text_of(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

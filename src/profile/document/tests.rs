@@ -1,0 +1,103 @@
+use super::*;
+
+const V4: &str = include_str!("../builtin/v4.toml");
+
+fn refused(from: &str, to: &str) -> (ErrorKind, String) {
+    assert!(V4.contains(from), "the fixture no longer has {from:?}");
+    let error = Profile::parse(&V4.replacen(from, to, 1), "mine.toml").expect_err("a bad profile was taken");
+    (error.kind(), error.to_string())
+}
+
+#[test]
+fn the_built_in_profile_parses_and_lists_its_dimensions() {
+    let profile = Profile::v4();
+    assert_eq!(profile.page.max, 100);
+    let dimensions = profile.dimensions();
+    assert!(dimensions.contains(&("list.path".into(), "list".into(), Some("given".into()))));
+    assert!(dimensions.iter().any(|(name, _, evidence)| name == "page.max" && evidence.as_deref() == Some("assumed")));
+}
+
+#[test]
+fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
+    let (kind, text) = refused("unit = \"row\"", "unit = \"rows\"");
+    assert_eq!(kind, ErrorKind::Profile);
+    assert_eq!(text, "mine.toml: line 35: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
+
+    let (_, text) = refused("first = 0", "first = 0\nfrist = 1");
+    assert!(
+        text.starts_with("mine.toml: line 37: key `offset.frist`: unknown field `frist`, expected one of"),
+        "{text}"
+    );
+
+    let (_, text) = refused("max = 100", "max = \"100\"");
+    assert!(text.contains("key `page.max`: invalid type: string \"100\", expected u64"), "{text}");
+
+    let (_, text) = refused("default = \"7d\"", "default = \"7 days\"");
+    assert!(
+        text.contains("key `window.default`: `7 days` is no period of this service: it takes <n>h, <n>d, <n>w, 2026"),
+        "{text}"
+    );
+
+    let (_, text) = refused("{ name = \"seq\", type = \"int64\"", "{ name = \"seq\", type = \"int\"");
+    assert!(text.contains("key `tables.mentions.columns.type`: unknown variant `int`"), "{text}");
+
+    let (_, text) = refused("column = \"language\"", "column = \"tongue\"");
+    assert!(text.contains("key `filters.parameters`: expected a field column of mentions, found `tongue`"), "{text}");
+
+    let (_, text) = refused("[auth]", "[auth");
+    assert!(text.starts_with("mine.toml: line 13:"), "{text}");
+}
+
+#[test]
+fn what_is_not_honoured_yet_is_refused_never_ignored() {
+    for (from, to, key) in [
+        ("kind = \"iana\"", "kind = \"offset\"", "timezone.kind"),
+        ("instants = \"rfc3339\"", "instants = \"local\"", "window.instants"),
+        ("# cost_per_record = 1", "cost_per_record = 1", "budget.cost_per_record"),
+        ("windows = []", "windows = [{ requests = 5000, seconds = 86400 }]", "budget.windows"),
+        ("requested_by = \"size\"", "requested_by = \"always\"", "mentions.requested_by"),
+    ] {
+        let (kind, text) = refused(from, to);
+        assert_eq!(kind, ErrorKind::Unsupported, "{text}");
+        assert!(text.contains(&format!("key `{key}`:")) && text.contains("not supported yet"), "{text}");
+    }
+}
+
+#[test]
+fn other_dialects_are_expressed() {
+    let dialect = V4
+        .replace("format = \"Bearer {key}\"", "format = \"ApiKey {key}\"")
+        .replace("unit = \"row\"", "unit = \"page\"")
+        .replace("first = 0", "first = 1")
+        .replace("beyond = \"rejected\"", "beyond = \"clamped\"")
+        .replace("# rows = 10000", "rows = 10000")
+        .replace("# beyond = \"bad_request\"", "beyond = \"last_page\"")
+        .replace("absolute = \"{from}..{to}\"", "separate = { from = \"since\", to = \"until\" }")
+        .replace("instants = \"rfc3339\"", "instants = \"epoch_s\"")
+        .replace("end = \"exclusive\"", "end = \"inclusive\"")
+        .replace("names = {}", "names = { last_week = \"7d\" }")
+        .replace("# longest", "longest")
+        .replace("# earliest", "earliest")
+        .replace("several = \"separated\"", "several = \"repeat\"")
+        .replace("when = [{ status = 429 }]", "when = [{ status = 403, code = \"rate\" }, { status = 429 }]")
+        .replace("reset_format = \"epoch_s\"", "reset_format = \"iso\"")
+        .replace("windows = []", "windows = [{ requests = 30, seconds = 600 }]")
+        .replace("trust = \"exact\"", "trust = \"advisory\"")
+        .replace("format = \"json\"", "format = \"text\"");
+    let profile = Profile::parse(&dialect, "mine.toml").expect("a dialect");
+    assert_eq!(
+        profile.window.parameters("1767225600..1767312000"),
+        [("since".to_owned(), "1767225600".to_owned()), ("until".to_owned(), "1767312000".to_owned())]
+    );
+    assert_eq!(profile.window.parameters("last_week"), [("duration".to_owned(), "last_week".to_owned())]);
+}
+
+#[test]
+fn the_smallest_relative_period_that_reaches_back_is_found() {
+    let window = Profile::v4().window;
+    let reach = |hours| window.reaching(chrono::TimeDelta::hours(hours));
+    assert_eq!(reach(1).as_deref(), Some("1h"));
+    assert_eq!(reach(25).as_deref(), Some("25h"));
+    let days_only = WindowSpec { relative: vec![super::super::window::Unit::Day], ..window };
+    assert_eq!(days_only.reaching(chrono::TimeDelta::hours(25)).as_deref(), Some("2d"));
+}
