@@ -32,11 +32,12 @@ use url::Url;
 pub use self::auth::Secret;
 pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
 pub use self::log::{RequestLog, RequestRecord};
-pub use self::pages::{Page, PageDecoder, PageFacts, Reading, read_pages};
-pub use self::query::QueryBudget;
-pub use self::rate_limit::{Admission, LimitState, Limiter, Permit};
-pub use self::retry::{Cause, Decision, RetryPolicy, RetryState};
+pub use self::pages::{Page, PageDecoder, PageFacts, read_pages};
+pub use self::query::{QueryBudget, Scan};
+pub use self::retry::RetryPolicy;
 
+use self::rate_limit::Limiter;
+use self::retry::{Cause, Decision, RetryState};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result, one_line};
 use crate::profile::{Profile, ThrottleRule};
@@ -56,18 +57,12 @@ pub struct Client {
     log: RequestLog,
 }
 
-/// The body of an error as the profile's pointers read it: code, message, field.
-pub type ErrorReader = fn(&Profile, &[u8]) -> ErrorBody;
-
-/// What an error body says.
+/// What an error body says: machine-readable code, message for people, parameter at fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ErrorBody {
-    /// Machine-readable code.
-    pub code: Option<String>,
-    /// Message for people.
-    pub message: Option<String>,
-    /// Parameter at fault.
-    pub field: Option<String>,
+struct ErrorBody {
+    code: Option<String>,
+    message: Option<String>,
+    field: Option<String>,
 }
 
 /// What an attempt came to.
@@ -130,10 +125,11 @@ impl Client {
     /// deadline of the query.
     pub async fn fetch<T>(
         &self,
-        query: &QueryBudget,
+        scan: &Scan,
         request: &PageRequest,
         decode: impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Result<T> {
+        let query = scan.query.as_ref();
         let begun = Instant::now();
         let parameters = request.parameters(&self.profile);
         let mut record = RequestRecord {
@@ -178,6 +174,7 @@ impl Client {
         };
         record.elapsed = begun.elapsed();
         let result = result.map_err(|error: Error| error.after(record.attempts, record.elapsed).at(place));
+        scan.count(record.attempts, record.bytes, record.wait);
         record.error = result.as_ref().err().map(ToString::to_string);
         self.log.add(record);
         result
@@ -387,12 +384,11 @@ fn read_error(profile: &Profile, body: &[u8]) -> ErrorBody {
         let found = json.pointer(&pointer.as_ref()?.to_string())?;
         found.as_str().map(short).or_else(|| (!found.is_null()).then(|| short(&found.to_string())))
     };
-    let ErrorBody { code, message, field } = ErrorBody {
+    ErrorBody {
         code: field(&profile.error.code),
         message: field(&profile.error.message),
         field: field(&profile.error.field),
-    };
-    ErrorBody { code, message, field }
+    }
 }
 
 #[cfg(test)]

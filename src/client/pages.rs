@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_stream::try_stream;
 use futures::{Stream, StreamExt, stream};
 
-use super::{Client, QueryBudget};
+use super::{Client, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{OffsetUnit, Oversize, Profile};
 use crate::request::{PageRequest, Pages, RequestPlan};
@@ -57,7 +57,7 @@ pub struct PageFacts {
 
 /// Rows to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub(super) struct Span {
     /// First row, 0-based.
     pub row: u64,
     /// Number of rows.
@@ -66,7 +66,7 @@ pub struct Span {
 
 /// The progress of one scan. Pure.
 #[derive(Debug)]
-pub struct Reading {
+pub(super) struct Reading {
     pages: Pages,
     depth: Option<u64>,
     /// A first page smaller than asked for tells the page size.
@@ -83,7 +83,7 @@ pub struct Reading {
 
 /// Whether a pass gave all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// All rows were seen.
     Complete,
     /// Some are missing; read again from the first row.
@@ -92,7 +92,7 @@ pub enum Verdict {
 
 impl Reading {
     /// The start of a scan.
-    pub fn new(pages: Pages, profile: &Profile) -> Self {
+    pub(super) fn new(pages: Pages, profile: &Profile) -> Self {
         Self {
             pages,
             depth: profile.depth.rows,
@@ -107,7 +107,7 @@ impl Reading {
     }
 
     /// The first span of a pass.
-    pub fn first(&self) -> Span {
+    pub(super) fn first(&self) -> Span {
         Span { row: 0, size: self.pages.size.min(self.pages.fetch.unwrap_or(u64::MAX)).max(1) }
     }
 
@@ -115,7 +115,7 @@ impl Reading {
     ///
     /// # Errors
     /// [`ErrorKind::Incomplete`] where paging cannot reach all that is needed.
-    pub fn announce(&mut self, total: Option<u64>) -> Result<()> {
+    pub(super) fn announce(&mut self, total: Option<u64>) -> Result<()> {
         self.steady &= self.total.is_none() || self.total == total;
         self.total = total.or(self.total);
         if let (Some(depth), Some(need)) = (self.depth, self.need())
@@ -131,7 +131,7 @@ impl Reading {
     }
 
     /// The spans after a first page of `got` rows, where the total is known.
-    pub fn rest(&self, got: u64) -> Option<Vec<Span>> {
+    pub(super) fn rest(&self, got: u64) -> Option<Vec<Span>> {
         let need = self.need()?;
         let asked = self.first().size;
         let stride = if self.clamped && (1..asked).contains(&got) { got } else { self.pages.size };
@@ -147,7 +147,7 @@ impl Reading {
     }
 
     /// Whether the rows that the plan wants are there.
-    pub fn satisfied(&self) -> bool {
+    pub(super) fn satisfied(&self) -> bool {
         self.pages.fetch.is_some_and(|fetch| self.seen.len() as u64 >= fetch)
     }
 
@@ -155,7 +155,7 @@ impl Reading {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] where a further page of the first pass has no new row: the offset has no effect.
-    pub fn take(&mut self, row: u64, ids: Option<&[u64]>) -> Result<Option<Vec<bool>>> {
+    pub(super) fn take(&mut self, row: u64, ids: Option<&[u64]>) -> Result<Option<Vec<bool>>> {
         let Some(ids) = ids else { return Ok(None) };
         if let Some(this_pass) = &mut self.this_pass {
             this_pass.extend(ids);
@@ -174,7 +174,7 @@ impl Reading {
     ///
     /// # Errors
     /// [`ErrorKind::Incomplete`] after the last pass.
-    pub fn end_of_pass(&mut self) -> Result<Verdict> {
+    pub(super) fn end_of_pass(&mut self) -> Result<Verdict> {
         self.passes += 1;
         let Some(need) = self.need() else { return Ok(Verdict::Complete) };
         let enough = match (self.pages.fetch, &self.this_pass) {
@@ -213,7 +213,7 @@ impl Reading {
 /// only when the one before it has been consumed. Dropping the stream cancels what is under way.
 pub fn read_pages<'a, D: PageDecoder>(
     client: &'a Client,
-    query: &'a QueryBudget,
+    scan: &'a Scan,
     plan: Arc<RequestPlan>,
     decoder: &'a D,
     ahead: usize,
@@ -223,7 +223,8 @@ pub fn read_pages<'a, D: PageDecoder>(
         let request = PageRequest { plan: Arc::clone(&plan), row: span.row, size: span.size };
         async move {
             client
-                .fetch(query, &request, |body| {
+                
+                .fetch(scan, &request, |body| {
                     let (page, facts) = decoder.decode(&request, body)?;
                     Ok(((page, facts), facts.rows))
                 })
@@ -262,7 +263,7 @@ pub fn read_pages<'a, D: PageDecoder>(
             reading.announce(facts.total)?;
             yield fresh(&mut reading, 0, page)?;
             if let Some(spans) = reading.rest(facts.rows) {
-                query.require(spans.len() as u64)?;
+                scan.query.require(spans.len() as u64)?;
                 let mut rest = stream::iter(spans).map(|span| fetch_span(span, aligned)).buffered(ahead.max(1));
                 while let Some(pages) = rest.next().await {
                     for (row, page, facts) in pages? {

@@ -1,5 +1,6 @@
 //! What one query may spend, and what it has spent.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -61,5 +62,35 @@ impl QueryBudget {
         Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(
             "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = …",
         )
+    }
+}
+
+/// One scan of a query: the allowance that it draws on, and what it has cost so far.
+#[derive(Debug)]
+pub struct Scan {
+    /// The query's allowance.
+    pub query: Arc<QueryBudget>,
+    /// Requests issued, retries included.
+    pub requests: AtomicU64,
+    /// Requests that had to be repeated.
+    pub retries: AtomicU64,
+    /// Bytes received on the wire.
+    pub bytes: AtomicU64,
+    /// Milliseconds spent waiting for the limiter and between attempts.
+    pub wait_ms: AtomicU64,
+}
+
+impl Scan {
+    /// A scan that has cost nothing yet.
+    pub fn new(query: Arc<QueryBudget>) -> Self {
+        let zero = AtomicU64::default;
+        Self { query, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero() }
+    }
+
+    pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {
+        self.requests.fetch_add(attempts.into(), Ordering::Relaxed);
+        self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wait_ms.fetch_add(wait.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

@@ -15,7 +15,7 @@ use crate::profile::{Budget, RateWindow};
 
 /// The policy. Times are monotonic.
 #[derive(Debug)]
-pub struct LimitState {
+pub(super) struct LimitState {
     most: usize,
     allowed: f64,
     under_way: usize,
@@ -25,7 +25,7 @@ pub struct LimitState {
 
 /// Whether a request may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
+pub(super) enum Admission {
     /// It may; it is counted as under way.
     Go,
     /// Not before this instant.
@@ -36,7 +36,7 @@ pub enum Admission {
 
 impl LimitState {
     /// Starts at the full concurrency of the profile.
-    pub fn new(budget: &Budget) -> Self {
+    pub(super) fn new(budget: &Budget) -> Self {
         Self {
             most: budget.concurrency,
             allowed: budget.concurrency as f64,
@@ -47,7 +47,7 @@ impl LimitState {
     }
 
     /// Asks for a place.
-    pub fn admit(&mut self, now: Instant) -> Admission {
+    pub(super) fn admit(&mut self, now: Instant) -> Admission {
         if let Some(until) = self.closed_until
             && until > now
         {
@@ -74,23 +74,23 @@ impl LimitState {
     }
 
     /// A request ended, however it did.
-    pub fn ended(&mut self) {
+    pub(super) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
     /// A request was answered: about one more place a round of answers.
-    pub fn answered(&mut self) {
+    pub(super) fn answered(&mut self) {
         self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most as f64);
     }
 
     /// A request was throttled: half the places, and quiet for as long as the service asked.
-    pub fn throttled(&mut self, now: Instant, quiet: Duration) {
+    pub(super) fn throttled(&mut self, now: Instant, quiet: Duration) {
         self.allowed = (self.allowed / 2.0).max(1.0);
         self.close(now, quiet);
     }
 
     /// No request before `quiet` has passed.
-    pub fn close(&mut self, now: Instant, quiet: Duration) {
+    pub(super) fn close(&mut self, now: Instant, quiet: Duration) {
         // A wait beyond a month is not added to an instant, which might overflow; deadlines end it long before.
         let until = now + quiet.min(Duration::from_secs(30 * 86_400));
         self.closed_until = self.closed_until.max(Some(until));
@@ -99,18 +99,18 @@ impl LimitState {
 
 /// Makes callers wait for the policy.
 #[derive(Debug)]
-pub struct Limiter {
+pub(super) struct Limiter {
     state: Mutex<LimitState>,
     ended: Notify,
 }
 
 /// A place among the requests under way; given back on drop.
 #[derive(Debug)]
-pub struct Permit(Arc<Limiter>);
+pub(super) struct Permit(Arc<Limiter>);
 
 impl Limiter {
     /// A limiter of its own.
-    pub fn new(budget: &Budget) -> Arc<Self> {
+    pub(super) fn new(budget: &Budget) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(LimitState::new(budget)), ended: Notify::new() })
     }
 
@@ -129,7 +129,7 @@ impl Limiter {
     }
 
     /// Waits for a place. `Err(wait)` at once where it cannot be had before `deadline`.
-    pub async fn acquire(self: &Arc<Self>, deadline: Instant) -> Result<Permit, Duration> {
+    pub(super) async fn acquire(self: &Arc<Self>, deadline: Instant) -> Result<Permit, Duration> {
         loop {
             // Registered before the state is asked, so that no end is missed in between.
             let mut ended = std::pin::pin!(self.ended.notified());
@@ -146,22 +146,22 @@ impl Limiter {
     }
 
     /// See [`LimitState::answered`].
-    pub fn answered(&self) {
+    pub(super) fn answered(&self) {
         self.state().answered();
     }
 
     /// See [`LimitState::throttled`].
-    pub fn throttled(&self, quiet: Duration) {
+    pub(super) fn throttled(&self, quiet: Duration) {
         self.state().throttled(Instant::now(), quiet);
     }
 
     /// See [`LimitState::close`].
-    pub fn close(&self, quiet: Duration) {
+    pub(super) fn close(&self, quiet: Duration) {
         self.state().close(Instant::now(), quiet);
     }
 
     /// How long the gate stays closed; zero while it is open.
-    pub fn closed_for(&self) -> Duration {
+    pub(super) fn closed_for(&self) -> Duration {
         self.state().closed_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 

@@ -31,7 +31,7 @@ impl Default for RetryPolicy {
 
 /// Why an attempt gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub(super) enum Cause {
     /// The service throttled, and named a wait or not.
     Throttled(Option<Duration>),
     /// A failure that may pass.
@@ -40,7 +40,7 @@ pub enum Cause {
 
 /// What to do after an attempt that gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// Wait so long, then try again.
     Wait(Duration),
     /// Report the cause.
@@ -49,20 +49,15 @@ pub enum Decision {
 
 /// The attempts at one request so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RetryState {
+pub(super) struct RetryState {
     failures: u32,
     throttles: u32,
 }
 
 impl RetryState {
-    /// Attempts that gave nothing.
-    pub fn attempts(self) -> u32 {
-        self.failures + self.throttles
-    }
-
     /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and a tenth
     /// on top of a wait that the service named, so that its clients do not come back together.
-    pub fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
+    pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
         let (count, bound) = match cause {
             Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
             Cause::Temporary => (&mut self.failures, policy.failures),
@@ -85,7 +80,7 @@ impl RetryState {
 
 /// The wait that a throttled answer names: `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), else the end of an
 /// exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need not agree.
-pub fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let retry_after = text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
         Ok(seconds) => Some(duration(seconds)),
         Err(_) => Some(until(date(value)?, headers, now)),
@@ -94,7 +89,7 @@ pub fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) 
 }
 
 /// The wait until the window is reset, where the answer says that no request is left in it.
-pub fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+pub(super) fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let remaining: f64 = text(headers, throttle.remaining.as_deref())?.parse().ok()?;
     if remaining > 0.0 { None } else { reset(throttle, headers, now) }
 }
@@ -176,7 +171,7 @@ mod tests {
         while let Decision::Wait(wait) = state.after(&policy, Cause::Temporary, 0.999) {
             waits.push(wait);
         }
-        assert_eq!(state.attempts(), policy.failures);
+        assert_eq!(state.failures, policy.failures);
         assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
 
         let mut state = RetryState::default();

@@ -1,0 +1,143 @@
+//! Settings of a session (`SET savedsearch.… = …`) and the one reader of the environment.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// Requests that one query may issue, retries included. A query that needs more is refused as soon as that is
+    /// known: before its first request, or after the first page has told the total.
+    pub max_requests: u64,
+    /// Zone sent where a query names none; empty: the profile's default.
+    pub timezone: String,
+    /// Requests that one scan keeps under way. The limiter of the key bounds all scans together.
+    pub concurrency: usize,
+    /// Longest time for one attempt at a request.
+    pub request_timeout: Duration,
+    /// Longest time for a query, waits for rate limits included.
+    pub query_deadline: Duration,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            max_requests: 1_000,
+            timezone: String::new(),
+            concurrency: 4,
+            request_timeout: Duration::from_secs(60),
+            query_deadline: Duration::from_secs(900),
+        }
+    }
+}
+
+impl SessionSettings {
+    /// The settings of a session; the defaults where the session does not know them.
+    pub fn of(options: &ConfigOptions) -> Self {
+        options.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+}
+
+impl ConfigExtension for SessionSettings {
+    const PREFIX: &'static str = "savedsearch";
+}
+
+impl ExtensionOptions for SessionSettings {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
+        let bad = |expected: &str| {
+            DataFusionError::from(Error::new(
+                ErrorKind::Config,
+                format!("savedsearch.{key} takes {expected}, found `{value}`"),
+            ))
+        };
+        let number = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| bad("a whole number from 1"));
+        let seconds = || {
+            let unit = value.trim_end_matches('s').trim().parse::<u64>().ok();
+            unit.filter(|n| *n > 0).map(Duration::from_secs).ok_or_else(|| bad("a number of seconds from 1"))
+        };
+        match key {
+            "max_requests" => self.max_requests = number()?,
+            "timezone" => {
+                // Names are case-sensitive; SET lower-cases what is not quoted.
+                let known = value.is_empty() || value.parse::<chrono_tz::Tz>().is_ok();
+                known.then(|| self.timezone = value.to_owned()).ok_or_else(|| bad("the quoted name of an IANA zone"))?;
+            }
+            "concurrency" => {
+                self.concurrency = usize::try_from(number()?).map_err(|_| bad("a smaller number"))?;
+            }
+            "request_timeout" => self.request_timeout = seconds()?,
+            "query_deadline" => self.query_deadline = seconds()?,
+            _ => {
+                let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
+                return Err(Error::new(ErrorKind::Config, format!("there is no setting savedsearch.{key}"))
+                    .advice(format!("the settings are {}", known.join(", ")))
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |key: &str, value: String, description| ConfigEntry {
+            key: format!("{}.{key}", Self::PREFIX),
+            value: Some(value),
+            description,
+        };
+        vec![
+            entry("max_requests", self.max_requests.to_string(), "requests that one query may issue"),
+            entry("timezone", self.timezone.clone(), "zone sent where a query names none; empty: the profile's"),
+            entry("concurrency", self.concurrency.to_string(), "requests that one scan keeps under way"),
+            entry("request_timeout", self.request_timeout.as_secs().to_string(), "seconds for one attempt"),
+            entry("query_deadline", self.query_deadline.as_secs().to_string(), "seconds for a whole query"),
+        ]
+    }
+}
+
+/// What the environment says. Options of the command line come first, each where both are given.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `SAVEDSEARCH_BASE_URL`.
+    pub base_url: Option<String>,
+    /// `SAVEDSEARCH_API_KEY`.
+    pub api_key: Option<crate::client::Secret>,
+    /// `SAVEDSEARCH_PROFILE`.
+    pub profile: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the variables of the process. An empty variable counts as none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a key that cannot be one, and for `SAVEDSEARCH_CONFIG`, which is not supported yet.
+    pub fn read() -> Result<Self> {
+        #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        if variable("SAVEDSEARCH_CONFIG").is_some() {
+            return Err(Error::new(ErrorKind::Unsupported, "SAVEDSEARCH_CONFIG is set, connection files are not supported yet")
+                .advice("unset it, and use SAVEDSEARCH_BASE_URL, SAVEDSEARCH_API_KEY and SAVEDSEARCH_PROFILE"));
+        }
+        Ok(Self {
+            base_url: variable("SAVEDSEARCH_BASE_URL"),
+            api_key: variable("SAVEDSEARCH_API_KEY").map(|key| crate::client::Secret::new(&key)).transpose()?,
+            profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
+        })
+    }
+}

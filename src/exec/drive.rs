@@ -1,0 +1,284 @@
+//! Runs a scan: plans in, filtered and projected batches out.
+//!
+//! Without a fetch, several saved searches are read at once and their pages come as they arrive. With one, they are
+//! read one after another and page by page, so that nothing is asked for that is not needed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
+use arrow::datatypes::SchemaRef;
+use async_stream::try_stream;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::fetch::Scanning;
+use super::plans;
+use crate::client::{Scan, read_pages};
+use crate::config::SessionSettings;
+use crate::decode::{Decoded, Decoder};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::pushdown::ServiceOrder;
+use crate::request::{Endpoint, Pages, RequestPlan};
+
+/// The stream of one partition.
+pub(super) fn run(
+    scanning: Arc<Scanning>,
+    rows: SendableRecordBatchStream,
+    schema: SchemaRef,
+    context: &TaskContext,
+    metrics: &ExecutionPlanMetricsSet,
+    partition: usize,
+) -> SendableRecordBatchStream {
+    let settings = SessionSettings::of(context.session_config().options());
+    let counters = Counters::new(metrics, partition);
+    let output = Arc::clone(&schema);
+    let stream = try_stream! {
+        let rows: Vec<RecordBatch> = rows.try_collect().await?;
+        let table = scanning.table.name();
+        let at_table = |error: Error| error.at(Place { table: Some(table.to_owned()), ..Place::default() });
+        let reader = Reader::try_new(&scanning, output)?;
+        let query = scanning.connection.query(&scanning.query, &settings);
+        let scan = Scan::new(Arc::clone(&query.budget));
+        let template = &scanning.plan.template;
+        let mut aids: Vec<Option<String>> = Vec::new();
+        for aid in rows.iter().flat_map(plans::read) {
+            if aid.is_none() && template.endpoint == Endpoint::Search {
+                let listed = scanning.connection.listed_aids(&query, &scan).await.map_err(at_table)?;
+                aids.extend(listed.iter().cloned().map(Some));
+            } else {
+                aids.push(aid);
+            }
+        }
+        let plans = aids.iter().map(|aid| {
+            let sort = scanning.order.as_ref().map(|order| order.value.clone());
+            RequestPlan { aid: aid.clone(), sort: sort.or_else(|| template.sort.clone()), ..template.clone() }
+        });
+        let plans: Vec<RequestPlan> = plans.collect();
+        match scanning.fetch {
+            Some(fetch) => {
+                let mut left = fetch;
+                for plan in plans {
+                    if left == 0 {
+                        break;
+                    }
+                    let told = scanning.plan.exact.then_some(left as u64);
+                    let plan = plan.with_fetch(told);
+                    let ahead = if told.is_some() { settings.concurrency } else { 1 };
+                    let mut dropped = 0;
+                    let mut pages = reader.pages(&scanning, &scan, plan, ahead);
+                    while left > 0 && let Some(page) = pages.next().await {
+                        let page = page.map_err(at_table)?;
+                        let batch = reader.finish(&page.batch)?;
+                        dropped += page.batch.num_rows() - batch.num_rows();
+                        let batch = batch.slice(0, batch.num_rows().min(left));
+                        left -= batch.num_rows();
+                        counters.page(&scan, &page, batch.num_rows());
+                        yield batch;
+                    }
+                    if told.is_some() && dropped > 0 && left > 0 {
+                        Err(at_table(filters_ignored(dropped)))?;
+                    }
+                }
+            }
+            None => {
+                scan.query.require(plans.len() as u64).map_err(at_table)?;
+                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, settings.concurrency));
+                let mut pages = streams.flatten_unordered(settings.concurrency);
+                while let Some(page) = pages.next().await {
+                    let page = page.map_err(at_table)?;
+                    let batch = reader.finish(&page.batch)?;
+                    counters.page(&scan, &page, batch.num_rows());
+                    yield batch;
+                }
+            }
+        }
+    };
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+}
+
+impl RequestPlan {
+    fn with_fetch(self, fetch: Option<u64>) -> Self {
+        Self { pages: self.pages.map(|pages| Pages { fetch, ..pages }), ..self }
+    }
+}
+
+fn filters_ignored(dropped: usize) -> Error {
+    Error::new(
+        ErrorKind::Contradiction,
+        format!("the service gave {dropped} mentions that do not satisfy the filters it was sent"),
+    )
+    .advice("it ignores a parameter or compares otherwise: correct [filters] or [window] in the profile")
+}
+
+/// What turns pages into output: the columns read, the predicate over them, and those that leave.
+struct Reader {
+    decoder: Decoder,
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+    order: Option<(usize, ServiceOrder)>,
+    output: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl Reader {
+    fn try_new(scanning: &Scanning, schema: SchemaRef) -> DataFusionResult<Self> {
+        let Scanning { connection, spec, projection, predicate, order, .. } = scanning;
+        let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
+        // Positions in the table; ids and the key of the order are read whether they leave or not.
+        let mut read: BTreeSet<usize> = projection.iter().copied().collect();
+        read.extend(spec.id.as_deref().and_then(position));
+        read.extend(order.as_ref().and_then(|order| position(&order.column)));
+        read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
+        let read: Vec<usize> = read.into_iter().collect();
+        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read);
+        let predicate = predicate
+            .as_ref()
+            .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
+            .transpose()?;
+        let at = |column: usize| read.binary_search(&column).ok();
+        let order = order.as_ref().and_then(|order| Some((at(position(&order.column)?)?, order.clone())));
+        // Every column of the projection is among those read.
+        let output = projection.iter().filter_map(|column| at(*column)).collect();
+        Ok(Self { decoder, predicate, order, output, schema })
+    }
+
+    /// The pages of a plan; where an order was asked for, it is checked.
+    fn pages<'a>(
+        &'a self,
+        scanning: &'a Scanning,
+        scan: &'a Scan,
+        plan: RequestPlan,
+        ahead: usize,
+    ) -> BoxStream<'a, Result<Decoded>> {
+        let aid = plan.aid.clone();
+        let mut check = self.order.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None });
+        let pages = read_pages(scanning.connection.client(), scan, Arc::new(plan), &self.decoder, ahead);
+        let pages = pages.map(move |page| {
+            let page = page?;
+            match check.as_mut().map(|check| check.observe(&page.batch)) {
+                Some(Err(error)) => Err(error.at(Place { aid: aid.clone(), ..Place::default() })),
+                _ => Ok(page),
+            }
+        });
+        pages.boxed()
+    }
+
+    /// The rows that satisfy the predicate, and the columns that leave.
+    fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
+        let filtered;
+        let batch = match &self.predicate {
+            Some(predicate) => {
+                let flags = predicate.evaluate(batch)?.into_array(batch.num_rows())?;
+                filtered = filter_record_batch(batch, &no_nulls(as_boolean_array(&flags)?)?)?;
+                &filtered
+            }
+            None => batch,
+        };
+        let columns: Vec<ArrayRef> = self.output.iter().map(|at| Arc::clone(batch.column(*at))).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+}
+
+/// NULL is not true.
+fn no_nulls(flags: &BooleanArray) -> DataFusionResult<BooleanArray> {
+    if flags.null_count() == 0 {
+        return Ok(flags.clone());
+    }
+    let values = BooleanArray::new(flags.values().clone(), None);
+    Ok(and(&values, &is_not_null(flags)?)?)
+}
+
+/// Checks that rows come in the order that was asked for.
+struct OrderCheck<'a> {
+    column: usize,
+    order: &'a ServiceOrder,
+    /// The last key, as an array of one.
+    last: Option<ArrayRef>,
+}
+
+impl OrderCheck<'_> {
+    fn observe(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let keys = batch.column(self.column);
+        let options: SortOptions = self.order.options;
+        let failed = |error| Error::new(ErrorKind::Contradiction, format!("keys cannot be compared: {error}"));
+        if let Some(last) = &self.last {
+            let compare = arrow::array::make_comparator(last, keys, options).map_err(failed)?;
+            if compare(0, 0).is_gt() {
+                return Err(self.violation());
+            }
+        }
+        let compare = arrow::array::make_comparator(keys, keys, options).map_err(failed)?;
+        if (1..keys.len()).any(|row| compare(row - 1, row).is_gt()) {
+            return Err(self.violation());
+        }
+        self.last = Some(keys.slice(keys.len() - 1, 1));
+        Ok(())
+    }
+
+    fn violation(&self) -> Error {
+        let ServiceOrder { value, column, .. } = self.order;
+        Error::new(
+            ErrorKind::Contradiction,
+            format!("the service does not keep the order `{value}` by `{column}` that it was asked for"),
+        )
+        .advice("correct or remove that value in the profile's [sort]")
+    }
+}
+
+/// The counters that EXPLAIN ANALYZE shows.
+struct Counters {
+    baseline: BaselineMetrics,
+    requests: Count,
+    retries: Count,
+    pages: Count,
+    received: Count,
+    bytes: Count,
+    wait_ms: Count,
+    conflicts: Count,
+}
+
+impl Counters {
+    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            baseline: BaselineMetrics::new(metrics, partition),
+            requests: counter("requests"),
+            retries: counter("retries"),
+            pages: counter("pages"),
+            received: counter("mentions_received"),
+            bytes: counter("bytes_received"),
+            wait_ms: counter("wait_ms"),
+            conflicts: counter("type_conflicts"),
+        }
+    }
+
+    fn page(&self, scan: &Scan, page: &Decoded, rows: usize) {
+        self.baseline.record_output(rows);
+        self.pages.add(1);
+        self.received.add(page.batch.num_rows());
+        self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
+        for (counter, now) in [
+            (&self.requests, &scan.requests),
+            (&self.retries, &scan.retries),
+            (&self.bytes, &scan.bytes),
+            (&self.wait_ms, &scan.wait_ms),
+        ] {
+            let now = usize::try_from(now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+            counter.add(now.saturating_sub(counter.value()));
+        }
+    }
+}
+

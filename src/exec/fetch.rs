@@ -1,0 +1,243 @@
+//! The operator: what it is, how it takes on limits and orders, and what EXPLAIN says of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs,
+    apply_expression_roots,
+};
+
+use super::drive;
+use crate::connection::Connection;
+use crate::decode::arrow_schema;
+use crate::profile::TableSpec;
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Table, service_order};
+
+/// Everything about a scan that is decided when it is planned.
+#[derive(Debug, Clone)]
+pub(crate) struct Scanning {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) table: Table,
+    pub(crate) spec: Arc<TableSpec>,
+    pub(crate) plan: ScanPlan,
+    /// Names the query in `system.requests`; scans of one query share it.
+    pub(crate) query: String,
+    /// Columns of the output, as positions in the table.
+    pub(crate) projection: Vec<usize>,
+    /// What rows must satisfy, over the whole table's schema.
+    pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// Rows after which no more are wanted.
+    pub(crate) fetch: Option<usize>,
+    /// The order that the service was asked for and the output keeps.
+    pub(crate) order: Option<ServiceOrder>,
+}
+
+/// Asks the service and streams its rows. See the module's documentation.
+#[derive(Debug, Clone)]
+pub struct FetchExec {
+    scanning: Arc<Scanning>,
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl FetchExec {
+    pub(crate) fn try_new(scanning: Scanning, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let schema: SchemaRef = Arc::new(arrow_schema(&scanning.spec).project(&scanning.projection)?);
+        let ordering = scanning.order.iter().filter_map(|order| {
+            let at = schema.index_of(&order.column).ok()?;
+            Some([PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options)])
+        });
+        let equivalences = EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering);
+        let partitions = input.properties().partitioning.partition_count();
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Ok(Self {
+            scanning: Arc::new(scanning),
+            input,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Scanning)) -> Result<Self> {
+        let mut scanning = self.scanning.as_ref().clone();
+        change(&mut scanning);
+        Self::try_new(scanning, Arc::clone(&self.input))
+    }
+
+    /// Requests that the scan takes, as far as it can be known before the first one.
+    fn estimate(&self) -> String {
+        let Scanning { plan, fetch, .. } = self.scanning.as_ref();
+        let (list, searches) = match &plan.aids {
+            Aids::NotNeeded => return "1".into(),
+            Aids::Given(aids) => (0, Some(aids.len() as u64)),
+            Aids::Listed => (1, None),
+        };
+        let Some(pages) = plan.template.pages else {
+            return match searches {
+                Some(searches) => searches.to_string(),
+                None => "1 + 1 per saved search".into(),
+            };
+        };
+        match (searches, fetch) {
+            (Some(0), _) | (_, Some(0)) => "0".into(),
+            (Some(1), Some(fetch)) if plan.exact => (*fetch as u64).div_ceil(pages.size).to_string(),
+            (Some(searches), _) => format!("{searches} or more, 1 per {} mentions", pages.size),
+            (None, Some(fetch)) if plan.exact && *fetch as u64 <= pages.size => format!("{list} + 1 or more"),
+            (None, _) => format!("{list} + 1 or more per saved search, 1 per {} mentions", pages.size),
+        }
+    }
+}
+
+impl DisplayAs for FetchExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scanning { table, plan, predicate, fetch, order, .. } = self.scanning.as_ref();
+        let aids = match &plan.aids {
+            Aids::NotNeeded => None,
+            Aids::Given(aids) => Some(aids.join("|")),
+            Aids::Listed => Some("* (from list)".to_owned()),
+        };
+        let window = plan.default_window.then(|| "the profile's default".to_owned());
+        let sorted = order.as_ref().map(|order| order.value.clone());
+        let mut template = plan.template.clone();
+        template.sort = sorted.or(template.sort);
+        let page = template.pages.map(|pages| match fetch {
+            Some(fetch) if plan.exact => pages.size.min((*fetch).max(1) as u64),
+            _ => pages.size,
+        });
+        let columns: Vec<_> =
+            self.scanning.projection.iter().map(|at| self.scanning.spec.columns[*at].name.as_str()).collect();
+        let parts = [
+            ("table", Some(table.name().to_owned())),
+            ("sent", Some(format!("[{template}]"))),
+            ("aids", aids),
+            ("window", window),
+            ("page", page.map(|size| size.to_string())),
+            ("requests", Some(self.estimate())),
+            ("columns", Some(format!("[{}]", columns.join(", ")))),
+            ("filter", predicate.as_ref().map(ToString::to_string)),
+            ("order", order.as_ref().map(|order| format!("{} {}", order.column, direction(order.options)))),
+            ("fetch", fetch.map(|fetch| fetch.to_string())),
+        ];
+        let said = parts.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "FetchExec: ")?;
+                for (index, (key, value)) in said.enumerate() {
+                    write!(f, "{}{key}={value}", if index == 0 { "" } else { ", " })?;
+                }
+                Ok(())
+            }
+            DisplayFormatType::TreeRender => said.into_iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}")),
+        }
+    }
+}
+
+fn direction(options: SortOptions) -> &'static str {
+    if options.descending { "DESC" } else { "ASC" }
+}
+
+impl ExecutionPlan for FetchExec {
+    fn name(&self) -> &'static str {
+        "FetchExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.scanning.predicate.iter(), f)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (Some(input), true) = (children.pop(), children.is_empty()) else {
+            return internal_err!("FetchExec has one child");
+        };
+        Ok(Arc::new(Self::try_new(self.scanning.as_ref().clone(), input)?))
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.input.execute(partition, Arc::clone(&context))?;
+        Ok(drive::run(Arc::clone(&self.scanning), rows, self.schema(), &context, &self.metrics, partition))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        /// Guesses, so that joins build from the small side: the rows of one table against those of another.
+        const MENTIONS: usize = 1_000_000;
+        const OTHERS: usize = 100;
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        let rows = if self.scanning.table == Table::Mentions { MENTIONS } else { OTHERS };
+        let rows = self.scanning.fetch.map_or(rows, |fetch| fetch.min(rows));
+        statistics.num_rows = Precision::Inexact(rows);
+        statistics.total_byte_size = Precision::Inexact(rows.saturating_mul(1_000));
+        Ok(Arc::new(statistics))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.scanning.fetch
+    }
+
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(self.with(|scanning| scanning.fetch = fetch).ok()?))
+    }
+
+    /// One saved search can be read in the service's order, which the stream then checks.
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+        let Scanning { connection, table, plan, .. } = self.scanning.as_ref();
+        let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1);
+        let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };
+        let (true, Table::Mentions, Some(column)) = (one, table, key.expr.downcast_ref::<Column>()) else {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        };
+        match service_order(connection.profile(), column.name(), key.options) {
+            Some(order) => {
+                let inner: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.order = Some(order))?);
+                Ok(SortOrderPushdownResult::Exact { inner })
+            }
+            None => Ok(SortOrderPushdownResult::Unsupported),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Carries plans out: one operator for every table.
+//!
+//! ```text
+//! FetchExec (what is sent, filters, projection, order, fetch)
+//!   └─ memory source, its rows the saved searches to ask for; NULL: those that the list names at run time
+//! ```
+//!
+//! The plans of the requests are data below the operator, so that engines which slice or ship a plan slice and ship
+//! them like any rows. [`FetchExec`] evaluates every filter itself on top of what the service was asked for.
+//!
+//! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
+//! it declares, or an error. Dropping its stream ends the requests.
+
+mod drive;
+mod fetch;
+mod plans;
+
+pub use fetch::FetchExec;
+pub(crate) use fetch::Scanning;
+pub(crate) use plans::source;

@@ -1,0 +1,22 @@
+//! What of a query the service can be asked to do: expressions in, a plain plan out.
+//!
+//! ```text
+//! conjuncts ─filter─▶ values of columns, range of time ─window, plan─▶ ScanPlan ─sort─▶ order
+//! ```
+//!
+//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`plan_scan`] decides what
+//! is sent for them. A scan evaluates every conjunct itself as well, so that a service which ignores a filter, or
+//! compares otherwise than SQL, cannot change an answer; what is sent only narrows what has to be read.
+//!
+//! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window where the
+//! query bounds no time.
+
+mod filter;
+mod plan;
+mod sort;
+mod step;
+mod window;
+
+pub use filter::can_claim;
+pub use plan::{Aids, ScanPlan, Table, plan_scan};
+pub use sort::{ServiceOrder, service_order};

@@ -1,0 +1,236 @@
+//! Decides what is asked of the service for one scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use arrow::compute::SortOptions;
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use datafusion::logical_expr::Expr;
+
+use super::filter::{Range, looks_at, range, values};
+use super::sort::service_order;
+use super::window::{whole_days, window_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Origin, Profile, Several, TableSpec};
+use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
+
+/// A table of the SQL surface that maps to the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// Entries of the list.
+    SavedSearches,
+    /// Mention records.
+    Mentions,
+    /// Totals.
+    Overview,
+    /// The timeline.
+    Volume,
+    /// The top lists.
+    Breakdowns,
+}
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::SavedSearches, Self::Mentions, Self::Overview, Self::Volume, Self::Breakdowns];
+
+    /// Name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SavedSearches => "saved_searches",
+            Self::Mentions => "mentions",
+            Self::Overview => "overview",
+            Self::Volume => "volume",
+            Self::Breakdowns => "breakdowns",
+        }
+    }
+
+    /// Its columns in the profile.
+    pub fn spec(self, profile: &Profile) -> &TableSpec {
+        match self {
+            Self::SavedSearches => &profile.tables.saved_searches,
+            Self::Mentions => &profile.tables.mentions,
+            Self::Overview => &profile.tables.overview,
+            Self::Volume => &profile.tables.volume,
+            Self::Breakdowns => &profile.tables.breakdowns,
+        }
+    }
+}
+
+/// The saved searches that a scan asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Aids {
+    /// None: the table comes from the list itself.
+    NotNeeded,
+    /// These. Empty: the conjuncts contradict each other, and nothing is asked.
+    Given(Vec<String>),
+    /// Those that the list names when the scan starts.
+    Listed,
+}
+
+/// What is asked of the service for one scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanPlan {
+    /// The requests, without an aid yet.
+    pub template: RequestPlan,
+    /// Their aids.
+    pub aids: Aids,
+    /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
+    pub exact: bool,
+    /// Whether the window is the profile's default, since the query bounds no time.
+    pub default_window: bool,
+}
+
+/// What the conjuncts say together.
+#[derive(Default)]
+struct Known {
+    values: BTreeMap<String, BTreeSet<String>>,
+    /// Conjuncts of one column's values, by the column.
+    others: usize,
+}
+
+/// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for what the service cannot be asked: several periods or zones at once, words that are none, a
+/// range that is open to the past.
+pub fn plan_scan(
+    profile: &Profile,
+    table: Table,
+    conjuncts: &[Expr],
+    timezone: &str,
+    now: DateTime<Utc>,
+) -> Result<ScanPlan> {
+    if table == Table::SavedSearches {
+        return Ok(ScanPlan {
+            template: RequestPlan::list(),
+            aids: Aids::NotNeeded,
+            exact: conjuncts.is_empty(),
+            default_window: false,
+        });
+    }
+    let spec = table.spec(profile);
+    let time = spec.time.as_deref();
+    let mut known = Known::default();
+    let mut bounds = Range::ALL;
+    let mut bounded = false;
+    for conjunct in conjuncts {
+        if let Some((column, any_of)) = values(conjunct) {
+            known.restrict(column, any_of);
+        } else if let Some(range) = time.and_then(|time| range(conjunct, time)) {
+            bounds = bounds.and(range);
+            bounded = true;
+        } else {
+            // A conjunct on the time column that bounds nothing must not be met by the default window.
+            bounded |= time.is_some_and(|time| looks_at(conjunct, time));
+            known.others += 1;
+        }
+    }
+
+    let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
+    let aids = match column(Origin::Aid).and_then(|aid| known.values.remove(aid)) {
+        Some(aids) => Aids::Given(aids.into_iter().collect()),
+        None => Aids::Listed,
+    };
+    let asked_zone = known.one_of(column(Origin::Timezone))?;
+    let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
+    let zone_name = asked_zone.as_deref().unwrap_or(default_zone);
+    let zone = Tz::from_str(zone_name).map_err(|_| {
+        Error::new(ErrorKind::Query, format!("`{zone_name}` is no time zone"))
+            .advice("zones are IANA names, such as Europe/Berlin or UTC")
+    })?;
+
+    let asked_words = known.one_of(column(Origin::Duration))?;
+    let mut exact_window = true;
+    let mut default_window = false;
+    let duration = match (asked_words, time) {
+        (Some(words), _) => {
+            profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
+            exact_window = !bounded;
+            words
+        }
+        (None, Some(time)) if bounded => {
+            let range = if table == Table::Volume { whole_days(bounds, zone) } else { bounds };
+            let window = window_of(&profile.window, range, time, now)?;
+            exact_window = window.exact;
+            window.words
+        }
+        (None, _) => {
+            default_window = true;
+            profile.window.default.clone()
+        }
+    };
+
+    let mut filters = Vec::new();
+    if table == Table::Mentions {
+        for parameter in &profile.filters.parameters {
+            let Some(values) = known.values.get(&parameter.column) else { continue };
+            let sayable = |value: &String| {
+                !value.is_empty()
+                    && (profile.filters.several != Several::Separated || !value.contains(&profile.filters.separator))
+            };
+            let one = profile.filters.several != Several::None || values.len() == 1;
+            if one && values.iter().all(sayable) {
+                let values = known.values.remove(&parameter.column).unwrap_or_default();
+                filters.push(FilterTerm {
+                    parameter: parameter.parameter.clone(),
+                    values: values.into_iter().collect(),
+                });
+            }
+        }
+    }
+
+    let contradiction = bounds.is_empty()
+        || known.values.values().any(BTreeSet::is_empty)
+        || filters.iter().any(|filter| filter.values.is_empty());
+    let pages = (table == Table::Mentions).then_some(Pages { size: profile.page.max, fetch: None });
+    // Oldest first, so that mentions that arrive meanwhile come at the end.
+    let oldest_first = SortOptions { descending: false, nulls_first: false };
+    let sort = pages.and(time).and_then(|time| service_order(profile, time, oldest_first));
+    Ok(ScanPlan {
+        template: RequestPlan {
+            endpoint: Endpoint::Search,
+            aid: None,
+            duration: Some(duration),
+            timezone: Some(zone_name.to_owned()),
+            filters,
+            sort: sort.map(|order| order.value),
+            pages,
+        },
+        aids: if contradiction { Aids::Given(Vec::new()) } else { aids },
+        exact: exact_window && known.others == 0 && known.values.is_empty(),
+        default_window,
+    })
+}
+
+impl Known {
+    fn restrict(&mut self, column: &str, any_of: BTreeSet<String>) {
+        match self.values.get_mut(column) {
+            Some(known) => known.retain(|value| any_of.contains(value)),
+            None => {
+                self.values.insert(column.to_owned(), any_of);
+            }
+        }
+    }
+
+    /// The value of a column that can have one at a time only. No value at all is a contradiction, which the caller
+    /// sees later.
+    fn one_of(&mut self, column: Option<&str>) -> Result<Option<String>> {
+        let Some(column) = column else { return Ok(None) };
+        match self.values.get(column) {
+            Some(values) if values.len() > 1 => {
+                let values: Vec<_> = values.iter().map(String::as_str).collect();
+                Err(Error::new(
+                    ErrorKind::Query,
+                    format!("`{column}` can have one value at a time, not {}", values.join(" and ")),
+                )
+                .advice("use one query for each, combined by UNION ALL"))
+            }
+            Some(values) if values.is_empty() => Ok(None),
+            _ => Ok(self.values.remove(column).and_then(|values| values.into_iter().next())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! An order of SQL into a value of the service's sort parameter.
+
+use arrow::compute::SortOptions;
+
+use crate::profile::{Direction, Nulls, Profile, SortValue};
+
+/// An order that the service can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceOrder {
+    /// Value of the sort parameter.
+    pub value: String,
+    /// Column of `mentions` that it orders by.
+    pub column: String,
+    /// Direction and place of NULLs, as the profile promises.
+    pub options: SortOptions,
+}
+
+/// The service's order by this column of `mentions`; `None` where the profile has none. NULLs must come where SQL wants
+/// them, unless the column has none.
+pub fn service_order(profile: &Profile, column: &str, options: SortOptions) -> Option<ServiceOrder> {
+    let nullable = profile.tables.mentions.column(column)?.nullable;
+    profile.sort.values.iter().find_map(|SortValue { value, column: by, direction, nulls }| {
+        let promised =
+            SortOptions { descending: *direction == Direction::Desc, nulls_first: *nulls == Nulls::First };
+        let same = promised.descending == options.descending
+            && (!nullable || promised.nulls_first == options.nulls_first);
+        (by == column && same).then(|| ServiceOrder { value: value.clone(), column: by.clone(), options: promised })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_the_services_only_where_nulls_come_alike() {
+        let profile = Profile::v4();
+        let order = |column, descending, nulls_first| {
+            service_order(&profile, column, SortOptions { descending, nulls_first }).map(|order| order.value)
+        };
+        assert_eq!(order("reach", true, false).as_deref(), Some("reach_desc"));
+        assert_eq!(order("reach", true, true), None);
+        // `published_at` has no NULLs.
+        assert_eq!(order("published_at", true, true).as_deref(), Some("date_desc"));
+        assert_eq!(order("text", false, false), None);
+    }
+}

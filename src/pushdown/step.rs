@@ -1,0 +1,98 @@
+//! Monotone functions of an instant, such as `date_trunc('day', t)`, `t::date` or a cast to seconds, as steps.
+
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
+
+/// A function that maps an instant to the start of the step that it lies in; microseconds since 1970 throughout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// A fixed length, counted from 1970; 1 is the instant itself.
+    Micros(i64),
+    /// Weeks from Monday, UTC.
+    Week,
+    /// Calendar months, UTC.
+    Months(u32),
+}
+
+pub(super) const SECOND: i64 = 1_000_000;
+pub(super) const DAY: i64 = 86_400 * SECOND;
+
+impl Step {
+    /// The step of `date_trunc` with this unit.
+    pub(super) fn of_unit(unit: &str) -> Option<Self> {
+        Some(match unit.to_lowercase().as_str() {
+            "microsecond" | "nanosecond" => Self::Micros(1),
+            "millisecond" => Self::Micros(1_000),
+            "second" => Self::Micros(SECOND),
+            "minute" => Self::Micros(60 * SECOND),
+            "hour" => Self::Micros(3_600 * SECOND),
+            "day" => Self::Micros(DAY),
+            "week" => Self::Week,
+            "month" => Self::Months(1),
+            "quarter" => Self::Months(3),
+            "year" => Self::Months(12),
+            _ => return None,
+        })
+    }
+
+    /// The start of the step that `at` lies in; `None` beyond the calendar.
+    pub(super) fn floor(self, at: i64) -> Option<i64> {
+        match self {
+            Self::Micros(length) => Some(at.div_euclid(length) * length),
+            Self::Week => {
+                let day = date(at)?;
+                Some(start(day - TimeDelta::days(day.weekday().num_days_from_monday().into())))
+            }
+            Self::Months(n) => {
+                let day = date(at)?;
+                Some(start(day.with_day(1)?.with_month0(day.month0() / n * n)?))
+            }
+        }
+    }
+
+    /// The start of the step after the one that `at` lies in.
+    pub(super) fn next(self, at: i64) -> Option<i64> {
+        let floor = self.floor(at)?;
+        match self {
+            Self::Micros(length) => floor.checked_add(length),
+            Self::Week => floor.checked_add(7 * DAY),
+            Self::Months(n) => Some(start(date(floor)?.checked_add_months(Months::new(n))?)),
+        }
+    }
+
+    /// The first step start that is not before `at`.
+    pub(super) fn ceil(self, at: i64) -> Option<i64> {
+        if self.floor(at)? == at { Some(at) } else { self.next(at) }
+    }
+}
+
+fn date(at: i64) -> Option<NaiveDate> {
+    Some(DateTime::<Utc>::from_timestamp_micros(at)?.date_naive())
+}
+
+fn start(day: NaiveDate) -> i64 {
+    day.and_time(NaiveTime::MIN).and_utc().timestamp_micros()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STEPS: [&str; 9] = ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter"];
+
+    proptest! {
+        #[test]
+        fn an_instant_lies_between_its_step_and_the_next(
+            at in -4_000_000_000_000_000_i64..4_000_000_000_000_000, unit in 0..STEPS.len(),
+        ) {
+            let step = Step::of_unit(STEPS[unit]).expect("a unit");
+            let (floor, next) = (step.floor(at).expect("floor"), step.next(at).expect("next"));
+            prop_assert!(floor <= at && at < next);
+            prop_assert_eq!(step.floor(floor), Some(floor));
+            prop_assert_eq!(step.floor(next - 1), Some(floor));
+            prop_assert_eq!(step.ceil(floor), Some(floor));
+            prop_assert_eq!(step.ceil(next - 1), Some(if next - 1 == floor { floor } else { next }));
+        }
+    }
+}

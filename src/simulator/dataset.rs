@@ -1,0 +1,536 @@
+//! The corpus: saved searches of two teams and their mentions, made from a seed or read from a file.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use flate2::bufread::GzDecoder;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The size and seed of a corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CorpusSpec {
+    /// Equal seeds give equal corpora, for equal other fields.
+    pub seed: u64,
+    /// Saved searches of the first team; the second has a quarter as many, at least one.
+    pub searches: usize,
+    /// Mentions of the first team's saved searches together, spread unevenly.
+    pub mentions: usize,
+    /// The instant before which everything was published.
+    pub now: DateTime<Utc>,
+}
+
+/// All that the service holds.
+#[derive(Debug)]
+pub struct Corpus {
+    /// Saved searches in the order of the list.
+    pub searches: Vec<SavedSearch>,
+    /// Recent searches of each team: (aid, query, when).
+    pub recent: [Vec<(String, String, DateTime<Utc>)>; 2],
+}
+
+/// A saved search and its mentions.
+#[derive(Debug)]
+pub struct SavedSearch {
+    /// Identifier.
+    pub aid: String,
+    /// Name.
+    pub name: String,
+    /// Query text.
+    pub query: String,
+    /// Team that owns it, 0 or 1.
+    pub team: usize,
+    /// Whether it stands in the list of personal saved searches.
+    pub personal: bool,
+    /// Whether it stands in the list of team saved searches.
+    pub shared: bool,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// Mentions in the order of publication.
+    pub mentions: Vec<Mention>,
+}
+
+/// A mention: what queries look at, and how its record is written.
+#[derive(Debug)]
+pub struct Mention {
+    /// What filters, orders and aggregates look at.
+    pub facts: Facts,
+    body: Body,
+}
+
+/// What filters, orders and aggregates look at.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Identifier, unique within a saved search.
+    pub id: Box<str>,
+    /// When it was published.
+    pub published: DateTime<Utc>,
+    /// Language.
+    pub language: Option<Arc<str>>,
+    /// Country.
+    pub country: Option<Arc<str>>,
+    /// Name of the source.
+    pub source: Option<Arc<str>>,
+    /// Sentiment label.
+    pub sentiment: Option<Arc<str>>,
+    /// Type of the mention.
+    pub kind: Option<Arc<str>>,
+    /// Handle of the author.
+    pub author: Option<Arc<str>>,
+    /// Keyword of the overview.
+    pub keyword: Option<Arc<str>>,
+    /// Hashtag of the overview.
+    pub hashtag: Option<Arc<str>>,
+    /// Reach.
+    pub reach: Option<i64>,
+    /// Engagement.
+    pub engagement: Option<i64>,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Written when asked for, from this seed: a million records need no gigabyte.
+    Seeded { seed: u64, seq: i64 },
+    /// As it stood in the file.
+    Stored(Box<RawValue>),
+}
+
+/// Why a corpus cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        error: std::io::Error,
+    },
+    /// A line is no mention record.
+    #[error("{path}: line {line} is no mention record: {error}")]
+    Record {
+        /// File.
+        path: PathBuf,
+        /// Line, from 1; 0 for the whole file.
+        line: usize,
+        /// Cause.
+        error: serde_json::Error,
+    },
+}
+
+const NAMES: [&str; 12] = [
+    "Acme – brand",
+    "Acme – products",
+    "Initech",
+    "Globex Europe",
+    "Umbrella recalls",
+    "Wayne Foundation",
+    "Stark energy",
+    "Hooli vs. Pied Piper",
+    "Soylent – food safety",
+    "Tyrell",
+    "Cyberdyne – AI",
+    "Größenwahn & Söhne",
+];
+const LANGUAGES: [&str; 6] = ["en", "de", "fr", "es", "ja", "ar"];
+const COUNTRIES: [&str; 7] = ["US", "DE", "GB", "FR", "ES", "JP", "BR"];
+const SOURCES: [(&str, &str, &str); 7] = [
+    ("x.com", "social", "x"),
+    ("reddit.com", "forum", "reddit"),
+    ("news.example.org", "news", "web"),
+    ("blog.example.net", "blog", "web"),
+    ("youtube.com", "video", "youtube"),
+    ("instagram.com", "social", "instagram"),
+    ("zeitung.example.de", "news", "web"),
+];
+const SENTIMENTS: [&str; 3] = ["positive", "neutral", "negative"];
+const KINDS: [&str; 4] = ["post", "comment", "article", "repost"];
+const KEYWORDS: [&str; 10] =
+    ["launch", "recall", "battery", "price", "support", "outage", "Qualität", "sécurité", "発表", "قادم"];
+const WORDS: [&str; 40] = [
+    "the", "new", "device", "is", "out", "and", "everyone", "talks", "about", "its", "battery", "life", "which", "seems",
+    "better", "than", "before", "but", "support", "was", "slow", "to", "answer", "überraschend", "gut", "le", "prix",
+    "reste", "élevé", "nous", "verrons", "新製品", "発売", "です", "منتج", "جديد", "🚀", "\"quoted\"", "a\\b", "so\nwhat",
+];
+
+impl Corpus {
+    /// Makes a corpus.
+    pub fn generate(spec: CorpusSpec) -> Self {
+        let CorpusSpec { seed, searches, mentions, now } = spec;
+        let symbols = Symbols::default();
+        let others = (searches / 4).max(1);
+        // Weights of 1, 1/2, 1/3, … give a few large saved searches and many small ones.
+        let weights: f64 = (1..=searches).map(|rank| 1.0 / rank as f64).sum();
+        let mut all = Vec::with_capacity(searches + others);
+        let mut left = mentions;
+        for index in 0..searches + others {
+            let first_team = index < searches;
+            let count = if !first_team {
+                (mentions / searches.max(1) / 4).min(500)
+            } else if index + 1 == searches {
+                left
+            } else {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+                let share = (mentions as f64 / (index + 1) as f64 / weights) as usize;
+                share.min(left)
+            };
+            left -= if first_team { count } else { 0 };
+            all.push(generate_search(seed, index, usize::from(!first_team), count, now, &symbols));
+        }
+        let recent = |team: usize| {
+            let entries = (0..3).map(|n| {
+                let number = 991 + 10 * team + n;
+                let age = TimeDelta::hours(5 * i64::try_from(n).unwrap_or_default() + 1);
+                (format!("r-{number}"), format!("acme AND {}", KEYWORDS[n]), whole_second(now - age))
+            });
+            entries.collect()
+        };
+        Self { searches: all, recent: [recent(0), recent(1)] }
+    }
+
+    /// Reads a corpus of newline-delimited JSON, gzipped or not: records as `/search` gives them, with their `aid`. A
+    /// `saved_searches.json` in the same folder names the saved searches; otherwise each aid is its own name.
+    ///
+    /// # Errors
+    /// [`LoadError`], naming the file and the line.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let read = |error| LoadError::Read { path: path.to_owned(), error };
+        let file = BufReader::new(File::open(path).map_err(read)?);
+        let unpacked: Box<dyn Read> =
+            if path.extension().is_some_and(|e| e == "gz") { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+        let symbols = Symbols::default();
+        let mut searches = load_searches(path)?;
+        let mut known: HashMap<String, usize> =
+            searches.iter().enumerate().map(|(index, search)| (search.aid.clone(), index)).collect();
+        for (index, line) in BufReader::new(unpacked).lines().enumerate() {
+            let line = line.map_err(read)?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            let record = |error| LoadError::Record { path: path.to_owned(), line: index + 1, error };
+            let stored: Stored = serde_json::from_str(&line).map_err(record)?;
+            let search = *known.entry(stored.aid.clone()).or_insert_with(|| {
+                searches.push(named_search(&stored.aid, &stored.aid, &stored.aid));
+                searches.len() - 1
+            });
+            let facts = stored.facts(&symbols);
+            let body = Body::Stored(RawValue::from_string(line).map_err(record)?);
+            searches[search].mentions.push(Mention { facts, body });
+        }
+        for search in &mut searches {
+            search.mentions.sort_by_key(|mention| mention.facts.published);
+            if let Some(first) = search.mentions.first() {
+                search.created_at = first.facts.published;
+            }
+        }
+        Ok(Self { searches, recent: [Vec::new(), Vec::new()] })
+    }
+
+    /// The saved search of this aid.
+    pub fn search(&self, aid: &str) -> Option<&SavedSearch> {
+        self.searches.iter().find(|search| search.aid == aid)
+    }
+}
+
+impl Mention {
+    /// The record as `/search` writes it.
+    pub fn json(&self) -> String {
+        match &self.body {
+            Body::Stored(raw) => raw.get().to_owned(),
+            Body::Seeded { seed, seq } => written(&self.facts, *seed, *seq),
+        }
+    }
+}
+
+fn generate_search(
+    seed: u64,
+    index: usize,
+    team: usize,
+    count: usize,
+    now: DateTime<Utc>,
+    symbols: &Symbols,
+) -> SavedSearch {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index as u64 + 1)));
+    let aid = (183_772 + 1_117 * index).to_string();
+    let name = match NAMES.get(index) {
+        Some(name) => (*name).to_owned(),
+        None => format!("{} {}", NAMES[index % NAMES.len()], index / NAMES.len() + 1),
+    };
+    // Ninety days, a third of the mentions in five bursts of an hour each; whole seconds, so that ties occur.
+    let span: i64 = 90 * 86_400;
+    let bursts: Vec<i64> = (0..5).map(|_| rng.random_range(3_600..span)).collect();
+    let last = whole_second(now) - TimeDelta::seconds(1);
+    let mut ages: Vec<i64> = (0..count)
+        .map(|_| {
+            if rng.random_bool(0.33) {
+                bursts[rng.random_range(0..bursts.len())] - rng.random_range(0..3_600)
+            } else {
+                rng.random_range(0..span)
+            }
+        })
+        .collect();
+    ages.sort_unstable_by(|a, b| b.cmp(a));
+    let mentions = ages.into_iter().enumerate().map(|(position, age)| {
+        let seq = 3_571_010 + i64::try_from(position).unwrap_or_default();
+        let own_seed = rng.random();
+        // Beyond 2^53, where a float would merge neighbours.
+        let id = (9_007_199_254_740_993 + 2 * position as u64 + 1_000_000_000 * index as u64).to_string();
+        let facts = seeded_facts(id.into(), last - TimeDelta::seconds(age), own_seed, symbols);
+        Mention { facts, body: Body::Seeded { seed: own_seed, seq } }
+    });
+    SavedSearch {
+        query: format!("{} OR #{}", name.to_lowercase(), name.split(' ').next().unwrap_or_default().to_lowercase()),
+        team,
+        personal: index % 3 != 2,
+        // Every sixth stands in both lists.
+        shared: index % 3 == 2 || index % 6 == 1,
+        created_at: whole_second(now) - TimeDelta::days(400 - i64::try_from(index % 300).unwrap_or_default()),
+        mentions: mentions.collect(),
+        aid,
+        name,
+    }
+}
+
+fn seeded_facts(id: Box<str>, published: DateTime<Utc>, seed: u64, symbols: &Symbols) -> Facts {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let sometimes = |rng: &mut ChaCha8Rng, share: f64, from: &[&str]| {
+        rng.random_bool(share).then(|| from[skewed(rng, from.len())].to_owned())
+    };
+    let sources = SOURCES.map(|(name, ..)| name);
+    let mut take = |share, from: &[&str]| sometimes(&mut rng, share, from).map(|text| symbols.of(&text));
+    let (language, country) = (take(0.95, &LANGUAGES), take(0.6, &COUNTRIES));
+    let (source, sentiment, kind) = (take(1.0, &sources), take(0.9, &SENTIMENTS), take(1.0, &KINDS));
+    let (keyword, hashtag) = (take(1.0, &KEYWORDS), take(0.5, &KEYWORDS));
+    let author = rng.random_bool(0.97).then(|| symbols.of(&format!("user{}", skewed(&mut rng, 2_000))));
+    let reach = rng.random_bool(0.7).then(|| rng.random_range(0..100_000));
+    let engagement = rng.random_bool(0.8).then(|| rng.random_range(0..500));
+    Facts { id, published, language, country, source, sentiment, kind, author, keyword, hashtag, reach, engagement }
+}
+
+/// A position that favours the first ones.
+fn skewed(rng: &mut ChaCha8Rng, len: usize) -> usize {
+    let unit: f64 = rng.random();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below len")]
+    let at = (unit * unit * len as f64) as usize;
+    at.min(len - 1)
+}
+
+fn written(facts: &Facts, seed: u64, seq: i64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5bd1_e995);
+    let words = 20 + skewed(&mut rng, 220);
+    let mut text = String::with_capacity(words * 7);
+    for _ in 0..words {
+        let _ = write!(text, "{} ", WORDS[rng.random_range(0..WORDS.len())]);
+    }
+    if let Some(keyword) = &facts.keyword {
+        text.push_str(keyword);
+    }
+    let source = SOURCES.iter().find(|(name, ..)| facts.source.as_deref() == Some(name));
+    let indexed = facts.published + TimeDelta::seconds(rng.random_range(0..20_000));
+    let score: Option<f64> = facts.sentiment.as_deref().map(|label| {
+        let strength = f64::from(rng.random_range(1..100)) / 100.0;
+        match label {
+            "positive" => strength,
+            "negative" => -strength,
+            _ => 0.0,
+        }
+    });
+    let likes = facts.engagement.map(|total| total / 2);
+    let snippet: String = text.chars().take(120).collect();
+    let record = json!({
+        "id": facts.id,
+        "seq": seq,
+        "url": rng.random_bool(0.9).then(|| format!("https://example.org/{}/{seq}", facts.id)),
+        "title": rng.random_bool(0.4).then(|| text.chars().take(60).collect::<String>()),
+        "text": text,
+        "snippet": snippet,
+        "publishedAt": rfc3339(facts.published),
+        "indexedAt": rfc3339(indexed),
+        "updatedAt": rfc3339(indexed),
+        "source": {"name": facts.source, "type": source.map(|s| s.1), "platform": source.map(|s| s.2)},
+        "author": facts.author.as_ref().map(|handle| json!({
+            "id": format!("a-{handle}"),
+            "name": rng.random_bool(0.5).then(|| format!("Name of {handle}")),
+            "handle": handle,
+            "followers": rng.random_bool(0.6).then(|| rng.random_range(0..1_000_000)),
+        })),
+        "language": facts.language,
+        "country": facts.country,
+        "sentiment": facts.sentiment.as_ref().map(|label| json!({"label": label, "score": score})),
+        "reach": facts.reach,
+        "engagement": {
+            "likes": likes,
+            "comments": facts.engagement.map(|total| total - total / 2),
+            "shares": facts.engagement.map(|_| 0),
+            "views": Value::Null,
+            "total": facts.engagement,
+        },
+        "type": facts.kind,
+        "parentId": Value::Null,
+        "tags": [],
+        "hashtags": facts.hashtag.iter().collect::<Vec<_>>(),
+        "images": (0..rng.random_range(0..3)).map(|n| format!("https://img.example.org/{seq}/{n}.jpg")).collect::<Vec<_>>(),
+    });
+    record.to_string()
+}
+
+/// An instant as the service writes it.
+pub(super) fn rfc3339(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at)
+}
+
+fn named_search(aid: &str, name: &str, query: &str) -> SavedSearch {
+    SavedSearch {
+        aid: aid.to_owned(),
+        name: name.to_owned(),
+        query: query.to_owned(),
+        team: 0,
+        personal: true,
+        shared: false,
+        created_at: DateTime::UNIX_EPOCH,
+        mentions: Vec::new(),
+    }
+}
+
+fn load_searches(data: &Path) -> Result<Vec<SavedSearch>, LoadError> {
+    #[derive(Deserialize)]
+    struct Named {
+        aid: String,
+        name: String,
+        query: String,
+    }
+    let path = data.with_file_name("saved_searches.json");
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(LoadError::Read { path, error }),
+    };
+    let named: Vec<Named> =
+        serde_json::from_str(&text).map_err(|error| LoadError::Record { path: path.clone(), line: 0, error })?;
+    Ok(named.iter().map(|n| named_search(&n.aid, &n.name, &n.query)).collect())
+}
+
+/// The fields of a stored record that queries look at.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    aid: String,
+    id: String,
+    published_at: DateTime<Utc>,
+    title: Option<String>,
+    language: Option<String>,
+    country: Option<String>,
+    source: Option<Named>,
+    author: Option<Handle>,
+    sentiment: Option<Label>,
+    reach: Option<i64>,
+    engagement: Option<Total>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    hashtags: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Handle {
+    handle: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Label {
+    label: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Total {
+    total: Option<i64>,
+}
+
+impl Stored {
+    fn facts(self, symbols: &Symbols) -> Facts {
+        let symbol = |text: Option<String>| text.map(|text| symbols.of(&text));
+        // The longest word of the title stands for what the service would call a keyword.
+        let words = self.title.iter().flat_map(|title| title.split(|c: char| !c.is_alphanumeric()));
+        let keyword = words.max_by_key(|word| word.len()).filter(|word| word.len() > 3).map(str::to_lowercase);
+        Facts {
+            id: self.id.into(),
+            published: self.published_at,
+            language: symbol(self.language),
+            country: symbol(self.country),
+            source: symbol(self.source.and_then(|source| source.name)),
+            sentiment: symbol(self.sentiment.and_then(|sentiment| sentiment.label)),
+            kind: symbol(self.kind),
+            author: symbol(self.author.and_then(|author| author.handle)),
+            keyword: symbol(keyword),
+            hashtag: symbol(self.hashtags.into_iter().next()),
+            reach: self.reach,
+            engagement: self.engagement.and_then(|engagement| engagement.total),
+        }
+    }
+}
+
+/// Texts that occur often, each held once.
+#[derive(Default)]
+struct Symbols(std::cell::RefCell<HashMap<String, Arc<str>>>);
+
+impl Symbols {
+    fn of(&self, text: &str) -> Arc<str> {
+        let mut known = self.0.borrow_mut();
+        if let Some(symbol) = known.get(text) {
+            return Arc::clone(symbol);
+        }
+        let symbol: Arc<str> = text.into();
+        known.insert(text.to_owned(), Arc::clone(&symbol));
+        symbol
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corpus(seed: u64) -> Corpus {
+        let now = DateTime::from_timestamp(1_780_000_000, 0).expect("an instant");
+        Corpus::generate(CorpusSpec { seed, searches: 4, mentions: 1_000, now })
+    }
+
+    fn bytes(corpus: &Corpus) -> String {
+        corpus.searches.iter().flat_map(|search| &search.mentions).map(Mention::json).collect()
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_bytes_and_others_do_not() {
+        assert_eq!(bytes(&corpus(1)), bytes(&corpus(1)));
+        assert_ne!(bytes(&corpus(1)), bytes(&corpus(2)));
+    }
+
+    #[test]
+    fn the_corpus_has_the_size_asked_for_and_looks_real() {
+        let corpus = corpus(1);
+        let first_team = corpus.searches.iter().filter(|search| search.team == 0);
+        assert_eq!(first_team.map(|search| search.mentions.len()).sum::<usize>(), 1_000);
+        let size = bytes(&corpus).len() / 1_000;
+        assert!((300..2_000).contains(&size), "{size} bytes a record");
+        let mentions = &corpus.searches[0].mentions;
+        assert!(mentions.iter().any(|m| m.facts.country.is_none()) && mentions.iter().any(|m| m.facts.reach.is_none()));
+        assert!(mentions.windows(2).any(|pair| pair[0].facts.published == pair[1].facts.published), "no ties");
+        assert!(mentions.iter().all(|m| m.facts.id.parse::<u64>().is_ok_and(|id| id > 1 << 53)));
+    }
+}

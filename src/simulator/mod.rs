@@ -1,0 +1,25 @@
+//! A V4 service in a box: the embedded default, the test bed and the bench.
+//!
+//! ```text
+//! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ routes ─▶ HTTP
+//! ```
+//!
+//! It answers over real HTTP on loopback what `openapi.yaml` beside this file writes down: `/list` for two teams' keys
+//! and `/search` with every parameter. Equal seeds give equal bytes. Windows, zones, filters and orders are evaluated
+//! by code of its own, and nothing of the client is used, so that the two cannot be wrong together.
+//!
+//! Invariant: what it serves is what [`Corpus`] holds; tests take their expectations from there.
+
+mod dataset;
+mod overview;
+mod query;
+mod routes;
+mod server;
+
+pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
+pub use server::{RateLimit, Running, Seen, Settings, Ties, start};
+
+/// The key of the team that owns most saved searches.
+pub const KEY: &str = "demo-key-comms";
+/// The key of the other team.
+pub const OTHER_KEY: &str = "demo-key-research";

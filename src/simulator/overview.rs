@@ -1,0 +1,126 @@
+//! The aggregates over the matching mentions, as `/search` always gives them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+use super::dataset::{Facts, SavedSearch};
+use super::query::Query;
+
+/// Entries of a top list.
+const TOP: usize = 10;
+
+/// The overview as JSON text.
+pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) -> String {
+    let facts = || matching.iter().map(|at| &search.mentions[*at as usize].facts);
+    let count = |label: Option<&str>| facts().filter(|f| f.sentiment.as_deref() == label).count();
+    let sum = |value: fn(&Facts) -> Option<i64>| facts().filter_map(value).sum::<i64>();
+    let tops: [Vec<(Arc<str>, usize)>; 6] = [
+        ranking(facts(), |f| f.source.as_ref()),
+        ranking(facts(), |f| f.author.as_ref()),
+        ranking(facts(), |f| f.keyword.as_ref()),
+        ranking(facts(), |f| f.hashtag.as_ref()),
+        ranking(facts(), |f| f.language.as_ref()),
+        ranking(facts(), |f| f.country.as_ref()),
+    ];
+    let [sources, authors, keywords, hashtags, languages, countries] = &tops;
+    json!({
+        "totalMentions": matching.len(),
+        "uniqueAuthors": authors.len(),
+        "totalReach": sum(|f| f.reach),
+        "totalEngagement": sum(|f| f.engagement),
+        "sentiment": {
+            "positive": count(Some("positive")),
+            "neutral": count(Some("neutral")),
+            "negative": count(Some("negative")),
+            "unknown": count(None),
+        },
+        "volume": volume(query, facts()),
+        "topSources": list(sources, TOP),
+        "topAuthors": list(authors, TOP),
+        "topKeywords": list(keywords, TOP),
+        "topHashtags": list(hashtags, TOP),
+        "languages": list(languages, usize::MAX),
+        "countries": list(countries, usize::MAX),
+        "otherCount": sources.iter().skip(TOP).map(|(_, count)| count).sum::<usize>(),
+    })
+    .to_string()
+}
+
+fn ranking<'f>(
+    facts: impl Iterator<Item = &'f Facts>,
+    name: impl Fn(&Facts) -> Option<&Arc<str>>,
+) -> Vec<(Arc<str>, usize)> {
+    let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+    for fact in facts {
+        if let Some(name) = name(fact) {
+            *counts.entry(Arc::clone(name)).or_default() += 1;
+        }
+    }
+    let mut ranked: Vec<_> = counts.into_iter().collect();
+    ranked.sort_by(|(a, many), (b, most)| most.cmp(many).then_with(|| a.cmp(b)));
+    ranked
+}
+
+fn list(ranked: &[(Arc<str>, usize)], top: usize) -> Vec<Value> {
+    ranked.iter().take(top).map(|(name, count)| json!({"name": name, "count": count})).collect()
+}
+
+/// A bucket for each local day that the window touches, empty ones included; days have 23, 24 or 25 hours.
+fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Value> {
+    let zone = query.timezone;
+    let mut day = query.from.with_timezone(&zone).date_naive();
+    let mut buckets: Vec<(DateTime<Tz>, usize, i64, i64)> = Vec::new();
+    while let Some(start) = day_start(day, zone).filter(|start| start.with_timezone(&Utc) < query.to) {
+        buckets.push((start, 0, 0, 0));
+        let Some(next) = day.checked_add_days(Days::new(1)) else { break };
+        day = next;
+    }
+    let end = day_start(day, zone);
+    for fact in facts {
+        let bucket = buckets.partition_point(|(start, ..)| *start <= fact.published);
+        if let Some((_, count, reach, engagement)) = bucket.checked_sub(1).and_then(|at| buckets.get_mut(at)) {
+            *count += 1;
+            *reach += fact.reach.unwrap_or(0);
+            *engagement += fact.engagement.unwrap_or(0);
+        }
+    }
+    let local = |at: &DateTime<Tz>| at.to_rfc3339_opts(SecondsFormat::Secs, false);
+    let ends = buckets.iter().skip(1).map(|(start, ..)| local(start)).chain(end.as_ref().map(local));
+    let ends: Vec<String> = ends.collect();
+    buckets
+        .iter()
+        .zip(ends)
+        .map(|((start, count, reach, engagement), end)| {
+            json!({"start": local(start), "end": end, "count": count, "reach": reach, "engagement": engagement})
+        })
+        .collect()
+}
+
+/// The first instant of a local day: midnight, or the end of the gap where midnight was skipped.
+fn day_start(day: NaiveDate, zone: Tz) -> Option<DateTime<Tz>> {
+    let midnight = day.and_time(NaiveTime::MIN);
+    (0..24 * 60).find_map(|minute| zone.from_local_datetime(&(midnight + TimeDelta::minutes(minute))).earliest())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_23_24_or_25_hours() {
+        let hours = |day: &str, zone: &str| {
+            let (day, zone): (NaiveDate, Tz) = (day.parse().expect("a day"), zone.parse().expect("a zone"));
+            let next = day.checked_add_days(Days::new(1)).expect("a day");
+            (day_start(next, zone).expect("a start") - day_start(day, zone).expect("a start")).num_hours()
+        };
+        assert_eq!(hours("2026-03-29", "Europe/Berlin"), 23);
+        assert_eq!(hours("2026-10-25", "Europe/Berlin"), 25);
+        assert_eq!(hours("2026-06-01", "Europe/Berlin"), 24);
+        // Midnight itself is skipped here.
+        assert_eq!(hours("2018-11-04", "America/Sao_Paulo"), 23);
+    }
+}

@@ -1,0 +1,201 @@
+//! The two endpoints as HTTP sees them: keys, limits, errors and bodies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::dataset::{SavedSearch, rfc3339};
+use super::query::{Invalid, Query};
+use super::server::{Seen, Service, Ties};
+use super::{KEY, OTHER_KEY};
+
+const TEAMS: [(&str, &str); 2] = [("t-12", "Comms"), ("t-27", "Research")];
+
+pub(super) fn router(service: Arc<Service>) -> Router {
+    Router::new()
+        .route("/v4/list", get(list))
+        .route("/v4/search", get(search))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(Arc::clone(&service), admit))
+        .with_state(service)
+}
+
+/// An answer of refusal.
+struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    field: Option<String>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), field: None }
+    }
+
+    fn answer(self, service: &Service) -> Response {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(field) = self.field {
+            error["field"] = Value::from(field);
+        }
+        answer(self.status, &json!({"error": error, "requestId": service.request_id()}).to_string())
+    }
+}
+
+fn answer(status: StatusCode, body: &str) -> Response {
+    let mut response = Response::new(Body::from(body.to_owned()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Before a route: counts the request, waits the service delay, keeps the rate limit.
+async fn admit(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+    service.requests.fetch_add(1, Ordering::Relaxed);
+    service.note(Seen {
+        path: request.uri().path().trim_start_matches("/v4/").to_owned(),
+        query: request.uri().query().unwrap_or_default().to_owned(),
+    });
+    if !service.settings.delay.is_zero() {
+        tokio::time::sleep(service.settings.delay).await;
+    }
+    let key = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
+    let Some(standing) = service.spend(&key) else { return next.run(request).await };
+    let mut response = if standing.over {
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests").answer(&service)
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert("x-ratelimit-limit", standing.limit.into());
+    headers.insert("x-ratelimit-remaining", standing.remaining.into());
+    headers.insert("x-ratelimit-reset", standing.reset.into());
+    if standing.over {
+        headers.insert(RETRY_AFTER, standing.wait.into());
+    }
+    response
+}
+
+/// The team of a key.
+fn team(headers: &HeaderMap) -> Result<usize, Refusal> {
+    let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match value.and_then(|value| value.strip_prefix("Bearer ")) {
+        Some(KEY) => Ok(0),
+        Some(OTHER_KEY) => Ok(1),
+        _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthorized", "missing or unknown API key")),
+    }
+}
+
+async fn list(State(service): State<Arc<Service>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let team = match team(&headers) {
+        Ok(team) => team,
+        Err(refusal) => return refusal.answer(&service),
+    };
+    if let Some((name, _)) = parameters(query.as_deref()).into_iter().next() {
+        let invalid = Invalid { message: "is no parameter of list".into(), field: name };
+        return refuse_invalid(invalid).answer(&service);
+    }
+    let entry = |search: &SavedSearch, kind: &str| {
+        let (id, name) = TEAMS[team];
+        json!({
+            "aid": search.aid,
+            "name": search.name,
+            "type": kind,
+            "team": {"id": id, "name": name},
+            "owner": search.personal.then_some("ana@example.com"),
+            "query": search.query,
+            "languages": ["en", "de"],
+            "createdAt": rfc3339(search.created_at),
+            "updatedAt": rfc3339(search.created_at),
+        })
+    };
+    let own = || service.corpus.searches.iter().filter(move |search| search.team == team);
+    let personal: Vec<_> = own().filter(|search| search.personal).map(|search| entry(search, "saved")).collect();
+    let shared: Vec<_> = own().filter(|search| search.shared).map(|search| entry(search, "team")).collect();
+    let recent = service.corpus.recent[team].iter();
+    let recent: Vec<_> =
+        recent.map(|(aid, query, at)| json!({"aid": aid, "query": query, "searchedAt": rfc3339(*at)})).collect();
+    let body = json!({
+        "data": {"savedSearches": personal, "teamSavedSearches": shared, "recentSearches": recent},
+        "requestId": service.request_id(),
+    });
+    answer(StatusCode::OK, &body.to_string())
+}
+
+async fn search(State(service): State<Arc<Service>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    match respond(&service, &headers, query.as_deref()) {
+        Ok(body) => answer(StatusCode::OK, &body),
+        Err(refusal) => refusal.answer(&service),
+    }
+}
+
+fn respond(service: &Service, headers: &HeaderMap, query: Option<&str>) -> Result<String, Refusal> {
+    let team = team(headers)?;
+    let now = service.settings.clock.now();
+    let query = Query::parse(&parameters(query), now).map_err(refuse_invalid)?;
+    let search = service.corpus.search(&query.aid).ok_or_else(|| {
+        Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid))
+    })?;
+    if search.team != team {
+        let message = format!("the key may not read saved search `{}`", query.aid);
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
+    }
+    let shuffle = match service.settings.ties {
+        Ties::Stable => None,
+        Ties::Unstable => Some(service.requests.load(Ordering::Relaxed)),
+    };
+    let selection = service.selection(&query, search, shuffle);
+    let window = json!({
+        "from": rfc3339(query.from),
+        "to": rfc3339(query.to),
+        "timezone": query.timezone.name(),
+        "asOf": rfc3339(now),
+    });
+    let mut body = format!(
+        "{{\"requestId\":{},\"search\":{},\"window\":{window},\"overview\":{}",
+        Value::from(service.request_id()),
+        json!({"aid": query.aid}),
+        selection.overview,
+    );
+    if query.data_size > 0 {
+        let start = usize::try_from(query.data_from).unwrap_or(usize::MAX).min(selection.order.len());
+        let end = start.saturating_add(usize::try_from(query.data_size).unwrap_or(usize::MAX));
+        let page = &selection.order[start..end.min(selection.order.len())];
+        let items: Vec<String> = page.iter().map(|at| search.mentions[*at as usize].json()).collect();
+        body.push_str(&format!(
+            ",\"mentions\":{{\"total\":{},\"totalRelation\":\"eq\",\"from\":{},\"size\":{},\"items\":[{}]}}",
+            selection.order.len(),
+            query.data_from,
+            query.data_size,
+            items.join(","),
+        ));
+    }
+    body.push('}');
+    Ok(body)
+}
+
+fn refuse_invalid(Invalid { field, message }: Invalid) -> Refusal {
+    Refusal { field: Some(field), ..Refusal::new(StatusCode::BAD_REQUEST, "validation_error", message) }
+}
+
+async fn nowhere(State(service): State<Arc<Service>>, uri: Uri) -> Response {
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no endpoint {}", uri.path())).answer(&service)
+}
+
+async fn no_method(State(service): State<Arc<Service>>) -> Response {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "the service is read-only").answer(&service)
+}
+
+fn parameters(query: Option<&str>) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
+}

@@ -1,0 +1,133 @@
+//! A table that maps to an answer of the service.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
+use datafusion::common::{Constraint, Constraints, DFSchema, Result};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+
+use crate::config::SessionSettings;
+use crate::connection::Connection;
+use crate::decode::arrow_schema;
+use crate::error::Place;
+use crate::exec::{FetchExec, Scanning, source};
+use crate::profile::TableSpec;
+use crate::pushdown::{Aids, ScanPlan, Table, can_claim, plan_scan};
+
+/// A table that maps to an answer of the service. Works in any DataFusion session.
+#[derive(Debug)]
+pub struct ApiTable {
+    connection: Arc<Connection>,
+    table: Table,
+    spec: Arc<TableSpec>,
+    schema: SchemaRef,
+    constraints: Constraints,
+}
+
+impl ApiTable {
+    /// The table of this connection. No request is made.
+    pub fn new(connection: Arc<Connection>, table: Table) -> Self {
+        let spec = Arc::new(table.spec(connection.profile()).clone());
+        let schema = arrow_schema(&spec);
+        let key: &[&str] = match table {
+            Table::SavedSearches => &["aid", "kind"],
+            Table::Mentions => &["aid", spec.id.as_deref().unwrap_or("id")],
+            Table::Overview => &["aid"],
+            Table::Volume => &["aid", "bucket_start"],
+            Table::Breakdowns => &["aid", "dimension", "rank"],
+        };
+        let positions: Option<Vec<usize>> = key.iter().map(|column| schema.index_of(column).ok()).collect();
+        let constraints = positions.into_iter().map(Constraint::PrimaryKey).collect();
+        let constraints = Constraints::new_unverified(constraints);
+        Self { connection, table, spec, schema, constraints }
+    }
+
+    fn plan(&self, state: &dyn Session, filters: &[Expr]) -> Result<ScanPlan> {
+        let settings = SessionSettings::of(state.config_options());
+        let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
+        let now = self.connection.clock().now();
+        plan_scan(self.connection.profile(), self.table, &conjuncts, &settings.timezone, now).map_err(|error| {
+            let table = Some(self.table.name().to_owned());
+            DataFusionError::from(error.at(Place { table, ..Place::default() }))
+        })
+    }
+}
+
+/// Names a query: the session, and the instant at which its planning began, which all its scans share.
+fn query_id(state: &dyn Session) -> String {
+    let session: String = state.session_id().chars().take(8).collect();
+    match state.execution_props().query_execution_start_time {
+        Some(start) => format!("{session}-{:x}", start.timestamp_micros()),
+        None => format!("{session}-{:x}", rand::random::<u64>()),
+    }
+}
+
+#[async_trait]
+impl TableProvider for ApiTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let claim = |filter: &&Expr| {
+            if can_claim(filter) { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
+        };
+        Ok(filters.iter().map(claim).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let args = ScanArgs::default()
+            .with_projection(projection.map(Vec::as_slice))
+            .with_filters(Some(filters))
+            .with_limit(limit);
+        Ok(self.scan_with_args(state, args).await?.into_inner())
+    }
+
+    async fn scan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
+        let filters = args.filters().unwrap_or_default();
+        let projection = match args.projection() {
+            Some(columns) => columns.to_vec(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let plan = self.plan(state, filters)?;
+        if plan.aids == Aids::Given(Vec::new()) || args.limit() == Some(0) {
+            let schema = Arc::new(self.schema.project(&projection)?);
+            return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
+        }
+        let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let predicate = conjunction(filters.to_vec());
+        let input = source(&plan.aids)?;
+        let scanning = Scanning {
+            connection: Arc::clone(&self.connection),
+            table: self.table,
+            spec: Arc::clone(&self.spec),
+            plan,
+            query: query_id(state),
+            projection,
+            predicate: predicate.map(|predicate| state.create_physical_expr(predicate, &schema)).transpose()?,
+            fetch: args.limit(),
+            order: None,
+        };
+        Ok(ScanResult::new(Arc::new(FetchExec::try_new(scanning, input)?)))
+    }
+}

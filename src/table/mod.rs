@@ -1,0 +1,10 @@
+//! The tables of SQL: those that map to the service, and those that show ourselves.
+//!
+//! [`ApiTable`] asks `pushdown` what may be sent, and hands the answer to `exec`; it plans and never fetches.
+//! [`SystemTable`] shows what the process knows and costs no request.
+
+mod api;
+mod system;
+
+pub use api::ApiTable;
+pub use system::SystemTable;

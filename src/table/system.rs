@@ -1,0 +1,127 @@
+//! Tables about ourselves: what was asked, and what the profile says. They cost no request.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt16Array,
+};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::client::RequestRecord;
+use crate::connection::Connection;
+
+/// A table about a connection, taken as it stands when a query is planned.
+#[derive(Debug)]
+pub struct SystemTable {
+    connection: Arc<Connection>,
+    kind: Kind,
+    schema: SchemaRef,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Requests,
+    Profile,
+}
+
+impl SystemTable {
+    /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered.
+    pub fn requests(connection: Arc<Connection>) -> Self {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let fields = vec![
+            Field::new("time", time, false),
+            Field::new("query", DataType::Utf8, false),
+            Field::new("endpoint", DataType::Utf8, false),
+            Field::new("parameters", DataType::Utf8, false),
+            Field::new("status", DataType::UInt16, true),
+            Field::new("attempts", DataType::Int64, false),
+            Field::new("wait_ms", DataType::Int64, false),
+            Field::new("elapsed_ms", DataType::Int64, false),
+            Field::new("bytes", DataType::Int64, false),
+            Field::new("rows", DataType::Int64, false),
+            Field::new("cached", DataType::Boolean, false),
+            Field::new("error", DataType::Utf8, true),
+        ];
+        Self { connection, kind: Kind::Requests, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// `system.profile`: what the profile says, and what each statement rests on.
+    pub fn profile(connection: Arc<Connection>) -> Self {
+        let fields = vec![
+            Field::new("dimension", DataType::Utf8, false),
+            Field::new("value", DataType::Utf8, false),
+            Field::new("evidence", DataType::Utf8, true),
+        ];
+        Self { connection, kind: Kind::Profile, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    fn snapshot(&self) -> Result<RecordBatch> {
+        let columns = match self.kind {
+            Kind::Requests => request_columns(&self.connection.client().log().records()),
+            Kind::Profile => {
+                let dimensions = self.connection.profile().dimensions();
+                vec![
+                    texts(dimensions.iter().map(|(name, ..)| Some(name.as_str()))),
+                    texts(dimensions.iter().map(|(_, value, _)| Some(value.as_str()))),
+                    texts(dimensions.iter().map(|(.., evidence)| evidence.as_deref())),
+                ]
+            }
+        };
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
+    let count = |value: &dyn Fn(&RequestRecord) -> u128| -> ArrayRef {
+        let values = records.iter().map(|record| i64::try_from(value(record)).unwrap_or(i64::MAX));
+        Arc::new(values.collect::<Int64Array>())
+    };
+    let times = records.iter().map(|record| Some(record.at.timestamp_micros()));
+    vec![
+        Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+        texts(records.iter().map(|record| Some(record.query.as_str()))),
+        texts(records.iter().map(|record| Some(record.endpoint.as_str()))),
+        texts(records.iter().map(|record| Some(record.parameters.as_str()))),
+        Arc::new(records.iter().map(|record| record.status).collect::<UInt16Array>()),
+        count(&|record| record.attempts.into()),
+        count(&|record| record.wait.as_millis()),
+        count(&|record| record.elapsed.as_millis()),
+        count(&|record| record.bytes.into()),
+        count(&|record| record.rows.into()),
+        // There is no cache yet; the column is part of the table's contract.
+        Arc::new(BooleanArray::from(vec![false; records.len()])),
+        texts(records.iter().map(|record| record.error.as_deref())),
+    ]
+}
+
+fn texts<'t>(values: impl Iterator<Item = Option<&'t str>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+#[async_trait]
+impl TableProvider for SystemTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let batch = self.snapshot()?;
+        Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&self.schema), projection.cloned())?)
+    }
+}
