@@ -1,1 +1,295 @@
-fn main() {}
+//! The command line of `savedsearch`: arguments and wiring.
+#![expect(clippy::print_stderr, reason = "notes and errors go to stderr")]
+
+use std::io::{self, IsTerminal, Read};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clap::{Parser, Subcommand, ValueEnum};
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::error::one_line;
+use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, RateLimit, Running, Settings, Ties};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
+
+/// SQL over a saved-search analytics service (V4)
+///
+/// Without a base URL every command runs on demo data, served by a simulator inside the process.
+#[derive(Debug, Parser)]
+#[command(name = "savedsearch", version, arg_required_else_help = true)]
+struct Arguments {
+    /// Address of the service, ending with v4 [env: SAVEDSEARCH_BASE_URL]
+    #[arg(long, value_name = "URL", global = true)]
+    base_url: Option<String>,
+    /// File with the API key; otherwise it is read from the variable SAVEDSEARCH_API_KEY
+    #[arg(long, value_name = "FILE", global = true)]
+    api_key_file: Option<PathBuf>,
+    /// Profile of the service, instead of the built-in v4 [env: SAVEDSEARCH_PROFILE]
+    #[arg(long, value_name = "FILE", global = true)]
+    profile: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Sql(SqlArguments),
+    Simulate(SimulateArguments),
+}
+
+/// Runs SQL and prints the results; without -c or -f a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
+  savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
+  savedsearch sql --format parquet -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
+
+Exit status: 0 all went well, 1 a query or the service failed, 2 the command line was wrong.")]
+struct SqlArguments {
+    /// Statements to run; may be given several times
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    command: Vec<String>,
+    /// File with statements to run, after those of -c
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Format of the results: table, csv, tsv, json, ndjson, markdown, arrow or parquet
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+    /// File for the results, instead of stdout; it appears only when they are whole
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Setting of the session, as in SET: max_requests=50, datafusion.execution.target_partitions=1
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// Serves the V4 API from a simulated corpus, for trying things out and for tests
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Keys: demo-key-comms reads the first team's saved searches, demo-key-research the other's.
+
+Examples:
+  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
+  SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql")]
+struct SimulateArguments {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Equal seeds give equal corpora, as of an equal --now
+    #[arg(long, value_name = "N", default_value_t = DEMO_SEED)]
+    seed: u64,
+    /// Saved searches of the first team
+    #[arg(long, value_name = "N", default_value_t = DEMO_SEARCHES, value_parser = at_least_one)]
+    searches: usize,
+    /// Mentions of the first team's saved searches together
+    #[arg(long, value_name = "N", default_value_t = DEMO_MENTIONS)]
+    mentions: usize,
+    /// The instant at which the service's clock stands still (RFC 3339); otherwise it runs
+    #[arg(long, value_name = "INSTANT")]
+    now: Option<DateTime<Utc>>,
+    /// Serves this corpus instead: newline-delimited records with their aid, gzipped or not
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "searches", "mentions"])]
+    data: Option<PathBuf>,
+    /// Requests allowed to each key in a span of seconds
+    #[arg(long, value_name = "REQUESTS/SECONDS", value_parser = rate_limit)]
+    rate_limit: Option<RateLimit>,
+    /// Milliseconds before every answer
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    delay_ms: u64,
+    /// Order of mentions with equal keys
+    #[arg(long, value_enum, default_value_t = TieOrder::Stable)]
+    ties: TieOrder,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TieOrder {
+    /// The same in every answer
+    Stable,
+    /// Another in every answer
+    Unstable,
+}
+
+const DEMO_SEED: u64 = 1;
+const DEMO_SEARCHES: usize = 12;
+const DEMO_MENTIONS: usize = 20_000;
+
+/// Exit status for a failed query or service.
+const FAILED: u8 = 1;
+/// Exit status for a wrong command line.
+const USAGE: u8 = 2;
+
+/// An exit status and the line that explains it.
+struct Exit(u8, Option<String>);
+
+impl Exit {
+    fn usage(line: impl ToString) -> Self {
+        Self(USAGE, Some(line.to_string()))
+    }
+}
+
+impl From<datafusion_saved_search::Error> for Exit {
+    fn from(error: datafusion_saved_search::Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::Config | ErrorKind::Profile | ErrorKind::Unsupported => USAGE,
+            _ => FAILED,
+        };
+        Self(status, Some(error.to_string()))
+    }
+}
+
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Query(line) => Self(FAILED, Some(line)),
+            Failure::Cancelled => Self(FAILED, Some("cancelled".into())),
+            Failure::ReaderGone => Self(0, None),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
+        Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Exit(status, line)) => {
+            if let Some(line) = line {
+                eprintln!("error: {}", one_line(&line));
+            }
+            ExitCode::from(status)
+        }
+    }
+}
+
+async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> {
+    let (connection, _demo) = connect(arguments).await?;
+    let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
+    for setting in &sql.set {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Exit::usage(format!("--set takes KEY=VALUE, found `{setting}`")))?;
+        let key = if key.contains('.') { key.to_owned() } else { format!("savedsearch.{key}") };
+        let state = context.state_ref();
+        let set = state.write().config_mut().options_mut().set(&key, value);
+        set.map_err(|error| Exit::usage(describe(&error)))?;
+    }
+    let mut shell = Shell::new(context, connection);
+    let mut texts = sql.command.clone();
+    if let Some(file) = &sql.file {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Exit::usage(format!("cannot read {}: {error}", file.display())))?;
+        texts.push(text);
+    }
+    if texts.is_empty() && io::stdin().is_terminal() {
+        if sql.output.is_some() {
+            return Err(Exit::usage("-o goes with -c or -f"));
+        }
+        return Ok(interact(&mut shell, sql.format).await?);
+    }
+    if texts.is_empty() {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
+        texts.push(text);
+    }
+    let output = match &sql.output {
+        Some(path) => Output::file(sql.format, path)
+            .map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display()))),
+        None => Output::stdout(sql.format).map_err(Exit::usage),
+    };
+    let mut output = output?;
+    for text in &texts {
+        shell.run(text, &mut output).await?;
+    }
+    output.close().map_err(Failure::from)?;
+    Ok(())
+}
+
+/// The service that the arguments and the environment name, or the demo.
+async fn connect(arguments: &Arguments) -> Result<(Arc<Connection>, Option<Running>), Exit> {
+    let environment = Environment::read()?;
+    let profile = match arguments.profile.as_ref().or(environment.profile.as_ref()) {
+        Some(path) => Profile::read(path)?,
+        None => Profile::v4(),
+    };
+    let key = match &arguments.api_key_file {
+        Some(path) => Some(Secret::read(path)?),
+        None => environment.api_key,
+    };
+    let (base_url, key, demo) = match arguments.base_url.clone().or(environment.base_url) {
+        Some(base_url) => {
+            let key = key.ok_or_else(|| {
+                Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
+            })?;
+            (base_url, key, None)
+        }
+        None => {
+            let demo = demo().await?;
+            eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
+            (demo.base_url(), Secret::new(simulator::KEY)?, Some(demo))
+        }
+    };
+    Ok((Connection::builder(base_url, key).profile(profile).build()?, demo))
+}
+
+async fn demo() -> Result<Running, Exit> {
+    let spec = CorpusSpec {
+        seed: DEMO_SEED,
+        searches: DEMO_SEARCHES,
+        mentions: DEMO_MENTIONS,
+        now: Clock::system().now(),
+    };
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    simulator::start(listen, Arc::new(Corpus::generate(spec)), Settings::default())
+        .await
+        .map_err(|error| Exit(FAILED, Some(format!("cannot start the simulator: {error}"))))
+}
+
+async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
+    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties } = arguments;
+    let clock = now.map_or_else(Clock::system, Clock::fixed);
+    let corpus = match data {
+        Some(path) => Corpus::load(&path).map_err(Exit::usage)?,
+        None => Corpus::generate(CorpusSpec { seed, searches, mentions, now: clock.now() }),
+    };
+    let ties = match ties {
+        TieOrder::Stable => Ties::Stable,
+        TieOrder::Unstable => Ties::Unstable,
+    };
+    let settings = Settings { clock, delay: Duration::from_millis(delay_ms), rate_limit, ties };
+    let running = simulator::start(listen, Arc::new(corpus), settings)
+        .await
+        .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
+    eprintln!("listening on {}", running.address());
+    stopped().await.map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))))?;
+    running.shut_down().await.map_err(|error| Exit(FAILED, Some(error.to_string())))
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn stopped() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected a whole number from 1".to_owned())
+}
+
+fn rate_limit(text: &str) -> Result<RateLimit, String> {
+    let parsed = text.split_once('/').and_then(|(requests, seconds)| {
+        let (requests, seconds): (u32, u64) = (requests.parse().ok()?, seconds.parse().ok()?);
+        let window = Duration::from_secs(seconds);
+        (requests > 0 && seconds > 0).then_some(RateLimit { requests, window })
+    });
+    parsed.ok_or_else(|| "expected REQUESTS/SECONDS, such as 30/600".to_owned())
+}

@@ -76,6 +76,12 @@ impl FetchExec {
         })
     }
 
+    /// The period that is read because the query bounds no time; `None` where it bounds it.
+    pub fn default_window(&self) -> Option<&str> {
+        let plan = &self.scanning.plan;
+        plan.template.duration.as_deref().filter(|_| plan.default_window)
+    }
+
     fn with(&self, change: impl FnOnce(&mut Scanning)) -> Result<Self> {
         let mut scanning = self.scanning.as_ref().clone();
         change(&mut scanning);

@@ -32,6 +32,11 @@ pub fn can_claim(expr: &Expr) -> bool {
     !expr.exists(foreign).unwrap_or(true) && !expr.is_volatile()
 }
 
+/// Whether the conjunct is a literal that is not true, as the optimizer leaves of conjuncts that contradict each other.
+pub(super) fn never(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Boolean(value), _) if *value != Some(true))
+}
+
 /// The column that is compared and the values that it must have one of, where that is all the conjunct says.
 pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
     match expr {

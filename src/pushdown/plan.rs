@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use datafusion::logical_expr::Expr;
 
-use super::filter::{Range, looks_at, range, values};
+use super::filter::{Range, looks_at, never, range, values};
 use super::sort::service_order;
 use super::window::{whole_days, window_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -102,9 +102,10 @@ pub fn plan_scan(
     now: DateTime<Utc>,
 ) -> Result<ScanPlan> {
     if table == Table::SavedSearches {
+        let contradiction = conjuncts.iter().any(never);
         return Ok(ScanPlan {
             template: RequestPlan::list(),
-            aids: Aids::NotNeeded,
+            aids: if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded },
             exact: conjuncts.is_empty(),
             default_window: false,
         });
@@ -181,6 +182,7 @@ pub fn plan_scan(
     }
 
     let contradiction = bounds.is_empty()
+        || conjuncts.iter().any(never)
         || known.values.values().any(BTreeSet::is_empty)
         || filters.iter().any(|filter| filter.values.is_empty());
     let pages = (table == Table::Mentions).then_some(Pages { size: profile.page.max, fetch: None });

@@ -1,0 +1,136 @@
+//! Runs statements one after another.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use futures::StreamExt;
+
+use super::output::Output;
+use super::progress::Progress;
+use crate::connection::Connection;
+use crate::error::{Error, one_line};
+use crate::exec::FetchExec;
+
+/// A session at a prompt.
+pub struct Shell {
+    context: SessionContext,
+    connection: Arc<Connection>,
+    told_window: bool,
+}
+
+/// Why statements were not all run.
+#[derive(Debug)]
+pub enum Failure {
+    /// A query or the service failed; one line for people.
+    Query(String),
+    /// The user interrupted.
+    Cancelled,
+    /// The reader of the results has gone, such as `head`. Nobody is left to tell.
+    ReaderGone,
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        Self::Query(describe(&error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::Query(format!("cannot write the result: {error}")),
+        }
+    }
+}
+
+impl Shell {
+    /// A shell over a session made by [`session`](crate::session()).
+    pub fn new(context: SessionContext, connection: Arc<Connection>) -> Self {
+        Self { context, connection, told_window: false }
+    }
+
+    /// The session.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Runs the statements of a text in order, until one fails or the user interrupts.
+    ///
+    /// # Errors
+    /// [`Failure`], with a line for people.
+    pub async fn run(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
+        for statement in statements(text)? {
+            let interrupted = tokio::signal::ctrl_c();
+            tokio::select! {
+                // Dropping the statement's future cancels its requests.
+                result = Box::pin(self.run_one(statement, output)) => result?,
+                _ = interrupted => return Err(Failure::Cancelled),
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
+        let plan = self.context.state().statement_to_plan(statement).await?;
+        let frame = self.context.execute_logical_plan(plan).await?;
+        if frame.schema().fields().is_empty() {
+            // SET and DDL have run, and have no result.
+            return Ok(());
+        }
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        self.tell_window(&plan);
+        let mut batches = execute_stream(Arc::clone(&plan), task)?;
+        let progress = Progress::start(Arc::clone(&self.connection));
+        let mut result = output.begin(batches.schema())?;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            progress.aside(|| result.write(&batch))?;
+        }
+        progress.aside(|| result.finish())?;
+        Ok(())
+    }
+
+    /// Tells once which window is read where the query bounds no time.
+    fn tell_window(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        if self.told_window {
+            return;
+        }
+        if let Some(window) = default_window(plan) {
+            eprintln!("note: no time is bounded: reading the profile's default window, {window}; see README, Time");
+            self.told_window = true;
+        }
+    }
+}
+
+fn default_window(plan: &Arc<dyn ExecutionPlan>) -> Option<String> {
+    let own = plan.downcast_ref::<FetchExec>().and_then(FetchExec::default_window).map(str::to_owned);
+    own.or_else(|| plan.children().into_iter().find_map(default_window))
+}
+
+/// The statements of a text, empty ones left out.
+fn statements(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
+    DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
+}
+
+/// An error of the engine in one line for people.
+pub fn describe(error: &DataFusionError) -> String {
+    if let Some(own) = Error::find(error) {
+        return own.to_string();
+    }
+    let root = error.find_root();
+    let text = match root {
+        DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
+        other => other.strip_backtrace(),
+    };
+    let text = text.replace("sql parser error: ", "");
+    one_line(&text)
+}
