@@ -163,6 +163,9 @@ impl Client {
                     if let Cause::Throttled(_) = cause {
                         // The limiter keeps this request waiting along with all others of the key.
                         self.limiter.throttled(wait);
+                        if wait > query.deadline.saturating_duration_since(Instant::now()) {
+                            break Err(too_long(wait));
+                        }
                     } else if Instant::now() + wait > query.deadline {
                         break Err(error);
                     } else {
@@ -390,6 +393,3 @@ fn read_error(profile: &Profile, body: &[u8]) -> ErrorBody {
         field: field(&profile.error.field),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
+use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
@@ -155,7 +155,7 @@ pub(super) struct ResultWriter {
 
 enum Writer {
     Held { sink: Sink, batches: Vec<RecordBatch>, markdown: bool },
-    Csv { writer: Box<CsvWriter<Sink>>, written: bool },
+    Csv { sink: Sink, separator: u8, header: bool },
     Json(JsonWriter<Sink, JsonArray>),
     Ndjson(JsonWriter<Sink, LineDelimited>),
     Arrow(Box<StreamWriter<Sink>>),
@@ -165,12 +165,11 @@ enum Writer {
 impl ResultWriter {
     fn new(format: Format, schema: SchemaRef, sink: Sink) -> io::Result<Self> {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
-        let csv = |separator| CsvBuilder::new().with_header(true).with_delimiter(separator);
         let writer = match format {
             Format::Table => Writer::Held { sink, batches: Vec::new(), markdown: false },
             Format::Markdown => Writer::Held { sink, batches: Vec::new(), markdown: true },
-            Format::Csv => Writer::Csv { writer: Box::new(csv(b',').build(sink)), written: false },
-            Format::Tsv => Writer::Csv { writer: Box::new(csv(b'\t').build(sink)), written: false },
+            Format::Csv => Writer::Csv { sink, separator: b',', header: true },
+            Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
             Format::Json => Writer::Json(json().build(sink)),
             Format::Ndjson => Writer::Ndjson(json().build(sink)),
             Format::Arrow => Writer::Arrow(Box::new(StreamWriter::try_new(sink, &schema).map_err(io_error)?)),
@@ -191,9 +190,9 @@ impl ResultWriter {
         }
         match &mut self.writer {
             Writer::Held { batches, .. } => batches.push(batch.clone()),
-            Writer::Csv { writer, written } => {
-                writer.write(&flat(batch)?).map_err(io_error)?;
-                *written = true;
+            Writer::Csv { sink, separator, header } => {
+                sink.write_all(&csv(batch, *separator, std::mem::take(header))?)?;
+                sink.flush()?;
             }
             Writer::Json(writer) => writer.write(batch).map_err(io_error)?,
             Writer::Ndjson(writer) => {
@@ -214,12 +213,12 @@ impl ResultWriter {
                 writeln!(sink, "{}", table(&schema, &batches, markdown)?)?;
                 sink.flush()
             }
-            Writer::Csv { mut writer, written } => {
-                if !written {
+            Writer::Csv { mut sink, separator, header } => {
+                if header {
                     // An empty result still has its header.
-                    writer.write(&flat(&RecordBatch::new_empty(schema))?).map_err(io_error)?;
+                    sink.write_all(&csv(&RecordBatch::new_empty(schema), separator, true)?)?;
                 }
-                writer.into_inner().flush()
+                sink.flush()
             }
             Writer::Json(mut writer) => {
                 writer.finish().map_err(io_error)?;
@@ -243,6 +242,13 @@ fn io_error(error: ArrowError) -> io::Error {
         ArrowError::IoError(_, error) => error,
         other => io::Error::other(other),
     }
+}
+
+/// The lines of a batch. They are made in memory, since the CSV writer hides the cause of an error of its sink.
+fn csv(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
+    let mut writer = CsvBuilder::new().with_header(header).with_delimiter(separator).build(Vec::new());
+    writer.write(&flat(batch)?).map_err(io_error)?;
+    Ok(writer.into_inner())
 }
 
 /// The batch with nested columns as JSON texts, which CSV has no form for.
@@ -286,12 +292,15 @@ fn table(schema: &SchemaRef, batches: &[RecordBatch], markdown: bool) -> io::Res
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    // The lines of a plan are its structure; those of other texts would tear the table apart.
+    let lines = !markdown && schema.fields().last().is_some_and(|field| field.name() == "plan");
+    let cell = |text: &str| if lines { Cell::new(text) } else { cell(text, markdown) };
     let options = FormatOptions::default().with_null("NULL");
     for batch in batches {
         let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
         let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io_error)?;
         for row in 0..batch.num_rows() {
-            table.add_row(columns.iter().map(|column| cell(&column.value(row).to_string(), markdown)));
+            table.add_row(columns.iter().map(|column| cell(&column.value(row).to_string())));
         }
     }
     Ok(table)

@@ -129,6 +129,7 @@ pub fn describe(error: &DataFusionError) -> String {
     let text = match root {
         DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
         DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
+        DataFusionError::SchemaError(error, _) => error.to_string(),
         other => other.strip_backtrace(),
     };
     let text = text.replace("sql parser error: ", "");

@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, Error, Profile, Secret, session};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 
 /// The instant at which the simulator's and the client's clocks stand.
 pub(crate) fn now() -> DateTime<Utc> {
@@ -21,7 +21,6 @@ pub(crate) const OTHER: &str = "184889";
 
 pub(crate) struct World {
     pub(crate) service: Running,
-    pub(crate) connection: Arc<Connection>,
     pub(crate) context: SessionContext,
 }
 
@@ -40,7 +39,7 @@ impl World {
         let builder = Connection::builder(service.base_url(), Secret::new(KEY).unwrap());
         let connection = builder.profile(profile).clock(clock).build().unwrap();
         let context = session(&connection).unwrap();
-        Self { service, connection, context }
+        Self { service, context }
     }
 
     /// The rows of a query.
@@ -54,16 +53,6 @@ impl World {
         let before = self.service.requests();
         let rows = self.rows(sql).await;
         (rows, self.service.requests() - before)
-    }
-
-    /// The error of a query.
-    pub(crate) async fn error(&self, sql: &str) -> Error {
-        let result = match self.context.sql(sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        let error = result.err().unwrap_or_else(|| panic!("no error: {sql}"));
-        Error::find(&error).unwrap_or_else(|| panic!("untyped error: {sql}: {error}")).clone()
     }
 }
 

@@ -1,1 +1,68 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn reading(size: u64, fetch: Option<u64>, change: impl Fn(&mut Profile)) -> Reading {
+    let mut profile = Profile::v4();
+    change(&mut profile);
+    Reading::new(Pages { size, fetch }, &profile)
+}
+
+proptest! {
+    #[test]
+    fn spans_cover_what_is_needed_once(
+        total in 0..5_000_u64, size in 1..300_u64, fetch in prop::option::of(1..2_000_u64), aligned: bool, clamp in 1..300_u64,
+    ) {
+        let mut reading = reading(size, fetch, |profile| {
+            profile.offset.unit = if aligned { OffsetUnit::Page } else { OffsetUnit::Row };
+            profile.page.beyond = if aligned { Oversize::Rejected } else { Oversize::Clamped };
+        });
+        reading.announce(Some(total)).expect("no depth");
+        let first = reading.first();
+        let clamp = if aligned { u64::MAX } else { clamp };
+        let got = first.size.min(total).min(clamp);
+        let need = total.min(fetch.unwrap_or(u64::MAX));
+        let mut next = if aligned { first.size } else { got };
+        for span in reading.rest(got).expect("the total is known") {
+            prop_assert_eq!(span.row, next);
+            prop_assert!(span.size > 0 && span.size <= size);
+            prop_assert!(!aligned || span.row % span.size == 0, "a page that starts in the middle of one");
+            next = span.row + span.size;
+        }
+        prop_assert!(next >= need, "rows {}..{} are not asked for", next, need);
+        prop_assert!(aligned || next == need.max(got), "more is asked for than needed: {} {}", next, need);
+    }
+}
+
+#[test]
+fn doubles_are_dropped_and_a_page_without_anything_new_is_no_progress() {
+    let mut reading = reading(3, None, |_| {});
+    assert_eq!(reading.take(0, Some(&[1, 2, 3])).expect("new"), None);
+    assert_eq!(reading.take(3, Some(&[3, 4])).expect("one new"), Some(vec![false, true]));
+    assert_eq!(reading.take(6, Some(&[1, 2])).expect_err("nothing new").kind(), ErrorKind::Contradiction);
+}
+
+#[test]
+fn a_scan_is_complete_only_when_distinct_rows_and_a_steady_total_agree() {
+    let mut reading = reading(2, None, |_| {});
+    reading.announce(Some(3)).expect("no depth");
+    reading.take(0, Some(&[1, 2])).expect("new");
+    reading.announce(Some(4)).expect("no depth");
+    reading.take(2, Some(&[3, 4])).expect("new");
+    assert_eq!(reading.end_of_pass().expect("another pass"), Verdict::Again);
+    reading.announce(Some(4)).expect("no depth");
+    assert_eq!(reading.take(0, Some(&[1, 2])).expect("seen"), Some(vec![false, false]));
+    reading.take(2, Some(&[3, 4])).expect("seen");
+    assert_eq!(reading.end_of_pass().expect("complete"), Verdict::Complete);
+}
+
+#[test]
+fn passes_are_bounded() {
+    let mut reading = reading(2, None, |_| {});
+    for pass in 1..=PASSES {
+        reading.announce(Some(3)).expect("no depth");
+        reading.take(0, Some(&[1, 2])).expect("rows");
+        let verdict = reading.end_of_pass();
+        assert_eq!(verdict.is_err(), pass == PASSES);
+    }
+}

@@ -1,0 +1,325 @@
+//! The binary as people use it: what it prints where, how it ends, and what it never shows.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
+const CANARY: &str = "canary-51c0-key";
+const NOW: &str = "2026-07-01T12:00:00Z";
+
+fn savedsearch(arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments);
+    for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG"] {
+        command.env_remove(format!("SAVEDSEARCH_{name}"));
+    }
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    savedsearch(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A `savedsearch simulate` on a free port.
+struct Simulate {
+    child: Child,
+    base_url: String,
+}
+
+impl Simulate {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = savedsearch(&["simulate", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { child, base_url: format!("http://{address}/v4") }
+    }
+
+    fn sql(&self, arguments: &[&str]) -> Command {
+        let mut command = savedsearch(&["--base-url", &self.base_url, "sql"]);
+        command.args(arguments).env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Simulate {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
+    let output = run(&["sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(out(&output).lines().count(), 4);
+    assert!(err(&output).contains("demo data"), "{}", err(&output));
+    assert!(err(&output).contains("default window, 7d"), "{}", err(&output));
+}
+
+#[test]
+fn every_format_prints() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "300", "--searches", "2"]);
+    let sql = "SELECT id, published_at, title, reach, hashtags FROM mentions WHERE aid = '183772' \
+               AND duration = '2026-06-01T00:00:00Z..2026-07-01T00:00:00Z' ORDER BY published_at LIMIT 4";
+    for (format, lines) in
+        [("table", 8), ("csv", 5), ("tsv", 5), ("json", 1), ("ndjson", 4), ("markdown", 6)]
+    {
+        let output = service.sql(&["--format", format, "-c", sql]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        assert_eq!(out(&output).lines().count(), lines, "{format}\n{}", out(&output));
+        assert!(err(&output).is_empty(), "{}", err(&output));
+        let empty = service.sql(&["--format", format, "-c", &sql.replace("LIMIT 4", "LIMIT 0")]).output().unwrap();
+        assert_eq!(empty.status.code(), Some(0), "{}", err(&empty));
+    }
+    let json = service.sql(&["--format", "json", "-c", sql]).output().unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 4);
+    assert!(rows[0]["hashtags"].is_array() && rows[0].as_object().unwrap().contains_key("title"));
+
+    let printed = service.sql(&["--format", "arrow", "-c", sql]).output().unwrap();
+    let reader = arrow::ipc::reader::StreamReader::try_new(printed.stdout.as_slice(), None).unwrap();
+    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("four.parquet");
+    let output = service.sql(&["--format", "parquet", "-o", file.to_str().unwrap(), "-c", sql]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let count = format!("SELECT count(*) FROM '{}'", file.display());
+    let path = file.to_str().unwrap();
+    let create = format!("CREATE EXTERNAL TABLE four STORED AS PARQUET LOCATION '{path}'; SELECT count(*) AS n FROM four");
+    let output = run(&["sql", "--format", "csv", "-c", &create]);
+    assert_eq!(out(&output), "n\n4\n", "{count} {}", err(&output));
+}
+
+#[test]
+fn statements_run_in_order_and_settings_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("more.sql");
+    fs::write(&file, "SELECT 3 AS c;\n-- nothing\nSELECT 4 AS d").unwrap();
+    let arguments =
+        ["sql", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 2 AS b", "-f", file.to_str().unwrap()];
+    assert_eq!(out(&run(&arguments)), "a\n1\nb\n2\nc\n3\nd\n4\n");
+    let show = "SHOW savedsearch.max_requests";
+    let output = run(&["sql", "--set", "max_requests=7", "--format", "csv", "-c", show]);
+    assert_eq!(out(&output), "name,value\nsavedsearch.max_requests,7\n");
+    let mut child =
+        savedsearch(&["sql", "--format", "csv"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"SELECT 5 AS e;").unwrap();
+    assert_eq!(out(&child.wait_with_output().unwrap()), "e\n5\n");
+}
+
+#[test]
+fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "300"]);
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("bad.toml");
+    fs::write(&profile, "name = 'x'\n[auth]\nhaeder = 'y'\n").unwrap();
+    let profile = profile.to_str().unwrap();
+    let one = "SELECT id FROM mentions WHERE aid = '183772'";
+    let base = service.base_url.as_str();
+    for (arguments, key, status, text) in [
+        (vec!["--base-url", base, "sql", "-c", one], "wrong-key", 1, "401 Unauthorized unauthorized: missing or unknown API key"),
+        (vec!["--base-url", base, "sql", "-c", one], "", 2, "there is no API key: set SAVEDSEARCH_API_KEY"),
+        (vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one], "k", 1, "check that http://127.0.0.1:1/v4 is the service's address"),
+        (vec!["--base-url", &base.replace("/v4", "/v3"), "sql", "-c", one], "demo-key-comms", 1, "404 Not Found not_found: no endpoint /v3/search"),
+        (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "k", 2, "`ftp://x/v4` is no base URL"),
+        (vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"], "demo-key-comms", 1, "aid nope: page at row 0: the service answered 404"),
+        (vec!["--base-url", base, "sql", "-c", one], "demo-key-research", 1, "403 Forbidden"),
+        (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "No field named nonsense"),
+        (vec!["sql", "-c", "SELEC 1"], "", 1, "syntax error: Expected: an SQL statement, found: SELEC"),
+        (vec!["sql", "-c", "SELECT id FROM mentions LIMIT -1"], "", 1, "LIMIT must be >= 0"),
+        (vec!["sql", "--set", "colour=red", "-c", "SELECT 1"], "", 2, "there is no setting savedsearch.colour"),
+        (vec!["sql", "--set", "colour", "-c", "SELECT 1"], "", 2, "--set takes KEY=VALUE"),
+        (vec!["sql", "--format", "xml", "-c", "SELECT 1"], "", 2, "`xml` is no format"),
+        (vec!["--profile", profile, "sql", "-c", "SELECT 1"], "", 2, "bad.toml: line 3: key `auth.haeder`: unknown field `haeder`"),
+        (vec!["--profile", "/nowhere.toml", "sql", "-c", "SELECT 1"], "", 2, "cannot read the profile /nowhere.toml"),
+        (vec!["sql", "-f", "/nowhere.sql"], "", 2, "cannot read /nowhere.sql"),
+        (vec!["sql", "-o", "/nowhere/x.csv", "-c", "SELECT 1"], "", 2, "cannot write /nowhere/x.csv"),
+        (vec!["simulate", "--rate-limit", "many"], "", 2, "expected REQUESTS/SECONDS"),
+        (vec!["simulate", "--data", "/nowhere.ndjson"], "", 2, "cannot read /nowhere.ndjson"),
+        (vec!["frobnicate"], "", 2, "unrecognized subcommand"),
+    ] {
+        let mut command = savedsearch(&arguments);
+        if !key.is_empty() {
+            command.env("SAVEDSEARCH_API_KEY", key);
+        }
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}\n{}", err(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}\n{}", out(&output));
+        let stderr = err(&output);
+        assert!(stderr.contains(text), "{arguments:?}\n{stderr}");
+        let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        assert_eq!(errors, 1, "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn the_key_is_shown_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    fs::write(&file, format!("{CANARY}\n")).unwrap();
+    // A service that repeats what it was sent.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut bytes = [0; 4096];
+            let length = socket.read(&mut bytes).unwrap();
+            let heard = String::from_utf8_lossy(&bytes[..length]).replace("\r\n", " ").replace('"', "'");
+            assert!(heard.contains(CANARY), "the key was not sent: {heard}");
+            let body = format!("{{\"error\":{{\"code\":\"no\",\"message\":\"you said {heard}\"}}}}");
+            let answer = format!("HTTP/1.1 401 X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            socket.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let base = format!("http://{address}/v4");
+    let sql = "SELECT * FROM mentions WHERE aid = '1'; ";
+    for arguments in [
+        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", sql],
+        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", "EXPLAIN SELECT * FROM mentions"],
+        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", "SELECT * FROM system.profile; SHOW ALL"],
+    ] {
+        let child = savedsearch(&arguments)
+            .env("SAVEDSEARCH_API_KEY", CANARY)
+            .env("RUST_LOG", "trace")
+            .env("RUST_BACKTRACE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap_or_default();
+        assert!(!line.contains(CANARY), "in ps: {line}");
+        let output = child.wait_with_output().unwrap();
+        let shown = out(&output) + &err(&output);
+        assert!(!shown.contains(CANARY), "{shown}");
+        if arguments.last() == Some(&sql) {
+            assert!(shown.contains("Bearer <redacted>"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn first_rows_appear_before_the_last_page_is_fetched() {
+    // One request in two seconds after the first five: the whole takes many seconds.
+    let service =
+        Simulate::start(&["--now", NOW, "--mentions", "3000", "--searches", "1", "--delay-ms", "700"]);
+    let sql = "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let mut child = service.sql(&["--format", "ndjson", "-c", sql]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    assert!(child.try_wait().unwrap().is_none(), "it had ended when the first row came");
+    assert_eq!(lines.count(), 2_999);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn an_interrupt_cancels_and_leaves_no_file() {
+    let service =
+        Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "400"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.csv");
+    let sql = "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let mut child = service
+        .sql(&["--format", "csv", "-o", file.to_str().unwrap(), "-c", sql])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let partial = folder.path().join("all.csv.partial");
+    let begun = Instant::now();
+    while fs::metadata(&partial).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let status = child.wait().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(err(&output), "error: cancelled\n");
+    assert!(!file.exists() && !partial.exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_query_quietly() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "20000", "--searches", "1"]);
+    let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let mut child = service
+        .sql(&["--format", "csv", "-c", sql])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 100];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_simulator_ends_gracefully_on_both_signals() {
+    for signal in ["-INT", "-TERM"] {
+        let mut service = Simulate::start(&["--mentions", "10"]);
+        assert!(Command::new("kill").args([signal, &service.child.id().to_string()]).status().unwrap().success());
+        assert_eq!(service.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_rate_limit_is_kept_and_waited_out() {
+    let service =
+        Simulate::start(&["--now", NOW, "--mentions", "700", "--searches", "1", "--rate-limit", "4/1"]);
+    let sql = "SELECT count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let output = service.sql(&["--format", "csv", "-c", sql]).output().unwrap();
+    assert_eq!(out(&output), "n\n700\n", "{}", err(&output));
+}
+
+/// Every command of the README's `sh` blocks, on demo data or against a simulator in the place of your service.
+#[test]
+fn the_commands_of_the_readme_work() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let service = Simulate::start(&["--mentions", "2000"]);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("key.txt"), "demo-key-comms").unwrap();
+    let v4 = include_str!("../../src/profile/builtin/v4.toml");
+    fs::write(folder.path().join("mine.toml"), v4).unwrap();
+    fs::write(folder.path().join("report.sql"), "SELECT 1;").unwrap();
+    let mut blocks = 0;
+    for block in readme.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()) {
+        blocks += 1;
+        let script = block
+            .replace("cargo run -- ", "savedsearch ")
+            .replace("https://api.example.com/v4", &service.base_url)
+            .replace("http://127.0.0.1:8080/v4", &service.base_url)
+            .replace("<API_KEY>", "demo-key-comms");
+        let script: Vec<&str> =
+            script.lines().filter(|line| !line.contains("tests/run") && !line.contains("cargo ") && !line.contains("simulate")).collect();
+        let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &script.join("\n")])
+            .current_dir(folder.path())
+            .env("PATH", path)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{block}\n{}{}", out(&output), err(&output));
+    }
+    assert!(blocks >= 5, "the README has lost its commands");
+}

@@ -1,0 +1,295 @@
+//! The same SQL through us over the simulator and over a plain in-memory table must agree.
+//!
+//! The in-memory table is built from the simulator's records by code of this file alone. Queries are generated; a
+//! failure is shrunk to the smallest query that still fails. `DIFFERENTIAL_SEED` repeats a run, `DIFFERENTIAL_CASES`
+//! makes it longer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, SecondsFormat, Utc};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::datasource::MemTable;
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Settings};
+use datafusion_saved_search::{Clock, Profile, session_config};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use crate::support::{BIG, OTHER, World, now, rows};
+
+/// The columns that generated queries use.
+const TEXTS: [(&str, &str); 9] = [
+    ("id", "/id"),
+    ("text", "/text"),
+    ("title", "/title"),
+    ("source", "/source/name"),
+    ("author_handle", "/author/handle"),
+    ("language", "/language"),
+    ("country", "/country"),
+    ("sentiment", "/sentiment/label"),
+    ("type", "/type"),
+];
+const INTEGERS: [(&str, &str); 4] =
+    [("seq", "/seq"), ("reach", "/reach"), ("engagement", "/engagement/total"), ("likes", "/engagement/likes")];
+const TIMES: [(&str, &str); 2] = [("published_at", "/publishedAt"), ("indexed_at", "/indexedAt")];
+
+/// A plain table of everything that the first team's key may read.
+fn oracle(corpus: &Corpus) -> SessionContext {
+    let mut aids = Vec::new();
+    let mut records: Vec<Value> = Vec::new();
+    for search in corpus.searches.iter().filter(|search| search.team == 0) {
+        for mention in &search.mentions {
+            aids.push(search.aid.clone());
+            records.push(serde_json::from_str(&mention.json()).unwrap());
+        }
+    }
+    let mut fields = vec![Field::new("aid", DataType::Utf8, false)];
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(aids))];
+    for (name, pointer) in TEXTS {
+        fields.push(Field::new(name, DataType::Utf8, true));
+        let values = records.iter().map(|r| r.pointer(pointer).and_then(Value::as_str));
+        columns.push(Arc::new(values.collect::<StringArray>()));
+    }
+    for (name, pointer) in INTEGERS {
+        fields.push(Field::new(name, DataType::Int64, true));
+        let values = records.iter().map(|r| r.pointer(pointer).and_then(Value::as_i64));
+        columns.push(Arc::new(values.collect::<Int64Array>()));
+    }
+    for (name, pointer) in TIMES {
+        fields.push(Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true));
+        let values = records.iter().map(|r| {
+            let text = r.pointer(pointer).and_then(Value::as_str)?;
+            Some(text.parse::<DateTime<Utc>>().unwrap().timestamp_micros())
+        });
+        columns.push(Arc::new(values.collect::<TimestampMicrosecondArray>().with_timezone("UTC")));
+    }
+    fields.push(Field::new("sentiment_score", DataType::Float64, true));
+    let values = records.iter().map(|r| r.pointer("/sentiment/score").and_then(Value::as_f64));
+    columns.push(Arc::new(values.collect::<Float64Array>()));
+
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    let config = session_config().with_create_default_catalog_and_schema(true);
+    let context = SessionContext::new_with_config(config);
+    context.register_table("mentions", Arc::new(MemTable::try_new(schema, vec![vec![batch]]).unwrap())).unwrap();
+    context
+}
+
+#[derive(Clone)]
+struct Query {
+    conjuncts: Vec<String>,
+    shape: Shape,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Shape {
+    Rows(Vec<&'static str>),
+    Ordered { key: &'static str, direction: &'static str },
+    Aggregate { key: Option<&'static str>, value: &'static str },
+    Distinct(&'static str),
+}
+
+impl Query {
+    fn unlimited(&self) -> String {
+        let filters = format!("WHERE {}", self.conjuncts.join(" AND "));
+        match &self.shape {
+            Shape::Rows(columns) => format!("SELECT {} FROM mentions {filters}", columns.join(", ")),
+            Shape::Ordered { key, direction } => {
+                format!("SELECT {key} FROM mentions {filters} ORDER BY {key} {direction}")
+            }
+            Shape::Aggregate { key: Some(key), value } => {
+                format!("SELECT {key}, {value} FROM mentions {filters} GROUP BY {key} ORDER BY 2, 1")
+            }
+            Shape::Aggregate { key: None, value } => format!("SELECT {value} FROM mentions {filters}"),
+            Shape::Distinct(column) => format!("SELECT DISTINCT {column} FROM mentions {filters}"),
+        }
+    }
+
+    fn sql(&self) -> String {
+        match self.limit {
+            Some(limit) => format!("{} LIMIT {limit}", self.unlimited()),
+            None => self.unlimited(),
+        }
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sql())
+    }
+}
+
+fn instant() -> impl Strategy<Value = DateTime<Utc>> {
+    (0..100 * 86_400_i64, prop_oneof![Just(0), Just(0), 1..1_000_000_i64])
+        .prop_map(|(seconds, micros)| now() - Duration::seconds(seconds) + Duration::microseconds(micros))
+}
+
+fn text_of(at: DateTime<Utc>) -> String {
+    format!("'{}'", at.to_rfc3339_opts(SecondsFormat::Micros, true))
+}
+
+/// A conjunct that bounds time from below, in one of the usual shapes.
+fn time() -> impl Strategy<Value = String> {
+    let unit = prop_oneof![Just("minute"), Just("hour"), Just("day"), Just("week"), Just("month"), Just("quarter")];
+    let of = prop_oneof![
+        Just("published_at".to_owned()),
+        Just("published_at::date".to_owned()),
+        Just("CAST(published_at AS TIMESTAMP)".to_owned()),
+        unit.prop_map(|unit| format!("date_trunc('{unit}', published_at)")),
+    ];
+    let above = prop_oneof![Just(">"), Just(">="), Just(">=")];
+    let below = prop_oneof![Just("<"), Just("<=")];
+    prop_oneof![
+        4 => (of.clone(), above.clone(), instant()).prop_map(|(of, op, at)| {
+            let at = if of.ends_with("date") { format!("'{}'", at.date_naive()) } else { text_of(at) };
+            format!("{of} {op} {at}")
+        }),
+        2 => (above, below, instant(), instant()).prop_map(|(above, below, a, b)| {
+            let (from, to) = (a.min(b), a.max(b));
+            format!("published_at {above} {} AND published_at {below} {}", text_of(from), text_of(to))
+        }),
+        2 => (instant(), instant())
+            .prop_map(|(a, b)| format!("published_at BETWEEN {} AND {}", text_of(a.min(b)), text_of(a.max(b)))),
+        1 => instant().prop_map(|at| format!("published_at::date = '{}'", at.date_naive())),
+        1 => instant().prop_map(|at| format!("date_trunc('day', published_at) = '{}'", at.date_naive())),
+        1 => (instant(), instant()).prop_map(|(a, b)| format!(
+            "(published_at::date = '{}' OR published_at BETWEEN {} AND {})",
+            b.date_naive(), text_of(a - Duration::days(1)), text_of(a),
+        )),
+        1 => Just("date_part('year', published_at) = 2026".to_owned()),
+        1 => Just("extract(year FROM published_at) >= 2026".to_owned()),
+        1 => instant().prop_map(|at| format!("{} < published_at", text_of(at))),
+    ]
+}
+
+fn filter() -> impl Strategy<Value = String> {
+    let language = prop_oneof![Just("en"), Just("de"), Just("fr"), Just("xx"), Just("en,de"), Just("")];
+    let sentiment = prop_oneof![Just("positive"), Just("negative"), Just("neutral")];
+    prop_oneof![
+        3 => language.clone().prop_map(|value| format!("language = '{value}'")),
+        1 => (language.clone(), language.clone()).prop_map(|(a, b)| format!("language IN ('{a}', '{b}')")),
+        1 => language.clone().prop_map(|value| format!("language <> '{value}'")),
+        1 => (sentiment.clone(), sentiment).prop_map(|(a, b)| format!("(sentiment = '{a}' OR '{b}' = sentiment)")),
+        1 => Just("country IN ('US', 'DE', 'GB', 'FR', 'JP')".to_owned()),
+        1 => Just("country IS NULL".to_owned()),
+        1 => Just("NOT (country = 'DE')".to_owned()),
+        1 => Just("upper(source) LIKE 'X%'".to_owned()),
+        1 => (0..100_000_i64).prop_map(|n| format!("reach > {n}")),
+        1 => (0..100_000_i64).prop_map(|n| format!("coalesce(reach, 0) < {n}")),
+        1 => Just("sentiment_score < -0.33".to_owned()),
+        1 => Just("text LIKE '%battery%'".to_owned()),
+        1 => Just("title IS NOT NULL".to_owned()),
+        1 => language.prop_map(|value| format!("(language = '{value}' OR reach IS NULL)")),
+        1 => Just("type = 'post' AND language = 'en'".to_owned()),
+        1 => Just("indexed_at > published_at + INTERVAL '2 hours'".to_owned()),
+    ]
+}
+
+fn aid() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => Just(format!("aid = '{BIG}'")),
+        2 => Just(format!("aid IN ('{BIG}', '{OTHER}')")),
+        1 => Just(format!("(aid = '{OTHER}' OR aid = '{BIG}')")),
+        1 => Just("aid IN ('183772', '184889', '186006', '187123')".to_owned()),
+        1 => Just(format!("aid <> '{BIG}'")),
+        1 => Just(format!("aid = '{BIG}' AND aid IN ('{BIG}', '{OTHER}')")),
+        1 => Just("true".to_owned()),
+    ]
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let column = prop_oneof![
+        Just("id"), Just("aid"), Just("published_at"), Just("language"), Just("reach"), Just("text"), Just("source"),
+        Just("sentiment_score"), Just("seq"), Just("author_handle"),
+    ];
+    let key = prop_oneof![Just("published_at"), Just("reach"), Just("engagement"), Just("seq"), Just("language")];
+    let direction = prop_oneof![
+        Just(""), Just("DESC"), Just("DESC"), Just("DESC NULLS FIRST"), Just("ASC NULLS FIRST"), Just("ASC NULLS LAST"),
+    ];
+    let group = prop_oneof![Just("language"), Just("aid"), Just("source"), Just("published_at::date")];
+    let value = prop_oneof![
+        Just("count(*)"), Just("sum(reach)"), Just("max(published_at)"), Just("min(id)"), Just("count(country)"),
+    ];
+    let shape = prop_oneof![
+        3 => prop::collection::vec(column.clone(), 1..4).prop_map(|mut columns| {
+            columns.dedup();
+            let mut seen = std::collections::HashSet::new();
+            columns.retain(|column| seen.insert(*column));
+            Shape::Rows(columns)
+        }),
+        3 => (key, direction).prop_map(|(key, direction)| Shape::Ordered { key, direction }),
+        2 => (prop::option::of(group), value).prop_map(|(key, value)| Shape::Aggregate { key, value }),
+        1 => column.prop_map(Shape::Distinct),
+    ];
+    let limit = prop_oneof![2 => Just(None), 1 => (0..300_usize).prop_map(Some)];
+    let filters = prop::collection::vec(filter(), 0..3);
+    (aid(), time(), filters, shape, limit).prop_map(|(aid, time, filters, shape, limit)| {
+        let mut conjuncts = vec![aid, time];
+        conjuncts.extend(filters);
+        Query { conjuncts, shape, limit }
+    })
+}
+
+async fn run(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    let frame = context.sql(sql).await.map_err(|error| error.to_string())?;
+    Ok(rows(&frame.collect().await.map_err(|error| error.to_string())?))
+}
+
+async fn compare(world: &World, oracle: &SessionContext, query: &Query) -> Result<(), TestCaseError> {
+    let fail = |what: &str, detail: String| TestCaseError::fail(format!("{what}: {}\n{detail}", query.sql()));
+    let ours = run(&world.context, &query.sql()).await.map_err(|error| fail("we failed", error))?;
+    let theirs = run(oracle, &query.sql()).await.map_err(|error| fail("the oracle failed", error))?;
+    let ordered = matches!(query.shape, Shape::Ordered { .. } | Shape::Aggregate { .. });
+    if ordered {
+        // Keys alone are selected, so that ties do not matter.
+        prop_assert_eq!(&ours, &theirs, "{}", query.sql());
+        return Ok(());
+    }
+    prop_assert_eq!(ours.len(), theirs.len(), "{}", query.sql());
+    let sorted = |mut rows: Vec<Vec<String>>| {
+        rows.sort();
+        rows
+    };
+    if query.limit.is_none() {
+        prop_assert_eq!(sorted(ours), sorted(theirs), "{}", query.sql());
+        return Ok(());
+    }
+    // Any rows will do, as long as each of them is one of all, no more often than there.
+    let mut all = run(oracle, &query.unlimited()).await.map_err(|error| fail("the oracle failed", error))?;
+    all.sort();
+    for row in sorted(ours) {
+        match all.binary_search(&row) {
+            Ok(at) => drop(all.remove(at)),
+            Err(_) => return Err(fail("a row that is not there", format!("{row:?}"))),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn generated_queries_agree_with_a_plain_table() {
+    #[expect(clippy::disallowed_methods, reason = "a knob of this test")]
+    let knob = |name: &str| std::env::var(name).ok();
+    let cases = knob("DIFFERENTIAL_CASES").map_or(300, |n| n.parse().unwrap());
+    let seed: u64 = knob("DIFFERENTIAL_SEED").map_or_else(rand::random, |n| n.parse().unwrap());
+    println!("DIFFERENTIAL_SEED={seed} DIFFERENTIAL_CASES={cases}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed, searches: 4, mentions: 600, now: now() }));
+    let oracle = oracle(&corpus);
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let world = runtime.block_on(World::with(corpus, settings, Profile::v4()));
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    runner
+        .run(&query(), |query| runtime.block_on(compare(&world, &oracle, &query)))
+        .unwrap_or_else(|error| panic!("DIFFERENTIAL_SEED={seed}\n{error}"));
+}

@@ -1,0 +1,73 @@
+//! The import direction of ARCHITECTURE.md: a module uses only those named before it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each module of `src/` may use. Foundations first.
+const MAY_USE: [(&str, &[&str]); 17] = [
+    ("error", &["client"]),
+    ("clock", &[]),
+    ("config", &["error", "client"]),
+    ("profile", &["error"]),
+    ("request", &["profile"]),
+    ("client", &["error", "clock", "profile", "request"]),
+    ("decode", &["error", "profile", "request"]),
+    ("pushdown", &["error", "profile", "request"]),
+    ("connection", &["error", "clock", "config", "profile", "request", "client", "decode"]),
+    ("exec", &["error", "config", "profile", "request", "client", "decode", "pushdown", "connection"]),
+    ("table", &["error", "config", "profile", "client", "decode", "pushdown", "connection", "exec"]),
+    ("catalog", &["connection", "pushdown", "table"]),
+    ("session", &["config", "connection", "catalog"]),
+    ("shell", &["error", "connection", "exec", "session"]),
+    ("simulator", &["clock"]),
+    ("lib", &["*"]),
+    ("main", &["*"]),
+];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+#[test]
+fn imports_go_one_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut met = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for path in sources(&root) {
+        let relative = path.strip_prefix(&root).unwrap();
+        let first = relative.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = first.trim_end_matches(".rs");
+        met.insert(module.to_owned());
+        let (_, allowed) = MAY_USE.iter().find(|(name, _)| *name == module).unwrap_or_else(|| {
+            panic!("module `{module}` has no place in the import direction: add it here and to ARCHITECTURE.md")
+        });
+        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let code = line.split("//").next().unwrap();
+            for used in code.split("crate::").skip(1) {
+                let used: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let fine = used == module || allowed.contains(&used.as_str()) || allowed.contains(&"*");
+                if !fine && !used.is_empty() {
+                    wrong.push(format!("{}:{}: {module} uses {used}", relative.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(met.len(), MAY_USE.len(), "a module of the table is gone: {met:?}");
+}
+
+#[test]
+fn pushdown_and_decode_know_no_runtime_and_no_network() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for module in ["pushdown", "decode", "profile"] {
+        for path in sources(&root.join(module)) {
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("tokio") && !text.contains("reqwest"), "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! A service that fails, throttles or lies: every mention once, or a typed error that names the thing.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde_json::json;
+
+use crate::support::{now, rows};
+
+/// A key that must appear nowhere.
+const CANARY: &str = "canary-7f3a-key";
+
+/// What the service does with a request instead of answering it well.
+#[derive(Clone)]
+enum Trick {
+    /// Answers well.
+    None,
+    /// Status, headers and body.
+    Answer(u16, Vec<(&'static str, &'static str)>, &'static str),
+    /// The connection breaks.
+    Reset,
+    /// The first so many bytes of the right body.
+    Cut(usize),
+    /// So many rows of the right page only.
+    Short(usize),
+}
+
+/// `rows` mentions in pages, and a trick for each of the first requests.
+#[derive(Debug)]
+struct Scripted {
+    rows: usize,
+    tricks: Mutex<VecDeque<Trick>>,
+    /// Changes every page: offset asked for to offset served, and the order of a page.
+    warp: Warp,
+    requests: AtomicU64,
+    totals: Mutex<VecDeque<usize>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Warp {
+    No,
+    OffsetIgnored,
+    Backwards,
+    OtherAid,
+    LanguageIgnored,
+    MissingRow(usize),
+    Clamped(usize),
+}
+
+impl std::fmt::Debug for Trick {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Trick")
+    }
+}
+
+impl Scripted {
+    fn page(&self, request: &HttpRequest, most: usize) -> String {
+        let parameter = |name: &str| {
+            let pairs: Vec<_> = request.url.query_pairs().filter(|(key, _)| key == name).collect();
+            pairs.first().map(|(_, value)| value.to_string()).unwrap_or_default()
+        };
+        let (from, size): (usize, usize) =
+            (parameter("dataFrom").parse().unwrap(), parameter("dataSize").parse().unwrap());
+        let start = if self.warp == Warp::OffsetIgnored { 0 } else { from };
+        let most = if let Warp::Clamped(page) = self.warp { page.min(most) } else { most };
+        let end = (start + size.min(most)).min(self.rows);
+        let descending = parameter("sortBy") == "date_desc" && self.warp != Warp::Backwards;
+        let item = |row: usize| {
+            let row = if descending { self.rows - 1 - row } else { row };
+            let id = if self.warp == Warp::MissingRow(row) { row - 1 } else { row };
+            let language = if row % 2 == 0 { "en" } else { "de" };
+            let language = if self.warp == Warp::LanguageIgnored { language } else { "en" };
+            let at = now() - chrono::Duration::seconds(10_000) + chrono::Duration::seconds(i64::try_from(row).unwrap());
+            json!({"id": id.to_string(), "publishedAt": at.to_rfc3339(), "language": language, "text": "text"})
+        };
+        let aid = if self.warp == Warp::OtherAid { "other".to_owned() } else { parameter("aid") };
+        let total = self.totals.lock().unwrap().pop_front().unwrap_or(self.rows);
+        json!({
+            "search": {"aid": aid},
+            "window": {"timezone": parameter("timezone")},
+            "mentions": {"total": total, "from": from, "items": (start..end.max(start)).map(item).collect::<Vec<_>>()},
+        })
+        .to_string()
+    }
+}
+
+#[async_trait]
+impl HttpService for Scripted {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let trick = self.tricks.lock().unwrap().pop_front().unwrap_or(Trick::None);
+        let mut headers = HeaderMap::new();
+        let (status, body) = match trick {
+            Trick::None => (200, self.page(&request, usize::MAX)),
+            Trick::Short(rows) => (200, self.page(&request, rows)),
+            Trick::Cut(bytes) => (200, self.page(&request, usize::MAX)[..bytes].to_owned()),
+            Trick::Answer(status, given, body) => {
+                for (name, value) in given {
+                    headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+                }
+                // A service that repeats the key it was given.
+                let key = request.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
+                (status, body.replace("{key}", key.trim_start_matches("Bearer ")))
+            }
+            Trick::Reset => {
+                let message = "the connection broke".to_owned();
+                return Err(HttpFailure { kind: ErrorKind::Connect, message, temporary: true });
+            }
+        };
+        let wire_bytes = body.len() as u64;
+        Ok(HttpResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into(), wire_bytes })
+    }
+}
+
+struct Lab {
+    service: Arc<Scripted>,
+    context: SessionContext,
+}
+
+impl Lab {
+    fn new(rows: usize, warp: Warp, tricks: Vec<Trick>) -> Self {
+        Self::with(rows, warp, tricks, Profile::v4())
+    }
+
+    fn with(rows: usize, warp: Warp, tricks: Vec<Trick>, profile: Profile) -> Self {
+        // A limiter is shared by key and address: each laboratory gets an address of its own.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let address = format!("http://lab{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let service = Arc::new(Scripted {
+            rows,
+            tricks: Mutex::new(tricks.into()),
+            warp,
+            requests: AtomicU64::new(0),
+            totals: Mutex::default(),
+        });
+        let connection = Connection::builder(address, Secret::new(CANARY).unwrap())
+            .service(Arc::clone(&service) as Arc<dyn HttpService>)
+            .clock(Clock::fixed(now()))
+            .profile(profile)
+            .build()
+            .unwrap();
+        Self { service, context: session(&connection).unwrap() }
+    }
+
+    fn requests(&self) -> u64 {
+        self.service.requests.load(Ordering::Relaxed)
+    }
+
+    async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        let result = match self.context.sql(sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        result.map(|batches| rows(&batches)).map_err(|error| {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains(CANARY), "the key is shown: {shown}");
+            Error::find(&error).unwrap_or_else(|| panic!("untyped: {error}")).clone()
+        })
+    }
+
+    async fn scan(&self) -> Result<usize, Error> {
+        let rows = self.ask("SELECT id FROM mentions WHERE aid = '1'").await?;
+        let distinct: std::collections::HashSet<_> = rows.iter().collect();
+        assert_eq!(distinct.len(), rows.len(), "a mention came twice");
+        Ok(rows.len())
+    }
+}
+
+fn answer(status: u16, body: &'static str) -> Trick {
+    Trick::Answer(status, Vec::new(), body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_tried_again_and_nothing_is_lost_or_doubled() {
+    let throttled = Trick::Answer(429, vec![("retry-after", "7")], "{}");
+    for tricks in [
+        vec![throttled.clone(), throttled.clone()],
+        vec![answer(429, "slow down")],
+        vec![Trick::None, answer(503, ""), answer(500, "oops"), answer(502, "<html>")],
+        vec![Trick::None, Trick::Cut(100), Trick::Cut(0)],
+        vec![Trick::Reset, Trick::None, Trick::Reset],
+        vec![answer(200, "<html>please wait</html>"), Trick::None],
+        vec![Trick::None, Trick::Short(40), Trick::Short(1)],
+        vec![Trick::None, Trick::Short(0), Trick::Short(0)],
+    ] {
+        let lab = Lab::new(350, Warp::No, tricks.clone());
+        assert_eq!(lab.scan().await.unwrap_or_else(|error| panic!("{error}")), 350);
+        assert!(lab.requests() >= 4 + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_named_wait_is_kept() {
+    let lab = Lab::new(1, Warp::No, vec![Trick::Answer(429, vec![("retry-after", "30")], "")]);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(lab.scan().await.unwrap(), 1);
+    assert!(begun.elapsed() >= Duration::from_secs(30));
+    assert!(begun.elapsed() < Duration::from_secs(40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
+    let down = vec![answer(503, r#"{"error":{"code":"busy","message":"try later"}}"#); 9];
+    for (tricks, kind, attempts, text) in [
+        (down, ErrorKind::Unavailable, 5, "answered 503 Service Unavailable busy: try later (after 5 attempts"),
+        (vec![Trick::Reset; 9], ErrorKind::Connect, 5, "check that http://lab"),
+        (vec![answer(200, "<!doctype html>"); 9], ErrorKind::Malformed, 5, "a web page, not JSON"),
+        (vec![answer(200, "{\"mentions\":"); 9], ErrorKind::Malformed, 5, "no valid JSON"),
+        (vec![answer(429, ""); 20], ErrorKind::Throttled, 10, "429 Too Many Requests"),
+        (vec![answer(401, "bad key {key}")], ErrorKind::Unauthorized, 1, "bad key <redacted>; check the API key"),
+        (vec![answer(302, "")], ErrorKind::Redirect, 1, "redirects are not followed"),
+        (
+            vec![answer(400, r#"{"error":{"code":"validation_error","message":"at most 50","field":"dataSize"}}"#)],
+            ErrorKind::Rejected,
+            1,
+            "400 Bad Request validation_error about `dataSize`: at most 50",
+        ),
+        (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the answer has no `/mentions/items`"),
+        (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "not what the profile says"),
+        (
+            vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],
+            ErrorKind::Throttled,
+            1,
+            "s, longer than the query may take",
+        ),
+    ] {
+        let lab = Lab::new(10, Warp::No, tricks);
+        let begun = tokio::time::Instant::now();
+        let error = lab.scan().await.expect_err(text);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(text), "{error}\nhas no: {text}");
+        assert_eq!(error.attempts(), attempts, "{error}");
+        assert_eq!(error.place().aid.as_deref(), Some("1"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(900), "{error}: {:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
+    let newest = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 5";
+    let all = "SELECT id FROM mentions WHERE aid = '1'";
+    let english = "SELECT id FROM mentions WHERE aid = '1' AND language = 'en' LIMIT 60";
+    for (warp, sql, kind, text) in [
+        (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
+        (Warp::Backwards, newest, ErrorKind::Contradiction, "does not keep the order `date_desc` by `published_at`"),
+        (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
+        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not satisfy the filters it was sent"),
+        (Warp::MissingRow(120), all, ErrorKind::Incomplete, "349 distinct mentions received in 3 passes"),
+    ] {
+        let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(text), "{error}\nhas no: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn filters_that_the_service_ignores_are_applied_here() {
+    let lab = Lab::new(350, Warp::LanguageIgnored, Vec::new());
+    let rows = lab.ask("SELECT id FROM mentions WHERE aid = '1' AND language = 'en'").await.unwrap();
+    assert_eq!(rows.len(), 175);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clamped_pages_are_read_to_the_end() {
+    let lab = Lab::new(350, Warp::Clamped(40), Vec::new());
+    assert_eq!(lab.scan().await.unwrap(), 350);
+    let mut profile = Profile::v4();
+    profile.page.beyond = datafusion_saved_search::profile::Oversize::Clamped;
+    let lab = Lab::with(350, Warp::Clamped(40), Vec::new(), profile);
+    assert_eq!(lab.scan().await.unwrap(), 350);
+    assert_eq!(lab.requests(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
+    let lab = Lab::new(350, Warp::No, Vec::new());
+    lab.service.totals.lock().unwrap().extend([350, 351, 350, 350]);
+    assert_eq!(lab.scan().await.unwrap(), 350);
+    assert_eq!(lab.requests(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declared_depth_is_not_overrun() {
+    let mut profile = Profile::v4();
+    profile.depth.rows = Some(300);
+    let lab = Lab::with(350, Warp::No, Vec::new(), profile);
+    let error = lab.scan().await.expect_err("too deep");
+    assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    assert!(error.to_string().contains("350 mentions match, and paging reaches 300 only"), "{error}");
+    assert_eq!(lab.requests(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_without_totals_is_read_until_a_page_is_empty() {
+    let text = include_str!("../../src/profile/builtin/v4.toml")
+        .replace("trust = \"exact\"", "trust = \"advisory\"")
+        .replace("relation = \"/mentions/totalRelation\"", "# relation");
+    let lab = Lab::with(350, Warp::No, Vec::new(), Profile::parse(&text, "test").unwrap());
+    assert_eq!(lab.scan().await.unwrap(), 350);
+    assert_eq!(lab.requests(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_of_a_query_holds() {
+    let lab = Lab::new(350, Warp::No, vec![answer(503, ""); 99]);
+    lab.context.sql("SET savedsearch.query_deadline = 1").await.unwrap();
+    let begun = tokio::time::Instant::now();
+    lab.scan().await.expect_err("no answer in time");
+    assert!(begun.elapsed() <= Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_result_ends_its_requests() {
+    use futures::StreamExt;
+    let lab = Lab::new(10_000, Warp::No, Vec::new());
+    let frame = lab.context.sql("SELECT id FROM mentions WHERE aid = '1'").await.unwrap();
+    let mut stream = frame.execute_stream().await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    let asked = lab.requests();
+    assert!(asked <= 6, "{asked} requests for two pages");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(lab.requests(), asked);
+}
+
+#[tokio::test]
+async fn a_body_that_unpacks_to_gigabytes_is_refused() {
+    use std::io::Write;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..200 {
+        packed.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    let packed = packed.finish().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.read(&mut [0; 4096]).await;
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                packed.len()
+            );
+            let _ = socket.write_all(head.as_bytes()).await;
+            let _ = socket.write_all(&packed).await;
+        }
+    });
+    let connection =
+        Connection::builder(format!("http://{address}/v4"), Secret::new(CANARY).unwrap()).build().unwrap();
+    let context = session(&connection).unwrap();
+    let frame = context.sql("SELECT aid FROM saved_searches").await.unwrap();
+    let error = frame.collect().await.expect_err("refused");
+    let error = Error::find(&error).unwrap();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert!(error.to_string().contains("more than 128 MiB after decompression"), "{error}");
+}
