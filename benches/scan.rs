@@ -97,7 +97,9 @@ async fn wall_time() -> Result<f64> {
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[ratios.len() / 2];
-    println!("  median ratio {median:.3} (goal 1.10; first page of a scan comes alone, to learn the total: 26/25 = 1.04)");
+    println!(
+        "  median ratio {median:.3} (goal 1.10; first page of a scan comes alone, to learn the total: 26/25 = 1.04)"
+    );
     Ok(median)
 }
 

@@ -62,6 +62,8 @@ impl ExtensionOptions for SessionSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
+        /// Seconds in thirty days: longer waits are mistakes.
+        const LONGEST: u64 = 30 * 86_400;
         let bad = |expected: &str| {
             DataFusionError::from(Error::new(
                 ErrorKind::Config,
@@ -70,15 +72,17 @@ impl ExtensionOptions for SessionSettings {
         };
         let number = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| bad("a whole number from 1"));
         let seconds = || {
-            let unit = value.trim_end_matches('s').trim().parse::<u64>().ok();
-            unit.filter(|n| *n > 0).map(Duration::from_secs).ok_or_else(|| bad("a number of seconds from 1"))
+            let number = value.parse().ok().filter(|n| (1..=LONGEST).contains(n));
+            number.map(Duration::from_secs).ok_or_else(|| bad(&format!("a number of seconds from 1 to {LONGEST}")))
         };
         match key {
             "max_requests" => self.max_requests = number()?,
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
                 let known = value.is_empty() || value.parse::<chrono_tz::Tz>().is_ok();
-                known.then(|| self.timezone = value.to_owned()).ok_or_else(|| bad("the quoted name of an IANA zone"))?;
+                known
+                    .then(|| self.timezone = value.to_owned())
+                    .ok_or_else(|| bad("the quoted name of an IANA zone"))?;
             }
             "concurrency" => {
                 self.concurrency = usize::try_from(number()?).map_err(|_| bad("a smaller number"))?;
@@ -131,8 +135,11 @@ impl Environment {
         #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         if variable("SAVEDSEARCH_CONFIG").is_some() {
-            return Err(Error::new(ErrorKind::Unsupported, "SAVEDSEARCH_CONFIG is set, connection files are not supported yet")
-                .advice("unset it, and use SAVEDSEARCH_BASE_URL, SAVEDSEARCH_API_KEY and SAVEDSEARCH_PROFILE"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "SAVEDSEARCH_CONFIG is set, connection files are not supported yet",
+            )
+            .advice("unset it, and use SAVEDSEARCH_BASE_URL, SAVEDSEARCH_API_KEY and SAVEDSEARCH_PROFILE"));
         }
         Ok(Self {
             base_url: variable("SAVEDSEARCH_BASE_URL"),

@@ -150,7 +150,7 @@ impl Connection {
         let aid = table.columns.iter().position(|column| column.name == "aid");
         let aid = aid.ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
         let decoder = Decoder::new(Arc::clone(self.profile()), table, &[aid]);
-        let request = PageRequest { plan: Arc::new(RequestPlan::list()), row: 0, size: 0 };
+        let request = PageRequest { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None };
         let decode = |body: &[u8]| {
             let Decoded { batch, .. } = decoder.decode(&request, body)?;
             let rows = batch.num_rows() as u64;
@@ -188,7 +188,7 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total: decoded.total };
+        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total: decoded.total, window: decoded.window };
         Ok((decoded, facts))
     }
 }

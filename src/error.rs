@@ -125,6 +125,14 @@ impl Error {
         self
     }
 
+    /// The same error with its texts changed, such as redacted.
+    #[must_use]
+    pub fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.0.message = change(&self.0.message);
+        self.0.advice = self.0.advice.as_deref().map(&change);
+        self
+    }
+
     /// The kind, to branch on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

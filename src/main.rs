@@ -172,9 +172,8 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
     let (connection, _demo) = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     for setting in &sql.set {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| Exit::usage(format!("--set takes KEY=VALUE, found `{setting}`")))?;
+        let (key, value) =
+            setting.split_once('=').ok_or_else(|| Exit::usage(format!("--set takes KEY=VALUE, found `{setting}`")))?;
         let key = if key.contains('.') { key.to_owned() } else { format!("savedsearch.{key}") };
         let state = context.state_ref();
         let set = state.write().config_mut().options_mut().set(&key, value);
@@ -239,12 +238,8 @@ async fn connect(arguments: &Arguments) -> Result<(Arc<Connection>, Option<Runni
 }
 
 async fn demo() -> Result<Running, Exit> {
-    let spec = CorpusSpec {
-        seed: DEMO_SEED,
-        searches: DEMO_SEARCHES,
-        mentions: DEMO_MENTIONS,
-        now: Clock::system().now(),
-    };
+    let spec =
+        CorpusSpec { seed: DEMO_SEED, searches: DEMO_SEARCHES, mentions: DEMO_MENTIONS, now: Clock::system().now() };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     simulator::start(listen, Arc::new(Corpus::generate(spec)), Settings::default())
         .await

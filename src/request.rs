@@ -67,6 +67,8 @@ pub struct Pages {
     pub size: u64,
     /// Rows after which no more are needed; `None`: all. Only set where every row of a page counts.
     pub fetch: Option<u64>,
+    /// Whether rows are wanted in the order of the sort parameter, so that no second pass can add to them.
+    pub ordered: bool,
 }
 
 /// One request of a plan.
@@ -78,6 +80,9 @@ pub struct PageRequest {
     pub row: u64,
     /// Rows asked for; 0 where no records are.
     pub size: u64,
+    /// Words that say the plan's period in instants, once the service has told them, so that it stands still while
+    /// pages are read.
+    pub frozen: Option<String>,
 }
 
 impl RequestPlan {
@@ -110,7 +115,7 @@ impl PageRequest {
             return sent;
         }
         sent.extend(aid.iter().map(|aid| (profile.search.aid.clone(), aid.clone())));
-        if let Some(words) = duration {
+        if let Some(words) = self.frozen.as_ref().or(duration.as_ref()) {
             sent.extend(profile.window.parameters(words));
         }
         sent.extend(timezone.iter().map(|zone| (profile.timezone.parameter.clone(), zone.clone())));
@@ -180,12 +185,12 @@ mod tests {
             timezone: Some("UTC".into()),
             filters: vec![FilterTerm { parameter: "language".into(), values: vec!["en".into(), "de".into()] }],
             sort: Some("date_asc".into()),
-            pages: Some(Pages { size: 50, fetch: None }),
+            pages: Some(Pages { size: 50, fetch: None, ordered: false }),
         }
     }
 
     fn sent(profile: &Profile, row: u64) -> String {
-        let request = PageRequest { plan: Arc::new(plan()), row, size: 50 };
+        let request = PageRequest { plan: Arc::new(plan()), row, size: 50, frozen: None };
         request.parameters(profile).iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join("&")
     }
 

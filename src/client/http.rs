@@ -16,6 +16,7 @@ use futures::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
+use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 use url::Url;
 
@@ -109,7 +110,6 @@ impl Network {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(limits.connect)
-            .read_timeout(limits.idle)
             .user_agent(concat!("savedsearch/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Error::new(ErrorKind::Config, format!("cannot set up HTTP: {}", chain(&error))))?;
@@ -157,16 +157,24 @@ impl HttpService for Network {
                 });
             }
         };
-        let body = read_capped(decoded, self.limits.body_bytes).await?;
+        let body = read_capped(decoded, self.limits).await?;
         Ok(HttpResponse { status, headers, body, wire_bytes })
     }
 }
 
-async fn read_capped(reader: impl AsyncRead, cap: u64) -> Result<Bytes, HttpFailure> {
+async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes, HttpFailure> {
+    let cap = limits.body_bytes;
     let mut reader = std::pin::pin!(reader.take(cap + 1));
     let mut body = BytesMut::with_capacity(64 << 10);
     loop {
-        match reader.read_buf(&mut body).await {
+        let Ok(read) = timeout(limits.idle, reader.read_buf(&mut body)).await else {
+            return Err(HttpFailure {
+                kind: ErrorKind::Timeout,
+                message: format!("the body stopped for {} s", limits.idle.as_secs()),
+                temporary: true,
+            });
+        };
+        match read {
             Ok(0) if body.len() as u64 > cap => return Err(too_large("after decompression", cap)),
             Ok(0) => return Ok(body.freeze()),
             Ok(_) => body.reserve(16 << 10),

@@ -33,6 +33,10 @@ pub struct RequestRecord {
     pub bytes: u64,
     /// Records received.
     pub rows: u64,
+    /// Requests allowed in a window, as the last answer told.
+    pub rate_limit: Option<i64>,
+    /// Requests left in the window, as the last answer told.
+    pub rate_remaining: Option<i64>,
     /// The error that the call ended with.
     pub error: Option<String>,
 }

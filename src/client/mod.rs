@@ -27,6 +27,7 @@ use std::time::Duration;
 use ::http::header::{CONTENT_TYPE, HeaderMap};
 use ::http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 pub use self::auth::Secret;
@@ -143,6 +144,8 @@ impl Client {
             elapsed: Duration::ZERO,
             bytes: 0,
             rows: 0,
+            rate_limit: None,
+            rate_remaining: None,
             error: None,
         };
         let url = self.url(request.plan.endpoint, &parameters);
@@ -193,6 +196,7 @@ impl Client {
         let waiting = Instant::now();
         let permit = match self.limiter.acquire(query.deadline).await {
             Ok(permit) => permit,
+            Err(Duration::ZERO) => return Outcome::Failed(past_deadline()),
             Err(wait) => return Outcome::Failed(too_long(wait)),
         };
         record.wait += waiting.elapsed();
@@ -203,15 +207,25 @@ impl Client {
         self.log.requests.fetch_add(1, Ordering::Relaxed);
         let mut headers = HeaderMap::new();
         headers.insert(self.header.0.clone(), self.header.1.clone());
-        let call = self.service.call(HttpRequest { url: url.clone(), headers });
         let own_limit = Instant::now() + query.request_timeout;
-        let answer = timeout_at(own_limit.min(query.deadline), call).await;
-        drop(permit);
+        let limit = own_limit.min(query.deadline);
+        let request = HttpRequest { url: url.clone(), headers };
+        let service = Arc::clone(&self.service);
+        // On a task of its own: a consumer that pauses must not keep the place of a request that is never polled.
+        let call = tokio::spawn(async move {
+            let answer = timeout_at(limit, service.call(request)).await;
+            drop(permit);
+            answer
+        });
+        let answer = match AbortOnDropHandle::new(call).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let message = format!("the HTTP service failed: {error}");
+                return Outcome::Failed(Error::new(ErrorKind::Connect, self.key.redact(&message)));
+            }
+        };
         match answer {
-            Err(_) if query.deadline <= own_limit => Outcome::Failed(
-                Error::new(ErrorKind::Timeout, "the query's deadline has passed")
-                    .advice("SET savedsearch.query_deadline = … allows more time"),
-            ),
+            Err(_) if query.deadline <= own_limit => Outcome::Failed(past_deadline()),
             Err(_) => {
                 let seconds = query.request_timeout.as_secs_f64();
                 let error = Error::new(ErrorKind::Timeout, format!("no whole answer within {seconds} s"))
@@ -247,8 +261,10 @@ impl Client {
         let said = if status.is_success() && !self.profile.error.inside_success {
             ErrorBody::default()
         } else {
-            read_error(&self.profile, body)
+            read_error(&self.profile, &self.key, body)
         };
+        record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
+        record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
         let throttled = self.profile.throttle.when.iter().any(|ThrottleRule { status: rule, code }| {
             *rule == status.as_u16() && (code.is_none() || *code == said.code)
         });
@@ -269,8 +285,14 @@ impl Client {
                     record.rows += rows;
                     Outcome::Done(value)
                 }
-                Err(error) if error.kind() == ErrorKind::Malformed => Outcome::Again(Cause::Temporary, error),
-                Err(error) => Outcome::Failed(error),
+                Err(error) => {
+                    // What it quotes of the answer may repeat the key.
+                    let error = error.map_text(|text| self.key.redact(text));
+                    match error.kind() {
+                        ErrorKind::Malformed => Outcome::Again(Cause::Temporary, error),
+                        _ => Outcome::Failed(error),
+                    }
+                }
             };
         }
         let kind = match status.as_u16() {
@@ -360,6 +382,11 @@ fn html(headers: &HeaderMap, body: &[u8]) -> Option<Error> {
     })
 }
 
+fn past_deadline() -> Error {
+    Error::new(ErrorKind::Timeout, "the query's deadline has passed")
+        .advice("SET savedsearch.query_deadline = … allows more time")
+}
+
 fn too_long(wait: Duration) -> Error {
     let seconds = wait.as_secs_f64().ceil();
     Error::new(ErrorKind::Throttled, format!("the service asks to wait {seconds} s, longer than the query may take"))
@@ -367,11 +394,12 @@ fn too_long(wait: Duration) -> Error {
 }
 
 /// Reads an error body by the profile's pointers; a text body is its own message.
-fn read_error(profile: &Profile, body: &[u8]) -> ErrorBody {
+fn read_error(profile: &Profile, key: &Secret, body: &[u8]) -> ErrorBody {
     use crate::profile::{ErrorFormat, Pointer};
     /// Characters of a message that are worth showing.
     const SHOWN: usize = 300;
-    let short = |text: &str| text.chars().take(SHOWN).collect::<String>();
+    // Redacted before it is cut, lest half a key remains.
+    let short = |text: &str| key.redact(text).chars().take(SHOWN).collect::<String>();
     let json: Option<serde_json::Value> = match profile.error.format {
         ErrorFormat::Json => serde_json::from_slice(body).ok(),
         ErrorFormat::Text => None,

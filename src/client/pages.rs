@@ -8,7 +8,8 @@
 //!
 //! [`Reading`] is the policy, pure: which spans to ask for next and whether what came is all. Rows are told apart by
 //! the hash of their id; a collision would lose a row, and then the count shows it. A short page in the middle is
-//! never taken for the end: its span is asked for on.
+//! never taken for the end: its span is asked for on. Where the service tells which instants a period came to, the
+//! further pages are asked for by those, so that a period which ends "now" stands still while it is read.
 //!
 //! Invariant: the stream ends without an error only if it gave as many distinct rows as the service announced, or as
 //! many as the plan wanted.
@@ -17,6 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_stream::try_stream;
+use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt, stream};
 
 use super::{Client, Scan};
@@ -53,6 +55,8 @@ pub struct PageFacts {
     pub rows: u64,
     /// Records in the whole, where the page says so and the profile believes it.
     pub total: Option<u64>,
+    /// The window that the service resolved the period to, [from, to).
+    pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 /// Rows to ask for.
@@ -62,6 +66,34 @@ pub(super) struct Span {
     pub row: u64,
     /// Number of rows.
     pub size: u64,
+}
+
+/// The spans of a pass that are still to be asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rest {
+    row: u64,
+    need: u64,
+    stride: u64,
+    aligned: bool,
+}
+
+impl Rest {
+    /// Requests that they take.
+    pub(super) fn requests(&self) -> u64 {
+        self.need.saturating_sub(self.row).div_ceil(self.stride)
+    }
+}
+
+impl Iterator for Rest {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        let left = self.need.checked_sub(self.row).filter(|left| *left > 0)?;
+        let size = if self.aligned { self.stride } else { self.stride.min(left) };
+        let span = Span { row: self.row, size };
+        self.row = self.row.saturating_add(self.stride);
+        Some(span)
+    }
 }
 
 /// The progress of one scan. Pure.
@@ -74,6 +106,8 @@ pub(super) struct Reading {
     /// Offsets count pages: all of a scan have one size.
     aligned: bool,
     seen: HashSet<u64>,
+    /// Ids of the first page, which a service that ignores the offset sends again and again.
+    first_page: Vec<u64>,
     /// Ids of this pass; only kept apart from the second pass on.
     this_pass: Option<HashSet<u64>>,
     total: Option<u64>,
@@ -99,6 +133,7 @@ impl Reading {
             clamped: profile.page.beyond == Oversize::Clamped,
             aligned: profile.offset.unit == OffsetUnit::Page,
             seen: HashSet::new(),
+            first_page: Vec::new(),
             this_pass: None,
             total: None,
             steady: true,
@@ -121,29 +156,19 @@ impl Reading {
         if let (Some(depth), Some(need)) = (self.depth, self.need())
             && need > depth
         {
-            return Err(Error::new(
-                ErrorKind::Incomplete,
-                format!("{need} mentions match, and paging reaches {depth} only (profile `depth.rows`)"),
-            )
-            .advice("narrow the range of published_at, or add a filter that the service takes"));
+            return Err(too_deep(&need.to_string(), depth));
         }
         Ok(())
     }
 
     /// The spans after a first page of `got` rows, where the total is known.
-    pub(super) fn rest(&self, got: u64) -> Option<Vec<Span>> {
+    pub(super) fn rest(&self, got: u64) -> Option<Rest> {
         let need = self.need()?;
         let asked = self.first().size;
         let stride = if self.clamped && (1..asked).contains(&got) { got } else { self.pages.size };
         // In aligned pages a short first page cannot be continued in its middle.
-        let start = if self.aligned { asked.min(stride) } else { got };
-        let mut spans = Vec::new();
-        let mut row = start;
-        while row < need {
-            spans.push(Span { row, size: if self.aligned { stride } else { stride.min(need - row) } });
-            row += stride;
-        }
-        Some(spans)
+        let row = if self.aligned { asked.min(stride) } else { got };
+        Some(Rest { row, need, stride, aligned: self.aligned })
     }
 
     /// Whether the rows that the plan wants are there.
@@ -154,20 +179,32 @@ impl Reading {
     /// Which rows of a page are new; `None`: all.
     ///
     /// # Errors
-    /// [`ErrorKind::Contradiction`] where a further page of the first pass has no new row: the offset has no effect.
+    /// [`ErrorKind::Contradiction`] where a further page repeats the first one: the offset has no effect.
     pub(super) fn take(&mut self, row: u64, ids: Option<&[u64]>) -> Result<Option<Vec<bool>>> {
         let Some(ids) = ids else { return Ok(None) };
+        if row == 0 {
+            self.first_page = ids.to_vec();
+        } else if ids.len() > 1 && self.first_page.starts_with(ids) {
+            return Err(Error::new(ErrorKind::Contradiction, "the page repeats the first one")
+                .advice("the offset seems to have no effect: check the profile's [offset]")
+                .at(Place { row: Some(row), ..Place::default() }));
+        }
         if let Some(this_pass) = &mut self.this_pass {
             this_pass.extend(ids);
         }
         let keep: Vec<bool> = ids.iter().map(|id| self.seen.insert(*id)).collect();
-        let fresh = keep.iter().filter(|fresh| **fresh).count();
-        if fresh == 0 && ids.len() > 1 && row > 0 && self.passes == 0 {
-            return Err(Error::new(ErrorKind::Contradiction, "the page repeats rows that were received before")
-                .advice("the offset seems to have no effect: check the profile's [offset]")
-                .at(Place { row: Some(row), ..Place::default() }));
+        Ok(keep.contains(&false).then_some(keep))
+    }
+
+    /// The end of a scan without a total, met at this row.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Incomplete`] where that is as far as paging reaches.
+    pub(super) fn end_at(&self, row: u64) -> Result<()> {
+        match self.depth {
+            Some(depth) if row >= depth && !self.satisfied() => Err(too_deep(&format!("{row} or more"), depth)),
+            _ => Ok(()),
         }
-        Ok((fresh < ids.len()).then_some(keep))
     }
 
     /// The verdict at the end of a pass.
@@ -177,27 +214,30 @@ impl Reading {
     pub(super) fn end_of_pass(&mut self) -> Result<Verdict> {
         self.passes += 1;
         let Some(need) = self.need() else { return Ok(Verdict::Complete) };
-        let enough = match (self.pages.fetch, &self.this_pass) {
-            // With a fetch, any rows will do as long as they are enough.
-            (Some(_), _) => self.seen.len() as u64 >= need,
-            (None, Some(this_pass)) => this_pass.len() as u64 == need,
-            (None, None) => self.seen.len() as u64 == need,
-        };
-        if enough && (self.steady || self.pages.fetch.is_some()) {
+        let distinct =
+            self.this_pass.as_ref().filter(|_| self.pages.fetch.is_none()).unwrap_or(&self.seen).len() as u64;
+        // A limit without an order takes any rows, so that only their number matters.
+        let any = !self.pages.ordered && self.total.is_some_and(|total| self.pages.fetch.is_some_and(|n| n <= total));
+        let enough = if self.pages.fetch.is_some() { distinct >= need } else { distinct == need };
+        if enough && (self.steady || any) {
             return Ok(Verdict::Complete);
         }
-        if self.passes < PASSES {
+        // Rows of another pass would come behind those that have left already.
+        if self.passes < PASSES && !self.pages.ordered {
             self.this_pass = Some(HashSet::new());
             self.total = None;
             self.steady = true;
             return Ok(Verdict::Again);
         }
         let seen = self.seen.len();
+        let changed = if self.steady { "" } else { ", and changed that while it was read" };
         Err(Error::new(
             ErrorKind::Incomplete,
-            format!("{seen} distinct mentions received in {} passes, the service announces {need}", self.passes),
+            format!("{seen} distinct mentions received in {} passes, the service announces {need}{changed}", self.passes),
         )
-        .advice("mentions arrive or vanish faster than they can be read, or equal dates come in no stable order; narrow the window"))
+        .advice(
+            "mentions come or go faster than they can be read, or equal keys come in no stable order; narrow the window",
+        ))
     }
 
     /// Rows that the scan needs, where it is known.
@@ -207,6 +247,12 @@ impl Reading {
             (total, _) => total,
         }
     }
+}
+
+fn too_deep(rows: &str, depth: u64) -> Error {
+    let message = format!("{rows} mentions match, and paging reaches {depth} only (profile `depth.rows`)");
+    Error::new(ErrorKind::Incomplete, message)
+        .advice("narrow the range of published_at, or add a filter that the service takes")
 }
 
 /// The pages of a plan, in order, each row once. At most `ahead` requests are under way at a time; 1 asks for a page
@@ -219,11 +265,10 @@ pub fn read_pages<'a, D: PageDecoder>(
     ahead: usize,
 ) -> impl Stream<Item = Result<D::Page>> + 'a {
     let pages = plan.pages;
-    let fetch = move |span: Span| {
-        let request = PageRequest { plan: Arc::clone(&plan), row: span.row, size: span.size };
+    let fetch = move |span: Span, frozen: Option<String>| {
+        let request = PageRequest { plan: Arc::clone(&plan), row: span.row, size: span.size, frozen };
         async move {
             client
-                
                 .fetch(scan, &request, |body| {
                     let (page, facts) = decoder.decode(&request, body)?;
                     Ok(((page, facts), facts.rows))
@@ -231,14 +276,14 @@ pub fn read_pages<'a, D: PageDecoder>(
                 .await
         }
     };
-    let first_page = fetch.clone();
-    let fetch_span = move |span: Span, aligned: bool| {
+    let page = fetch.clone();
+    let fetch_span = move |span: Span, aligned: bool, frozen: Option<String>| {
         let fetch = fetch.clone();
         async move {
             let (mut received, mut empty, mut pages) = (0, 0, Vec::new());
             while received < span.size && empty <= EMPTY_ANSWERS {
                 let row = span.row + received;
-                let (page, facts) = fetch(Span { row, size: span.size - received }).await?;
+                let (page, facts) = fetch(Span { row, size: span.size - received }, frozen.clone()).await?;
                 received += facts.rows;
                 empty += u32::from(facts.rows == 0);
                 pages.push((row, page, facts));
@@ -252,19 +297,23 @@ pub fn read_pages<'a, D: PageDecoder>(
     };
     try_stream! {
         let Some(pages) = pages else {
-            let (page, _) = first_page(Span { row: 0, size: 0 }).await?;
+            let (page, _) = page(Span { row: 0, size: 0 }, None).await?;
             yield page;
             return;
         };
         let mut reading = Reading::new(pages, client.profile());
         let aligned = reading.aligned;
+        let mut frozen = None;
         loop {
-            let (page, facts) = first_page(reading.first()).await?;
+            let (first, facts) = page(reading.first(), frozen.clone()).await?;
             reading.announce(facts.total)?;
-            yield fresh(&mut reading, 0, page)?;
-            if let Some(spans) = reading.rest(facts.rows) {
-                scan.query.require(spans.len() as u64)?;
-                let mut rest = stream::iter(spans).map(|span| fetch_span(span, aligned)).buffered(ahead.max(1));
+            yield fresh(&mut reading, 0, first)?;
+            let words = facts.window.filter(|_| client.profile().window.takes_instants());
+            frozen = frozen.or_else(|| words.map(|(from, to)| client.profile().window.words_of(from, whole_second(to))));
+            if let Some(rest) = reading.rest(facts.rows) {
+                scan.query.require(rest.requests())?;
+                let spans = rest.map(|span| fetch_span(span, aligned, frozen.clone()));
+                let mut rest = stream::iter(spans).buffered(ahead.max(1));
                 while let Some(pages) = rest.next().await {
                     for (row, page, facts) in pages? {
                         reading.announce(facts.total)?;
@@ -272,18 +321,28 @@ pub fn read_pages<'a, D: PageDecoder>(
                     }
                 }
             } else {
-                let (mut row, mut got) = (0, facts.rows);
-                while got > 0 && !reading.satisfied() {
-                    row += got;
-                    let (page, facts) = first_page(Span { row, size: pages.size }).await?;
+                let (mut row, mut got, mut empty) = (0, facts.rows, u32::from(facts.rows == 0));
+                while empty <= EMPTY_ANSWERS && !reading.satisfied() {
+                    row += if aligned && got > 0 { pages.size } else { got };
+                    let (next, facts) = page(Span { row, size: pages.size }, frozen.clone()).await?;
                     got = facts.rows;
-                    yield fresh(&mut reading, row, page)?;
+                    empty = if got == 0 { empty + 1 } else { 0 };
+                    yield fresh(&mut reading, row, next)?;
                 }
+                reading.end_at(row)?;
             }
             if reading.end_of_pass()? == Verdict::Complete {
                 return;
             }
         }
+    }
+}
+
+/// The next whole second: periods are said in those, and a later end loses nothing.
+fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
+    match at.timestamp_subsec_nanos() {
+        0 => at,
+        _ => DateTime::from_timestamp(at.timestamp() + 1, 0).unwrap_or(at),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::profile::{Budget, RateWindow};
 
@@ -89,10 +89,9 @@ impl LimitState {
         self.close(now, quiet);
     }
 
-    /// No request before `quiet` has passed.
+    /// No request before `quiet` has passed. After an hour one may look whether the service still means it.
     pub(super) fn close(&mut self, now: Instant, quiet: Duration) {
-        // A wait beyond a month is not added to an instant, which might overflow; deadlines end it long before.
-        let until = now + quiet.min(Duration::from_secs(30 * 86_400));
+        let until = now + quiet.min(Duration::from_secs(3_600));
         self.closed_until = self.closed_until.max(Some(until));
     }
 }
@@ -116,7 +115,9 @@ impl Limiter {
 
     /// The limiter that this process shares for a key at a service.
     pub(super) fn shared(identity: [u8; 32], budget: &Budget) -> Arc<Self> {
-        type Registry = Mutex<HashMap<[u8; 32], Weak<Limiter>>>;
+        // A profile that declares another budget gets a limiter of its own.
+        type Registry = Mutex<HashMap<([u8; 32], String), Weak<Limiter>>>;
+        let identity = (identity, format!("{budget:?}"));
         static SHARED: OnceLock<Registry> = OnceLock::new();
         let mut shared = SHARED.get_or_init(Registry::default).lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|_, limiter| limiter.strong_count() > 0);
@@ -128,19 +129,23 @@ impl Limiter {
         limiter
     }
 
-    /// Waits for a place. `Err(wait)` at once where it cannot be had before `deadline`.
+    /// Waits for a place. `Err(wait)` at once where it cannot be had before `deadline`; zero where that has passed.
     pub(super) async fn acquire(self: &Arc<Self>, deadline: Instant) -> Result<Permit, Duration> {
         loop {
             // Registered before the state is asked, so that no end is missed in between.
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
             let now = Instant::now();
+            if now >= deadline {
+                return Err(Duration::ZERO);
+            }
             let admission = self.state().admit(now);
             match admission {
                 Admission::Go => return Ok(Permit(Arc::clone(self))),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
                 Admission::NotBefore(at) => sleep_until(at).await,
-                Admission::Full => ended.await,
+                // Past the deadline the next round says so.
+                Admission::Full => drop(timeout_at(deadline, ended).await),
             }
         }
     }

@@ -103,6 +103,11 @@ fn reset(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option
     })
 }
 
+/// A header that holds a whole number.
+pub(super) fn number(headers: &HeaderMap, name: Option<&str>) -> Option<i64> {
+    text(headers, name)?.parse().ok()
+}
+
 fn text<'a>(headers: &'a HeaderMap, name: Option<&str>) -> Option<&'a str> {
     headers.get(name?)?.to_str().ok().map(str::trim)
 }

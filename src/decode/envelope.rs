@@ -1,5 +1,6 @@
 //! The answer around the records: echoes, totals and values of the whole, and the sections that hold rows.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -7,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::record::{RecordSeed, Rows};
 use super::tree::Tree;
+use super::value::unescape;
 use super::{Capture, Decoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Shape;
@@ -26,8 +28,9 @@ impl Answer {
     }
 
     /// A captured value as text; NULL is none.
-    pub(super) fn text(&self, slot: usize) -> Option<&str> {
-        self.raw(slot).filter(|raw| *raw != "null").map(|raw| raw.trim_matches('"'))
+    pub(super) fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
+        let raw = self.raw(slot).filter(|raw| *raw != "null")?;
+        Some(if raw.starts_with('"') { unescape(raw).unwrap_or(Cow::Borrowed(raw)) } else { Cow::Borrowed(raw) })
     }
 }
 
@@ -65,7 +68,9 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
             Capture::Section(section) => Some(*section),
             Capture::Value(_) => None,
         });
-        if let Some(section) = section {
+        if let Some(section) = section
+            && tree.members.is_empty()
+        {
             let present = deserializer.deserialize_any(Section { decoder, section, rows })?;
             answer.sections |= present;
             return Ok(());
@@ -76,6 +81,15 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
                 if let Capture::Value(slot) = capture {
                     answer.values[*slot] = Some(raw.to_owned());
                 }
+            }
+            // Something is wanted below as well, which is rare: the text is read once more for it.
+            let again = || serde_json::Deserializer::from_str(raw);
+            if let Some(section) = section {
+                let present = again().deserialize_any(Section { decoder, section, rows }).map_err(D::Error::custom)?;
+                answer.sections |= present;
+            }
+            if raw.starts_with('{') && !tree.members.is_empty() {
+                again().deserialize_any(Self { decoder, tree, answer, rows }).map_err(D::Error::custom)?;
             }
             return Ok(());
         }

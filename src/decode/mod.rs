@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use chrono::{DateTime, Utc};
 
 pub use self::schema::{arrow_schema, data_type};
 
@@ -45,6 +46,8 @@ pub struct Decoded {
     pub total: Option<u64>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
+    /// The window that the service resolved the period to, [from, to).
+    pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 /// Decodes the answers of one table to a fixed set of columns. Built once a scan, used for every page.
@@ -88,7 +91,10 @@ const RELATION: usize = 1;
 const ECHO_AID: usize = 2;
 const ECHO_TIMEZONE: usize = 3;
 const ECHO_OFFSET: usize = 4;
-const FIRST_COLUMN: usize = 5;
+const WINDOW_FROM: usize = 5;
+const WINDOW_TO: usize = 6;
+const AS_OF: usize = 7;
+const FIRST_COLUMN: usize = 8;
 
 impl Decoder {
     /// A decoder of the columns with these positions in the table.
@@ -141,6 +147,9 @@ impl Decoder {
             (ECHO_AID, &profile.echo.aid),
             (ECHO_TIMEZONE, &profile.echo.timezone),
             (ECHO_OFFSET, &profile.echo.offset),
+            (WINDOW_FROM, &profile.echo.from),
+            (WINDOW_TO, &profile.echo.to),
+            (AS_OF, &profile.echo.as_of),
         ];
         for (slot, pointer) in known {
             if let Some(pointer) = pointer {
@@ -175,10 +184,14 @@ impl Decoder {
             return Err(Error::new(ErrorKind::Contradiction, format!("the answer has no `{missing}`"))
                 .advice("check the profile's `sections` of this table"));
         }
-        let total = match (&self.profile.total.trust, answer.text(TOTAL), answer.text(RELATION)) {
+        let relation = answer.text(RELATION);
+        let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {
             (Trust::Exact, Some(total), None | Some("eq")) if request.plan.pages.is_some() => {
                 Some(total.parse().map_err(|_| {
-                    Error::new(ErrorKind::Contradiction, format!("the total `{total}` is no number of mentions"))
+                    Error::new(
+                        ErrorKind::Contradiction,
+                        format!("the total `{}` is no number of mentions", shorten(&total)),
+                    )
                 })?)
             }
             (Trust::Exact, None, _) if request.plan.pages.is_some() => {
@@ -220,7 +233,7 @@ impl Decoder {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
-        Ok(Decoded { batch, ids, total, conflicts })
+        Ok(Decoded { batch, ids, total, conflicts, window: window(&answer) })
     }
 
     /// The builders of a row that are filled by position: label of the section, rank, extra.
@@ -244,11 +257,11 @@ impl Decoder {
             (ECHO_OFFSET, offset.as_deref(), "offset"),
         ] {
             if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
-                && asked != echoed
+                && *asked != *echoed
             {
                 return Err(Error::new(
                     ErrorKind::Contradiction,
-                    format!("asked for {what} `{asked}`, the answer is for `{}`", shorten(echoed)),
+                    format!("asked for {what} `{asked}`, the answer is for `{}`", shorten(&echoed)),
                 )
                 .advice("the service ignores the parameter or calls it otherwise: check the profile"));
             }
@@ -259,6 +272,15 @@ impl Decoder {
     fn shape(&self, section: usize) -> Shape {
         self.table.sections[section].shape
     }
+}
+
+/// The window that an answer tells; its end is the instant of the answer where that is earlier, since nothing later is
+/// in it.
+fn window(answer: &Answer) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
+    let (from, to) = (instant(WINDOW_FROM)?, instant(WINDOW_TO)?);
+    let to = instant(AS_OF).map_or(to, |as_of| to.min(as_of));
+    (from < to).then_some((from, to))
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for Members<'_, '_, '_> {
                 Found::Known(at) => {
                     last = at + 1;
                     let (name, member) = &tree.members[at];
-                    if member.ignored {
+                    if member.ignored && member.here.is_empty() && member.members.is_empty() {
                         members.next_value::<IgnoredAny>()?;
                         continue;
                     }

@@ -15,10 +15,10 @@ fn request() -> PageRequest {
         aid: Some("7".into()),
         duration: Some("7d".into()),
         timezone: Some("UTC".into()),
-        pages: Some(Pages { size: 100, fetch: None }),
+        pages: Some(Pages { size: 100, fetch: None, ordered: false }),
         ..RequestPlan::list()
     };
-    PageRequest { plan: Arc::new(plan), row: 0, size: 100 }
+    PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None }
 }
 
 fn decoder(table: fn(&Profile) -> &TableSpec, columns: &[&str]) -> Decoder {

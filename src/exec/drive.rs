@@ -42,12 +42,13 @@ pub(super) fn run(
     let settings = SessionSettings::of(context.session_config().options());
     let counters = Counters::new(metrics, partition);
     let output = Arc::clone(&schema);
+    // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
+    let query = scanning.connection.query(&scanning.query, &settings);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
         let table = scanning.table.name();
         let at_table = |error: Error| error.at(Place { table: Some(table.to_owned()), ..Place::default() });
         let reader = Reader::try_new(&scanning, output)?;
-        let query = scanning.connection.query(&scanning.query, &settings);
         let scan = Scan::new(Arc::clone(&query.budget));
         let template = &scanning.plan.template;
         let mut aids: Vec<Option<String>> = Vec::new();
@@ -61,7 +62,8 @@ pub(super) fn run(
         }
         let plans = aids.iter().map(|aid| {
             let sort = scanning.order.as_ref().map(|order| order.value.clone());
-            RequestPlan { aid: aid.clone(), sort: sort.or_else(|| template.sort.clone()), ..template.clone() }
+            let pages = template.pages.map(|pages| Pages { ordered: sort.is_some(), ..pages });
+            RequestPlan { aid: aid.clone(), sort: sort.or_else(|| template.sort.clone()), pages, ..template.clone() }
         });
         let plans: Vec<RequestPlan> = plans.collect();
         match scanning.fetch {
@@ -281,4 +283,3 @@ impl Counters {
         }
     }
 }
-

@@ -180,10 +180,7 @@ impl ExecutionPlan for FetchExec {
         apply_expression_roots(self.scanning.predicate.iter(), f)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("FetchExec has one child");
         };
@@ -228,12 +225,11 @@ impl ExecutionPlan for FetchExec {
     }
 
     /// One saved search can be read in the service's order, which the stream then checks.
-    fn try_pushdown_sort(
-        &self,
-        order: &[PhysicalSortExpr],
-    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
         let Scanning { connection, table, plan, .. } = self.scanning.as_ref();
-        let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1);
+        // A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
+        let free = self.scanning.fetch.is_none() && self.scanning.order.is_none();
+        let one = free && matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1);
         let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };
         let (true, Table::Mentions, Some(column)) = (one, table, key.expr.downcast_ref::<Column>()) else {
             return Ok(SortOrderPushdownResult::Unsupported);

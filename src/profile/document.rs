@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::column::{ColumnSpec, Origin, Shape};
+use super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape};
 use super::spec::{
     Auth, Budget, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
     SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, TimezoneKind, Total, Trust,
@@ -207,12 +207,37 @@ impl Profile {
                     "expected `key` and `value` together with shape = \"entries\", and only then".into(),
                 );
             }
-            for (key, column) in [("id", &table.id), ("time", &table.time)] {
+            let named = |name: &Option<String>| name.as_ref().map(|name| table.column(name));
+            no(
+                named(&table.id).is_none_or(|column| {
+                    column.is_some_and(|column| {
+                        matches!(column.kind, ColumnType::Utf8 | ColumnType::Int64)
+                            && matches!(column.origin, Origin::Field(_, Scope::Record))
+                            && !column.nullable
+                    })
+                }),
+                &format!("{path}.id"),
+                "expected a column of this table that is utf8 or int64, lies in the record and is never NULL".into(),
+            );
+            no(
+                named(&table.time).is_none_or(|column| {
+                    column.is_some_and(|column| {
+                        column.kind == ColumnType::Timestamp && matches!(column.origin, Origin::Field(_, Scope::Record))
+                    })
+                }),
+                &format!("{path}.time"),
+                "expected a timestamp column of this table that lies in the record".into(),
+            );
+            for origin in [Origin::Section, Origin::Rank, Origin::Extra] {
                 no(
-                    column.as_ref().is_none_or(|column| names.contains(column)),
-                    &format!("{path}.{key}"),
-                    "expected the name of a column of this table".into(),
+                    table.columns.iter().filter(|column| column.origin == origin).count() <= 1,
+                    &format!("{path}.columns"),
+                    format!("two columns are made `from` the same {origin:?}"),
                 );
+            }
+            for column in &table.columns {
+                let root = matches!(&column.origin, Origin::Field(at, Scope::Record) if at.steps().is_empty());
+                no(!root, &format!("{path}.columns"), format!("column `{}` points at the whole record", column.name));
             }
         }
         for needed in ["aid", "kind"] {
@@ -264,6 +289,12 @@ impl Profile {
             "window.end",
             "an inclusive end in milliseconds",
         );
+        for (name, table) in self.tables.all() {
+            let (id, time) = (format!("tables.{name}.id"), format!("tables.{name}.time"));
+            not_yet(name != "mentions" && table.id.is_some(), &id, "an id of rows that come in one answer");
+            let bounded = matches!(name, "mentions" | "volume");
+            not_yet(!bounded && table.time.is_some(), &time, "a window bounded by a column of this table");
+        }
         not_yet(self.budget.cost_per_record.is_some(), "budget.cost_per_record", "a cost for each record");
         not_yet(
             self.budget.windows.iter().any(|window| window.seconds > 3600),

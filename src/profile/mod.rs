@@ -25,4 +25,4 @@ pub use spec::{
     Filters, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, Page, RateWindow, RequestedBy, ResetFormat,
     SearchEndpoint, Several, Sort, SortValue, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
 };
-pub use window::{Instants, Period, WindowSpec};
+pub use window::{End, Instants, Period, WindowSpec};

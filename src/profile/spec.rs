@@ -279,7 +279,7 @@ pub struct Throttle {
     pub when: Vec<ThrottleRule>,
     /// Header with the wait, in seconds or as a date (RFC 9110, 10.2.3).
     pub retry_after: Option<String>,
-    /// Header with the requests allowed in a window.
+    /// Header with the requests allowed in a window; shown in `system.requests`.
     pub limit: Option<String>,
     /// Header with the requests left in the window.
     pub remaining: Option<String>,
@@ -375,6 +375,12 @@ pub struct EchoSpec {
     pub timezone: Option<Pointer>,
     /// The offset as it was sent.
     pub offset: Option<Pointer>,
+    /// Start of the window that was resolved, as an instant.
+    pub from: Option<Pointer>,
+    /// End of the window that was resolved, as an instant.
+    pub to: Option<Pointer>,
+    /// The service's own instant of the answer; nothing in it is later.
+    pub as_of: Option<Pointer>,
 }
 
 /// How an error looks.

@@ -157,16 +157,22 @@ impl WindowSpec {
 
     /// Whether `words` say a period in this grammar; the error tells what would.
     pub fn check_words(&self, words: &str) -> Result<(), String> {
-        if self.names.contains_key(words) {
-            return Ok(());
+        let fits = |length: TimeDelta| match self.longest {
+            Some(longest) if length > longest.length() => {
+                Err(format!("`{words}` is longer than this service takes, which is {longest}"))
+            }
+            _ => Ok(()),
+        };
+        if let Some(period) = self.names.get(words) {
+            return fits(period.length());
         }
         if let Ok(period) = Period::try_from(words.to_owned())
             && self.relative.contains(&period.unit)
         {
-            return Ok(());
+            return fits(period.length());
         }
         match self.span_of(words) {
-            Some((from, to)) if from < to => Ok(()),
+            Some((from, to)) if from < to => fits(to - from),
             Some(_) => Err(format!("`{words}` is no period: it ends before it starts")),
             None => Err(format!("`{words}` is no period of this service: it takes {}", self.forms())),
         }

@@ -136,31 +136,34 @@ pub(super) fn looks_at(expr: &Expr, column: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Instant {
     step: Step,
-    /// The steps are those of another zone than UTC; bounds are off by up to its offset.
-    zoned: bool,
+    /// The steps do not start where those in UTC do: they are those of another zone, or casts that round toward 1970.
+    loose: bool,
 }
 
-/// More than any zone is away from UTC.
+/// More than any zone is away from UTC, and than any cast rounds.
 const ZONES: i64 = DAY + DAY / 12;
 
 fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
     match expr {
-        Expr::Column(Column { name, .. }) if name == time => Some(Instant { step: Step::Micros(1), zoned: false }),
+        Expr::Column(Column { name, .. }) if name == time => Some(Instant { step: Step::Micros(1), loose: false }),
         Expr::Alias(alias) => instant_of(&alias.expr, time),
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             let of = instant_of(expr, time)?;
             let (step, zone) = match field.data_type() {
                 DataType::Timestamp(unit, zone) => (unit_step(*unit), zone.as_deref()),
-                DataType::Date32 | DataType::Date64 => (Step::Micros(DAY), None),
+                DataType::Date32 => (Step::Micros(DAY), None),
+                // Milliseconds, in spite of its name.
+                DataType::Date64 => (Step::Micros(1_000), None),
                 _ => return None,
             };
             let utc = zone.is_none_or(|zone| matches!(zone, "UTC" | "+00:00" | "Z"));
-            Some(Instant { step: of.step.max(step), zoned: of.zoned || !utc })
+            let rounds = step != Step::Micros(1) && *field.data_type() != DataType::Date32;
+            Some(Instant { step: of.step.and(step)?, loose: of.loose || !utc || rounds })
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_trunc" => {
             let [unit, inner] = args.as_slice() else { return None };
             let of = instant_of(inner, time)?;
-            Some(Instant { step: of.step.max(Step::of_unit(&text(unit)?)?), ..of })
+            Some(Instant { step: of.step.and(Step::of_unit(&text(unit)?)?)?, ..of })
         }
         _ => None,
     }
@@ -201,7 +204,7 @@ fn literal(expr: &Expr) -> Option<Literal> {
 }
 
 /// The instants whose step compares so with the literal. Steps only ever start on whole microseconds.
-fn compare(Instant { step, zoned }: Instant, op: Operator, at: Literal) -> Option<Range> {
+fn compare(Instant { step, loose }: Instant, op: Operator, at: Literal) -> Option<Range> {
     let Literal { micros, whole } = at;
     // The first step start at or after the literal, and the first one after it.
     let not_before = if whole { step.ceil(micros)? } else { step.next(micros)? };
@@ -214,9 +217,11 @@ fn compare(Instant { step, zoned }: Instant, op: Operator, at: Literal) -> Optio
         Operator::LtEq => (None, Some(after)),
         _ => return None,
     };
-    if zoned {
-        let from = from.and_then(|from| from.checked_sub(ZONES));
-        return Some(Range { from, to: to.and_then(|to| to.checked_add(ZONES)), exact: false });
+    if loose {
+        // A step starts at most ZONES after its instants, and ends at most ZONES after the one in UTC.
+        let end = step.next(micros.checked_add(ZONES)?)?.checked_add(ZONES)?;
+        let from = from.map(|_| micros.saturating_sub(ZONES));
+        return Some(Range { from, to: to.map(|_| end), exact: false });
     }
     Some(Range { from, to, exact: true })
 }

@@ -116,7 +116,7 @@ pub fn plan_scan(
     let mut bounds = Range::ALL;
     let mut bounded = false;
     for conjunct in conjuncts {
-        if let Some((column, any_of)) = values(conjunct) {
+        if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != time) {
             known.restrict(column, any_of);
         } else if let Some(range) = time.and_then(|time| range(conjunct, time)) {
             bounds = bounds.and(range);
@@ -173,10 +173,8 @@ pub fn plan_scan(
             let one = profile.filters.several != Several::None || values.len() == 1;
             if one && values.iter().all(sayable) {
                 let values = known.values.remove(&parameter.column).unwrap_or_default();
-                filters.push(FilterTerm {
-                    parameter: parameter.parameter.clone(),
-                    values: values.into_iter().collect(),
-                });
+                filters
+                    .push(FilterTerm { parameter: parameter.parameter.clone(), values: values.into_iter().collect() });
             }
         }
     }
@@ -185,7 +183,7 @@ pub fn plan_scan(
         || conjuncts.iter().any(never)
         || known.values.values().any(BTreeSet::is_empty)
         || filters.iter().any(|filter| filter.values.is_empty());
-    let pages = (table == Table::Mentions).then_some(Pages { size: profile.page.max, fetch: None });
+    let pages = (table == Table::Mentions).then_some(Pages { size: profile.page.max, fetch: None, ordered: false });
     // Oldest first, so that mentions that arrive meanwhile come at the end.
     let oldest_first = SortOptions { descending: false, nulls_first: false };
     let sort = pages.and(time).and_then(|time| service_order(profile, time, oldest_first));

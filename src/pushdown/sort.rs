@@ -20,10 +20,9 @@ pub struct ServiceOrder {
 pub fn service_order(profile: &Profile, column: &str, options: SortOptions) -> Option<ServiceOrder> {
     let nullable = profile.tables.mentions.column(column)?.nullable;
     profile.sort.values.iter().find_map(|SortValue { value, column: by, direction, nulls }| {
-        let promised =
-            SortOptions { descending: *direction == Direction::Desc, nulls_first: *nulls == Nulls::First };
-        let same = promised.descending == options.descending
-            && (!nullable || promised.nulls_first == options.nulls_first);
+        let promised = SortOptions { descending: *direction == Direction::Desc, nulls_first: *nulls == Nulls::First };
+        let same =
+            promised.descending == options.descending && (!nullable || promised.nulls_first == options.nulls_first);
         (by == column && same).then(|| ServiceOrder { value: value.clone(), column: by.clone(), options: promised })
     })
 }

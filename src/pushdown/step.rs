@@ -34,6 +34,14 @@ impl Step {
         })
     }
 
+    /// The step of one function over another; `None` where weeks and months overlap.
+    pub(super) fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Week, Self::Months(_)) | (Self::Months(_), Self::Week) => None,
+            _ => Some(self.max(other)),
+        }
+    }
+
     /// The start of the step that `at` lies in; `None` beyond the calendar.
     pub(super) fn floor(self, at: i64) -> Option<i64> {
         match self {
@@ -79,7 +87,8 @@ mod tests {
 
     use super::*;
 
-    const STEPS: [&str; 9] = ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter"];
+    const STEPS: [&str; 9] =
+        ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter"];
 
     proptest! {
         #[test]

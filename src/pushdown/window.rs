@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use super::filter::Range;
 use super::step::{SECOND, Step};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::WindowSpec;
+use crate::profile::{End, WindowSpec};
 
 /// How far the service's clock may be ahead of or behind ours (a range that ends "now" must not lose its newest rows).
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
@@ -30,10 +30,11 @@ pub(super) fn window_of(spec: &WindowSpec, range: Range, time: &str, now: DateTi
     let second = Step::Micros(SECOND);
     let from = range.from.and_then(|at| second.floor(at));
     let to = range.to.and_then(|at| second.ceil(at));
-    let whole = from == range.from && to == range.to;
+    let (whole_start, whole_end) = (from == range.from, to == range.to);
     let Some(from) = instant(from).or(spec.earliest) else {
-        return Err(Error::new(ErrorKind::Query, format!("the range of `{time}` is open to the past"))
-            .advice(format!("add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'", spec.default)));
+        return Err(Error::new(ErrorKind::Query, format!("the range of `{time}` is open to the past")).advice(
+            format!("add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'", spec.default),
+        ));
     };
     let open = to.is_none();
     let to = match instant(to) {
@@ -52,13 +53,12 @@ pub(super) fn window_of(spec: &WindowSpec, range: Range, time: &str, now: DateTi
             return Err(too_long(time, &longest.to_string()));
         }
         // An end that belongs to the window takes in one instant more, which is dropped here.
-        return Ok(Window { words: spec.words_of(from, to), exact: range.exact && (whole || open) });
+        let ends = open || (whole_end && spec.end == End::Exclusive);
+        return Ok(Window { words: spec.words_of(from, to), exact: range.exact && whole_start && ends });
     }
     let reach = (now - from).max(TimeDelta::zero()) + CLOCK_SKEW;
     match spec.reaching(reach) {
-        Some(words) if spec.longest.is_none_or(|longest| reach <= longest.length()) => {
-            Ok(Window { words, exact: false })
-        }
+        Some(words) if spec.check_words(&words).is_ok() => Ok(Window { words, exact: false }),
         Some(_) => Err(too_long(time, &spec.longest.map(|longest| longest.to_string()).unwrap_or_default())),
         None => Err(too_long(time, &spec.forms())),
     }
@@ -76,7 +76,8 @@ pub(super) fn whole_days(range: Range, zone: Tz) -> Range {
         let day = local.date_naive().checked_add_days(Days::new(days))?;
         let midnight = day.and_time(NaiveTime::MIN);
         // Where the clock skips midnight, the day starts with the first instant after the gap.
-        let start = (0..24 * 60).find_map(|n| zone.from_local_datetime(&(midnight + TimeDelta::minutes(n))).earliest())?;
+        let start =
+            (0..24 * 60).find_map(|n| zone.from_local_datetime(&(midnight + TimeDelta::minutes(n))).earliest())?;
         Some(start.timestamp_micros())
     };
     Range {

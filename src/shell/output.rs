@@ -78,7 +78,12 @@ pub struct Output {
 enum Target {
     Stdout,
     /// Written beside its final name, which it takes when all results are whole.
-    File { partial: PathBuf, path: PathBuf, file: Arc<File>, whole: bool },
+    File {
+        partial: PathBuf,
+        path: PathBuf,
+        file: Arc<File>,
+        whole: bool,
+    },
 }
 
 impl Output {

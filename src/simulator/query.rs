@@ -185,7 +185,8 @@ fn window(duration: &str, zone: Tz, now: DateTime<Utc>) -> Result<(DateTime<Utc>
     }
     let split = duration.len().checked_sub(1).filter(|at| duration.is_char_boundary(*at)).ok_or_else(bad)?;
     let (digits, unit) = duration.split_at(split);
-    let n: u32 = digits.parse().ok().filter(|n| *n > 0 && digits.bytes().all(|b| b.is_ascii_digit())).ok_or_else(bad)?;
+    let n: u32 =
+        digits.parse().ok().filter(|n| *n > 0 && digits.bytes().all(|b| b.is_ascii_digit())).ok_or_else(bad)?;
     let hours = match unit {
         "h" => 1,
         "d" => 24,

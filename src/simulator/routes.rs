@@ -143,9 +143,10 @@ fn respond(service: &Service, headers: &HeaderMap, query: Option<&str>) -> Resul
     let team = team(headers)?;
     let now = service.settings.clock.now();
     let query = Query::parse(&parameters(query), now).map_err(refuse_invalid)?;
-    let search = service.corpus.search(&query.aid).ok_or_else(|| {
-        Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid))
-    })?;
+    let search = service
+        .corpus
+        .search(&query.aid)
+        .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid)))?;
     if search.team != team {
         let message = format!("the key may not read saved search `{}`", query.aid);
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));

@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::Place;
 use crate::exec::{FetchExec, Scanning, source};
-use crate::profile::TableSpec;
+use crate::profile::{Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, Table, can_claim, plan_scan};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
@@ -35,15 +35,11 @@ impl ApiTable {
     pub fn new(connection: Arc<Connection>, table: Table) -> Self {
         let spec = Arc::new(table.spec(connection.profile()).clone());
         let schema = arrow_schema(&spec);
-        let key: &[&str] = match table {
-            Table::SavedSearches => &["aid", "kind"],
-            Table::Mentions => &["aid", spec.id.as_deref().unwrap_or("id")],
-            Table::Overview => &["aid"],
-            Table::Volume => &["aid", "bucket_start"],
-            Table::Breakdowns => &["aid", "dimension", "rank"],
-        };
-        let positions: Option<Vec<usize>> = key.iter().map(|column| schema.index_of(column).ok()).collect();
-        let constraints = positions.into_iter().map(Constraint::PrimaryKey).collect();
+        // The engine drops a DISTINCT over a key, so only rows that are told apart by it have one.
+        let aid = spec.columns.iter().position(|column| column.origin == Origin::Aid);
+        let id = spec.id.as_ref().and_then(|id| schema.index_of(id).ok());
+        let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
+        let constraints = key.into_iter().collect();
         let constraints = Constraints::new_unverified(constraints);
         Self { connection, table, spec, schema, constraints }
     }
@@ -84,7 +80,11 @@ impl TableProvider for ApiTable {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let claim = |filter: &&Expr| {
-            if can_claim(filter) { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
+            if can_claim(filter) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
         };
         Ok(filters.iter().map(claim).collect())
     }

@@ -46,6 +46,8 @@ impl SystemTable {
             Field::new("bytes", DataType::Int64, false),
             Field::new("rows", DataType::Int64, false),
             Field::new("cached", DataType::Boolean, false),
+            Field::new("rate_limit", DataType::Int64, true),
+            Field::new("rate_remaining", DataType::Int64, true),
             Field::new("error", DataType::Utf8, true),
         ];
         Self { connection, kind: Kind::Requests, schema: Arc::new(Schema::new(fields)) }
@@ -96,6 +98,8 @@ fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
         count(&|record| record.rows.into()),
         // There is no cache yet; the column is part of the table's contract.
         Arc::new(BooleanArray::from(vec![false; records.len()])),
+        Arc::new(records.iter().map(|record| record.rate_limit).collect::<Int64Array>()),
+        Arc::new(records.iter().map(|record| record.rate_remaining).collect::<Int64Array>()),
         texts(records.iter().map(|record| record.error.as_deref())),
     ]
 }

@@ -78,9 +78,7 @@ fn every_format_prints() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "300", "--searches", "2"]);
     let sql = "SELECT id, published_at, title, reach, hashtags FROM mentions WHERE aid = '183772' \
                AND duration = '2026-06-01T00:00:00Z..2026-07-01T00:00:00Z' ORDER BY published_at LIMIT 4";
-    for (format, lines) in
-        [("table", 8), ("csv", 5), ("tsv", 5), ("json", 1), ("ndjson", 4), ("markdown", 6)]
-    {
+    for (format, lines) in [("table", 8), ("csv", 5), ("tsv", 5), ("json", 1), ("ndjson", 4), ("markdown", 6)] {
         let output = service.sql(&["--format", format, "-c", sql]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(out(&output).lines().count(), lines, "{format}\n{}", out(&output));
@@ -103,7 +101,8 @@ fn every_format_prints() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let count = format!("SELECT count(*) FROM '{}'", file.display());
     let path = file.to_str().unwrap();
-    let create = format!("CREATE EXTERNAL TABLE four STORED AS PARQUET LOCATION '{path}'; SELECT count(*) AS n FROM four");
+    let create =
+        format!("CREATE EXTERNAL TABLE four STORED AS PARQUET LOCATION '{path}'; SELECT count(*) AS n FROM four");
     let output = run(&["sql", "--format", "csv", "-c", &create]);
     assert_eq!(out(&output), "n\n4\n", "{count} {}", err(&output));
 }
@@ -113,8 +112,7 @@ fn statements_run_in_order_and_settings_hold() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("more.sql");
     fs::write(&file, "SELECT 3 AS c;\n-- nothing\nSELECT 4 AS d").unwrap();
-    let arguments =
-        ["sql", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 2 AS b", "-f", file.to_str().unwrap()];
+    let arguments = ["sql", "--format", "csv", "-c", "SELECT 1 AS a; SELECT 2 AS b", "-f", file.to_str().unwrap()];
     assert_eq!(out(&run(&arguments)), "a\n1\nb\n2\nc\n3\nd\n4\n");
     let show = "SHOW savedsearch.max_requests";
     let output = run(&["sql", "--set", "max_requests=7", "--format", "csv", "-c", show]);
@@ -135,12 +133,32 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
     let one = "SELECT id FROM mentions WHERE aid = '183772'";
     let base = service.base_url.as_str();
     for (arguments, key, status, text) in [
-        (vec!["--base-url", base, "sql", "-c", one], "wrong-key", 1, "401 Unauthorized unauthorized: missing or unknown API key"),
+        (
+            vec!["--base-url", base, "sql", "-c", one],
+            "wrong-key",
+            1,
+            "401 Unauthorized unauthorized: missing or unknown API key",
+        ),
         (vec!["--base-url", base, "sql", "-c", one], "", 2, "there is no API key: set SAVEDSEARCH_API_KEY"),
-        (vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one], "k", 1, "check that http://127.0.0.1:1/v4 is the service's address"),
-        (vec!["--base-url", &base.replace("/v4", "/v3"), "sql", "-c", one], "demo-key-comms", 1, "404 Not Found not_found: no endpoint /v3/search"),
+        (
+            vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one],
+            "k",
+            1,
+            "check that http://127.0.0.1:1/v4 is the service's address",
+        ),
+        (
+            vec!["--base-url", &base.replace("/v4", "/v3"), "sql", "-c", one],
+            "demo-key-comms",
+            1,
+            "404 Not Found not_found: no endpoint /v3/search",
+        ),
         (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "k", 2, "`ftp://x/v4` is no base URL"),
-        (vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"], "demo-key-comms", 1, "aid nope: page at row 0: the service answered 404"),
+        (
+            vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"],
+            "demo-key-comms",
+            1,
+            "aid nope: page at row 0: the service answered 404",
+        ),
         (vec!["--base-url", base, "sql", "-c", one], "demo-key-research", 1, "403 Forbidden"),
         (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "No field named nonsense"),
         (vec!["sql", "-c", "SELEC 1"], "", 1, "syntax error: Expected: an SQL statement, found: SELEC"),
@@ -148,7 +166,12 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         (vec!["sql", "--set", "colour=red", "-c", "SELECT 1"], "", 2, "there is no setting savedsearch.colour"),
         (vec!["sql", "--set", "colour", "-c", "SELECT 1"], "", 2, "--set takes KEY=VALUE"),
         (vec!["sql", "--format", "xml", "-c", "SELECT 1"], "", 2, "`xml` is no format"),
-        (vec!["--profile", profile, "sql", "-c", "SELECT 1"], "", 2, "bad.toml: line 3: key `auth.haeder`: unknown field `haeder`"),
+        (
+            vec!["--profile", profile, "sql", "-c", "SELECT 1"],
+            "",
+            2,
+            "bad.toml: line 3: key `auth.haeder`: unknown field `haeder`",
+        ),
         (vec!["--profile", "/nowhere.toml", "sql", "-c", "SELECT 1"], "", 2, "cannot read the profile /nowhere.toml"),
         (vec!["sql", "-f", "/nowhere.sql"], "", 2, "cannot read /nowhere.sql"),
         (vec!["sql", "-o", "/nowhere/x.csv", "-c", "SELECT 1"], "", 2, "cannot write /nowhere/x.csv"),
@@ -195,8 +218,24 @@ fn the_key_is_shown_nowhere() {
     let sql = "SELECT * FROM mentions WHERE aid = '1'; ";
     for arguments in [
         vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", sql],
-        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", "EXPLAIN SELECT * FROM mentions"],
-        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", "SELECT * FROM system.profile; SHOW ALL"],
+        vec![
+            "--base-url",
+            base.as_str(),
+            "--api-key-file",
+            file.to_str().unwrap(),
+            "sql",
+            "-c",
+            "EXPLAIN SELECT * FROM mentions",
+        ],
+        vec![
+            "--base-url",
+            base.as_str(),
+            "--api-key-file",
+            file.to_str().unwrap(),
+            "sql",
+            "-c",
+            "SELECT * FROM system.profile; SHOW ALL",
+        ],
     ] {
         let child = savedsearch(&arguments)
             .env("SAVEDSEARCH_API_KEY", CANARY)
@@ -221,9 +260,9 @@ fn the_key_is_shown_nowhere() {
 #[test]
 fn first_rows_appear_before_the_last_page_is_fetched() {
     // One request in two seconds after the first five: the whole takes many seconds.
-    let service =
-        Simulate::start(&["--now", NOW, "--mentions", "3000", "--searches", "1", "--delay-ms", "700"]);
-    let sql = "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let service = Simulate::start(&["--now", NOW, "--mentions", "3000", "--searches", "1", "--delay-ms", "700"]);
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
     let mut child = service.sql(&["--format", "ndjson", "-c", sql]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
@@ -234,11 +273,11 @@ fn first_rows_appear_before_the_last_page_is_fetched() {
 
 #[test]
 fn an_interrupt_cancels_and_leaves_no_file() {
-    let service =
-        Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "400"]);
+    let service = Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "400"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.csv");
-    let sql = "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
     let mut child = service
         .sql(&["--format", "csv", "-o", file.to_str().unwrap(), "-c", sql])
         .stderr(Stdio::piped())
@@ -261,12 +300,8 @@ fn an_interrupt_cancels_and_leaves_no_file() {
 fn a_reader_that_goes_away_ends_the_query_quietly() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "20000", "--searches", "1"]);
     let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
-    let mut child = service
-        .sql(&["--format", "csv", "-c", sql])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        service.sql(&["--format", "csv", "-c", sql]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = [0; 100];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -284,8 +319,7 @@ fn the_simulator_ends_gracefully_on_both_signals() {
 
 #[test]
 fn a_rate_limit_is_kept_and_waited_out() {
-    let service =
-        Simulate::start(&["--now", NOW, "--mentions", "700", "--searches", "1", "--rate-limit", "4/1"]);
+    let service = Simulate::start(&["--now", NOW, "--mentions", "700", "--searches", "1", "--rate-limit", "4/1"]);
     let sql = "SELECT count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
     let output = service.sql(&["--format", "csv", "-c", sql]).output().unwrap();
     assert_eq!(out(&output), "n\n700\n", "{}", err(&output));
@@ -309,8 +343,10 @@ fn the_commands_of_the_readme_work() {
             .replace("https://api.example.com/v4", &service.base_url)
             .replace("http://127.0.0.1:8080/v4", &service.base_url)
             .replace("<API_KEY>", "demo-key-comms");
-        let script: Vec<&str> =
-            script.lines().filter(|line| !line.contains("tests/run") && !line.contains("cargo ") && !line.contains("simulate")).collect();
+        let script: Vec<&str> = script
+            .lines()
+            .filter(|line| !line.contains("tests/run") && !line.contains("cargo ") && !line.contains("simulate"))
+            .collect();
         let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &script.join("\n")])

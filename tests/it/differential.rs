@@ -141,8 +141,19 @@ fn time() -> impl Strategy<Value = String> {
         Just("published_at".to_owned()),
         Just("published_at::date".to_owned()),
         Just("CAST(published_at AS TIMESTAMP)".to_owned()),
-        unit.prop_map(|unit| format!("date_trunc('{unit}', published_at)")),
+        Just("arrow_cast(published_at, 'Timestamp(Second, None)')".to_owned()),
+        Just("arrow_cast(published_at, 'Date64')".to_owned()),
+        unit.clone().prop_map(|unit| format!("date_trunc('{unit}', published_at)")),
+        Just("date_trunc('hour', date_trunc('week', published_at))".to_owned()),
+        unit.prop_map(|unit| format!("date_trunc('{unit}', published_at AT TIME ZONE 'America/New_York')")),
     ];
+    // A month in a zone starts and ends elsewhere than one in UTC.
+    let month = (0..4_u32, prop_oneof![Just("Europe/Berlin"), Just("Asia/Tokyo"), Just("America/New_York")]).prop_map(
+        |(n, zone)| {
+            let start = format!("'2026-{:02}-01T00:00:00'", 4 + n);
+            format!("date_trunc('month', published_at AT TIME ZONE '{zone}') = {start}")
+        },
+    );
     let above = prop_oneof![Just(">"), Just(">="), Just(">=")];
     let below = prop_oneof![Just("<"), Just("<=")];
     prop_oneof![
@@ -162,6 +173,7 @@ fn time() -> impl Strategy<Value = String> {
             "(published_at::date = '{}' OR published_at BETWEEN {} AND {})",
             b.date_naive(), text_of(a - Duration::days(1)), text_of(a),
         )),
+        2 => month,
         1 => Just("date_part('year', published_at) = 2026".to_owned()),
         1 => Just("extract(year FROM published_at) >= 2026".to_owned()),
         1 => instant().prop_map(|at| format!("{} < published_at", text_of(at))),
@@ -205,16 +217,33 @@ fn aid() -> impl Strategy<Value = String> {
 
 fn query() -> impl Strategy<Value = Query> {
     let column = prop_oneof![
-        Just("id"), Just("aid"), Just("published_at"), Just("language"), Just("reach"), Just("text"), Just("source"),
-        Just("sentiment_score"), Just("seq"), Just("author_handle"),
+        Just("id"),
+        Just("aid"),
+        Just("published_at"),
+        Just("language"),
+        Just("reach"),
+        Just("text"),
+        Just("source"),
+        Just("sentiment_score"),
+        Just("seq"),
+        Just("author_handle"),
     ];
     let key = prop_oneof![Just("published_at"), Just("reach"), Just("engagement"), Just("seq"), Just("language")];
     let direction = prop_oneof![
-        Just(""), Just("DESC"), Just("DESC"), Just("DESC NULLS FIRST"), Just("ASC NULLS FIRST"), Just("ASC NULLS LAST"),
+        Just(""),
+        Just("DESC"),
+        Just("DESC"),
+        Just("DESC NULLS FIRST"),
+        Just("ASC NULLS FIRST"),
+        Just("ASC NULLS LAST"),
     ];
     let group = prop_oneof![Just("language"), Just("aid"), Just("source"), Just("published_at::date")];
     let value = prop_oneof![
-        Just("count(*)"), Just("sum(reach)"), Just("max(published_at)"), Just("min(id)"), Just("count(country)"),
+        Just("count(*)"),
+        Just("sum(reach)"),
+        Just("max(published_at)"),
+        Just("min(id)"),
+        Just("count(country)"),
     ];
     let shape = prop_oneof![
         3 => prop::collection::vec(column.clone(), 1..4).prop_map(|mut columns| {

@@ -22,11 +22,20 @@ async fn plans_say_what_will_be_asked() {
             "a_residual_filter_keeps_the_limit_here",
             "SELECT id FROM mentions WHERE aid = '183772' AND reach > 1000 LIMIT 5",
         ),
-        ("duration_and_zone_as_given", "SELECT id FROM mentions WHERE aid = '183772' AND duration = '30d' AND timezone = 'Europe/Berlin'"),
+        (
+            "duration_and_zone_as_given",
+            "SELECT id FROM mentions WHERE aid = '183772' AND duration = '30d' AND timezone = 'Europe/Berlin'",
+        ),
         ("all_saved_searches", "SELECT id FROM mentions WHERE duration = '1d'"),
         ("several_aids", "SELECT count(*) FROM mentions WHERE aid IN ('183772', '184889')"),
-        ("a_day_in_a_zone", "SELECT mentions FROM volume WHERE aid = '183772' AND timezone = 'Europe/Berlin' AND bucket_start::date = '2026-03-28'"),
-        ("an_order_with_nulls_first_stays_here", "SELECT reach FROM mentions WHERE aid = '183772' ORDER BY reach DESC NULLS FIRST LIMIT 3"),
+        (
+            "a_day_in_a_zone",
+            "SELECT mentions FROM volume WHERE aid = '183772' AND timezone = 'Europe/Berlin' AND bucket_start::date = '2026-03-28'",
+        ),
+        (
+            "an_order_with_nulls_first_stays_here",
+            "SELECT reach FROM mentions WHERE aid = '183772' ORDER BY reach DESC NULLS FIRST LIMIT 3",
+        ),
         ("the_list", "SELECT name FROM saved_searches WHERE name LIKE 'Acme%'"),
         ("a_contradiction_asks_nothing", "SELECT id FROM mentions WHERE language = 'en' AND language = 'de'"),
     ];

@@ -225,6 +225,18 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
         (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the answer has no `/mentions/items`"),
         (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "not what the profile says"),
         (
+            vec![answer(200, r#"{"search":{"aid":"{key}"},"mentions":{"total":0,"items":[]}}"#)],
+            ErrorKind::Contradiction,
+            1,
+            "asked for aid `1`, the answer is for `<redacted>`",
+        ),
+        (
+            vec![answer(200, r#"{"mentions":{"total":1,"items":"{key}"}}"#)],
+            ErrorKind::Contradiction,
+            1,
+            "invalid type: string",
+        ),
+        (
             vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],
             ErrorKind::Throttled,
             1,
@@ -257,6 +269,26 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
         let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(text), "{error}\nhas no: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_escaped_echo_is_the_same_echo() {
+    let body = r#"{"search":{"aid":"1"},"window":{"timezone":"Europe\/Berlin"},"mentions":{"total":0,"items":[]}}"#;
+    let lab = Lab::new(0, Warp::No, vec![answer(200, body)]);
+    let sql = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Europe/Berlin'";
+    assert!(lab.ask(sql).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_pauses_keeps_nobody_else_waiting() {
+    use futures::StreamExt;
+    let lab = Lab::new(10_000, Warp::No, Vec::new());
+    let frame = lab.context.sql("SELECT id FROM mentions WHERE aid IN ('1', '2', '3')").await.unwrap();
+    let mut paused = frame.execute_stream().await.unwrap();
+    paused.next().await.unwrap().unwrap();
+    for _ in 0..5 {
+        assert_eq!(lab.ask("SELECT id FROM mentions WHERE aid = '4' LIMIT 500").await.unwrap().len(), 500);
     }
 }
 
@@ -304,7 +336,8 @@ async fn a_service_without_totals_is_read_until_a_page_is_empty() {
         .replace("relation = \"/mentions/totalRelation\"", "# relation");
     let lab = Lab::with(350, Warp::No, Vec::new(), Profile::parse(&text, "test").unwrap());
     assert_eq!(lab.scan().await.unwrap(), 350);
-    assert_eq!(lab.requests(), 5);
+    // Four pages, and three empty ones before the end is believed.
+    assert_eq!(lab.requests(), 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,8 +386,7 @@ async fn a_body_that_unpacks_to_gigabytes_is_refused() {
             let _ = socket.write_all(&packed).await;
         }
     });
-    let connection =
-        Connection::builder(format!("http://{address}/v4"), Secret::new(CANARY).unwrap()).build().unwrap();
+    let connection = Connection::builder(format!("http://{address}/v4"), Secret::new(CANARY).unwrap()).build().unwrap();
     let context = session(&connection).unwrap();
     let frame = context.sql("SELECT aid FROM saved_searches").await.unwrap();
     let error = frame.collect().await.expect_err("refused");

@@ -46,16 +46,16 @@ async fn real_records_are_counted_right_by_year_source_and_text() {
     let pairs = |counts: &BTreeMap<String, u64>| {
         counts.iter().map(|(key, count)| vec![key.clone(), count.to_string()]).collect::<Vec<_>>()
     };
-    let years = format!(
-        "SELECT date_part('year', published_at), count(*) FROM mentions WHERE {one} GROUP BY 1 ORDER BY 1"
-    );
+    let years =
+        format!("SELECT date_part('year', published_at), count(*) FROM mentions WHERE {one} GROUP BY 1 ORDER BY 1");
     assert_eq!(world.rows(&years).await, pairs(&by_year));
     let sources = format!("SELECT source, count(*) FROM mentions WHERE {one} GROUP BY 1 ORDER BY 1");
     assert_eq!(world.rows(&sources).await, pairs(&by_source));
     let texts = format!("SELECT count(*) FROM mentions WHERE {one} AND text LIKE '%tokio%'");
     assert_eq!(world.rows(&texts).await, [[with_text.to_string()]]);
     let (year, count) = by_year.iter().max_by_key(|(_, count)| **count).unwrap();
-    let sql = format!("SELECT count(*) FROM mentions WHERE aid = '700109' AND date_part('year', published_at) = {year}");
+    let sql =
+        format!("SELECT count(*) FROM mentions WHERE aid = '700109' AND date_part('year', published_at) = {year}");
     let (rows, requests) = world.cost(&sql).await;
     assert_eq!(rows, [[count.to_string()]]);
     assert_eq!(requests, count.div_ceil(100));

@@ -1,6 +1,8 @@
 //! Every table answers, with the least requests.
 
-use crate::support::{BIG, OTHER, World};
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
+
+use crate::support::{BIG, OTHER, World, now};
 
 #[tokio::test]
 async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages() {
@@ -12,6 +14,26 @@ async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages(
     rows.dedup();
     assert_eq!(rows.len() as u64, total);
     assert_eq!(requests, total.div_ceil(100));
+}
+
+#[tokio::test]
+async fn an_order_above_a_limit_orders_the_limited_rows_only() {
+    let world = World::new().await;
+    let limited = format!("SELECT * FROM mentions WHERE aid = '{BIG}' AND duration = '60d' LIMIT 3");
+    assert_eq!(world.rows(&format!("SELECT id FROM ({limited}) ORDER BY reach DESC LIMIT 5")).await.len(), 3);
+    let newest = format!("SELECT * FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 20");
+    let ids = world.rows(&format!("SELECT id FROM ({newest})")).await;
+    for id in world.rows(&format!("SELECT id FROM ({newest}) ORDER BY reach DESC LIMIT 5")).await {
+        assert!(ids.contains(&id), "{id:?} is none of the newest");
+    }
+}
+
+#[tokio::test]
+async fn a_text_of_the_time_is_not_met_by_the_default_window() {
+    let world = World::new().await;
+    let sql = "SELECT id FROM mentions WHERE CAST(published_at AS VARCHAR) = '2026-05-01T00:00:00Z'";
+    let error = world.context.sql(sql).await.unwrap().collect().await.expect_err("an open range");
+    assert!(error.to_string().contains("open to the past"), "{error}");
 }
 
 #[tokio::test]
@@ -47,4 +69,40 @@ async fn requests_are_as_few_as_can_be() {
         assert_eq!(spent, requests, "{sql}\n{:?}", world.service.take_seen());
         world.service.take_seen();
     }
+}
+
+/// The table "SQL by example" of the README.
+#[tokio::test]
+async fn the_costs_in_the_readme_are_what_queries_cost() {
+    let world = World::new().await;
+    let corpus = world.service.corpus();
+    let facts = || corpus.search(BIG).unwrap().mentions.iter().map(|mention| &mention.facts);
+    let may = |at: &DateTime<Utc>| (at.year(), at.month()) == (2026, 5);
+    let week = now() - TimeDelta::days(7);
+    let in_may = facts().filter(|facts| may(&facts.published)).count() as u64;
+    let negative = facts()
+        .filter(|facts| facts.published >= week && facts.sentiment.as_deref() == Some("negative"))
+        .count() as u64;
+    let searches = corpus.searches.iter().filter(|search| search.team == 0).count() as u64;
+    let readme = include_str!("../../README.md").split("## SQL by example").nth(1).unwrap();
+    let rows = readme.lines().skip_while(|line| !line.starts_with("| `")).take_while(|line| line.starts_with("| `"));
+    let mut checked = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [queries, cost] = cells.as_slice() else { panic!("{row}") };
+        let expected = match *cost {
+            "1 + s" => 1 + searches,
+            cost if cost.starts_with("⌈n/100⌉, n counting negative") => negative.div_ceil(100),
+            "⌈n/100⌉" => in_may.div_ceil(100),
+            number => number.parse().unwrap_or_else(|_| panic!("{row}")),
+        };
+        for query in queries.split('`').skip(1).step_by(2) {
+            let query =
+                query.replace("… WHERE", "SELECT id FROM mentions WHERE").replace('…', "SELECT id FROM mentions");
+            let (_, spent) = world.cost(&query).await;
+            assert_eq!(spent, expected.max(u64::from(!matches!(*cost, "0"))), "{query}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 15, "only {checked} queries of the README were checked");
 }

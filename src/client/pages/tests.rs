@@ -5,7 +5,7 @@ use super::*;
 fn reading(size: u64, fetch: Option<u64>, change: impl Fn(&mut Profile)) -> Reading {
     let mut profile = Profile::v4();
     change(&mut profile);
-    Reading::new(Pages { size, fetch }, &profile)
+    Reading::new(Pages { size, fetch, ordered: false }, &profile)
 }
 
 proptest! {
@@ -23,7 +23,9 @@ proptest! {
         let got = first.size.min(total).min(clamp);
         let need = total.min(fetch.unwrap_or(u64::MAX));
         let mut next = if aligned { first.size } else { got };
-        for span in reading.rest(got).expect("the total is known") {
+        let rest = reading.rest(got).expect("the total is known");
+        prop_assert_eq!(rest.requests(), rest.count() as u64);
+        for span in rest {
             prop_assert_eq!(span.row, next);
             prop_assert!(span.size > 0 && span.size <= size);
             prop_assert!(!aligned || span.row % span.size == 0, "a page that starts in the middle of one");
@@ -35,7 +37,7 @@ proptest! {
 }
 
 #[test]
-fn doubles_are_dropped_and_a_page_without_anything_new_is_no_progress() {
+fn doubles_are_dropped_and_the_first_page_again_is_no_progress() {
     let mut reading = reading(3, None, |_| {});
     assert_eq!(reading.take(0, Some(&[1, 2, 3])).expect("new"), None);
     assert_eq!(reading.take(3, Some(&[3, 4])).expect("one new"), Some(vec![false, true]));
@@ -65,4 +67,29 @@ fn passes_are_bounded() {
         let verdict = reading.end_of_pass();
         assert_eq!(verdict.is_err(), pass == PASSES);
     }
+}
+
+#[test]
+fn an_absurd_total_is_told_before_anything_is_allocated() {
+    let mut reading = reading(100, None, |_| {});
+    reading.announce(Some(u64::MAX)).expect("no depth");
+    assert_eq!(reading.rest(100).expect("known").requests(), (u64::MAX - 100).div_ceil(100));
+}
+
+#[test]
+fn rows_in_order_are_read_in_one_pass_or_not_at_all() {
+    let mut reading = reading(2, Some(4), |_| {});
+    reading.pages.ordered = true;
+    reading.announce(Some(5)).expect("no depth");
+    reading.take(0, Some(&[1, 2])).expect("new");
+    reading.announce(Some(4)).expect("no depth");
+    reading.take(2, Some(&[4, 5])).expect("new");
+    assert_eq!(reading.end_of_pass().expect_err("it moved").kind(), ErrorKind::Incomplete);
+}
+
+#[test]
+fn an_end_at_the_declared_depth_is_not_the_end() {
+    let reading = reading(100, None, |profile| profile.depth.rows = Some(300));
+    assert!(reading.end_at(200).is_ok());
+    assert_eq!(reading.end_at(300).expect_err("too deep").kind(), ErrorKind::Incomplete);
 }
