@@ -150,8 +150,11 @@ pub(super) struct Service {
     pub(super) requests: AtomicU64,
     seen: Mutex<VecDeque<Seen>>,
     spent: Mutex<HashMap<Vec<u8>, VecDeque<Instant>>>,
-    selections: Mutex<HashMap<(Query, Option<u64>), Arc<Selection>>>,
+    selections: Mutex<Selections>,
 }
+
+/// Selections by their query, without its page, and the order of ties.
+type Selections = HashMap<(Query, Option<u64>), Arc<Selection>>;
 
 /// The mentions of a query, in order, and their overview.
 #[derive(Debug)]

@@ -1,5 +1,8 @@
 //! Tests of the product as a whole: the library over a simulator, and the binary as a process.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "seeds and skipped parts are told")]
+
 mod binary;
 mod differential;
 mod explain;

@@ -2,7 +2,11 @@
 
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
-use crate::support::{BIG, OTHER, World, now};
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::simulator::KEY;
+use datafusion_saved_search::{Clock, Connection, Secret, catalog};
+
+use crate::support::{BIG, OTHER, World, now, rows};
 
 #[tokio::test]
 async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages() {
@@ -14,6 +18,28 @@ async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages(
     rows.dedup();
     assert_eq!(rows.len() as u64, total);
     assert_eq!(requests, total.div_ceil(100));
+}
+
+#[tokio::test]
+async fn the_tables_work_in_a_plain_session() {
+    let world = World::new().await;
+    let connection = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
+    let connection = connection.clock(Clock::fixed(now())).build().unwrap();
+    let context = SessionContext::new();
+    context.register_catalog("brand", catalog(&connection).unwrap());
+    let total = world.service.corpus().search(BIG).unwrap().mentions.len();
+    let everything = format!("FROM brand.v4.mentions WHERE aid = '{BIG}' AND duration = '100d'");
+    for (sql, expected, requests) in [
+        (format!("SELECT count(*) {everything}"), total.to_string(), total.div_ceil(100)),
+        (format!("SELECT count(*) FROM (SELECT id {everything} ORDER BY published_at DESC LIMIT 10)"), "10".into(), 1),
+        ("SELECT count(*) FROM brand.v4.saved_searches WHERE kind = 'team'".into(), "2".into(), 1),
+        ("SELECT count(DISTINCT endpoint) FROM brand.system.requests".into(), "2".into(), 0),
+    ] {
+        let before = world.service.requests();
+        let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
+        assert_eq!(rows(&batches), [[expected]], "{sql}");
+        assert_eq!(world.service.requests() - before, requests as u64, "{sql}");
+    }
 }
 
 #[tokio::test]
