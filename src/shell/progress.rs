@@ -27,10 +27,14 @@ impl Progress {
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").expect("a valid template"));
         let shown = bar.clone();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = Arc::clone(&connection);
+        let log = counters.client().log();
+        let [pages, rows, requests] = [read(&log.pages), read(&log.rows), read(&log.requests)];
         let ticking = tokio::spawn(async move {
             let log = connection.client().log();
-            let [pages, rows, requests] = [read(&log.pages), read(&log.rows), read(&log.requests)];
             loop {
+                // Before the line, so that a quick query shows none.
+                tokio::time::sleep(Duration::from_millis(100)).await;
                 let wait = connection.client().throttled_for();
                 let mut message = format!(
                     "{} pages, {} rows, {} requests",
@@ -43,7 +47,6 @@ impl Progress {
                 }
                 shown.set_message(message);
                 shown.tick();
-                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
         Self { bar, ticking: Some(ticking) }
