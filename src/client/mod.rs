@@ -33,7 +33,7 @@ use url::Url;
 pub use self::auth::Secret;
 pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
 pub use self::log::{RequestLog, RequestRecord};
-pub use self::pages::{Page, PageDecoder, PageFacts, read_pages};
+pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::query::{QueryBudget, Scan};
 pub use self::retry::RetryPolicy;
 

@@ -255,14 +255,23 @@ fn too_deep(rows: &str, depth: u64) -> Error {
         .advice("narrow the range of published_at, or add a filter that the service takes")
 }
 
-/// The pages of a plan, in order, each row once. At most `ahead` requests are under way at a time; 1 asks for a page
-/// only when the one before it has been consumed. Dropping the stream cancels what is under way.
+/// When the next page is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// When the one before it has been consumed: the consumer may stop at any row.
+    OnDemand,
+    /// At once, with so many requests under way at most: the consumer wants all rows. What is beyond the query's budget
+    /// is refused as soon as the total is known.
+    Ahead(usize),
+}
+
+/// The pages of a plan, in order, each row once. Dropping the stream cancels what is under way.
 pub fn read_pages<'a, D: PageDecoder>(
     client: &'a Client,
     scan: &'a Scan,
     plan: Arc<RequestPlan>,
     decoder: &'a D,
-    ahead: usize,
+    pace: Pace,
 ) -> impl Stream<Item = Result<D::Page>> + 'a {
     let pages = plan.pages;
     let fetch = move |span: Span, frozen: Option<String>| {
@@ -311,9 +320,15 @@ pub fn read_pages<'a, D: PageDecoder>(
             let words = facts.window.filter(|_| client.profile().window.takes_instants());
             frozen = frozen.or_else(|| words.map(|(from, to)| client.profile().window.words_of(from, whole_second(to))));
             if let Some(rest) = reading.rest(facts.rows) {
-                scan.query.require(rest.requests())?;
+                let ahead = match pace {
+                    Pace::OnDemand => 1,
+                    Pace::Ahead(requests) => {
+                        scan.query.require(rest.requests())?;
+                        requests.max(1)
+                    }
+                };
                 let spans = rest.map(|span| fetch_span(span, aligned, frozen.clone()));
-                let mut rest = stream::iter(spans).buffered(ahead.max(1));
+                let mut rest = stream::iter(spans).buffered(ahead);
                 while let Some(pages) = rest.next().await {
                     for (row, page, facts) in pages? {
                         reading.announce(facts.total)?;

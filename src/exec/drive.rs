@@ -23,7 +23,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::fetch::Scanning;
 use super::plans;
-use crate::client::{Scan, read_pages};
+use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -75,9 +75,9 @@ pub(super) fn run(
                     }
                     let told = scanning.plan.exact.then_some(left as u64);
                     let plan = plan.with_fetch(told);
-                    let ahead = if told.is_some() { settings.concurrency } else { 1 };
+                    let pace = if told.is_some() { Pace::Ahead(settings.concurrency) } else { Pace::OnDemand };
                     let mut dropped = 0;
-                    let mut pages = reader.pages(&scanning, &scan, plan, ahead);
+                    let mut pages = reader.pages(&scanning, &scan, plan, pace);
                     while left > 0 && let Some(page) = pages.next().await {
                         let page = page.map_err(at_table)?;
                         let batch = reader.finish(&page.batch)?;
@@ -94,7 +94,7 @@ pub(super) fn run(
             }
             None => {
                 scan.query.require(plans.len() as u64).map_err(at_table)?;
-                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, settings.concurrency));
+                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, Pace::Ahead(settings.concurrency)));
                 let mut pages = streams.flatten_unordered(settings.concurrency);
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(at_table)?;
@@ -159,11 +159,11 @@ impl Reader {
         scanning: &'a Scanning,
         scan: &'a Scan,
         plan: RequestPlan,
-        ahead: usize,
+        pace: Pace,
     ) -> BoxStream<'a, Result<Decoded>> {
         let aid = plan.aid.clone();
         let mut check = self.order.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None });
-        let pages = read_pages(scanning.connection.client(), scan, Arc::new(plan), &self.decoder, ahead);
+        let pages = read_pages(scanning.connection.client(), scan, Arc::new(plan), &self.decoder, pace);
         let pages = pages.map(move |page| {
             let page = page?;
             match check.as_mut().map(|check| check.observe(&page.batch)) {

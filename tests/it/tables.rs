@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::simulator::KEY;
-use datafusion_saved_search::{Clock, Connection, Secret, catalog};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Secret, catalog};
 
 use crate::support::{BIG, OTHER, World, now, rows};
 
@@ -52,6 +52,19 @@ async fn an_order_above_a_limit_orders_the_limited_rows_only() {
     for id in world.rows(&format!("SELECT id FROM ({newest}) ORDER BY reach DESC LIMIT 5")).await {
         assert!(ids.contains(&id), "{id:?} is none of the newest");
     }
+}
+
+#[tokio::test]
+async fn a_limit_is_charged_for_what_it_needs_only() {
+    let world = World::new().await;
+    world.context.sql("SET savedsearch.max_requests = 2").await.unwrap();
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
+    let (rows, requests) = world.cost(&format!("{all} AND text IS NOT NULL LIMIT 5")).await;
+    assert_eq!((rows.len(), requests), (5, 1));
+    let before = world.service.requests();
+    let error = world.context.sql(&all).await.unwrap().collect().await.expect_err("too many");
+    assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Budget, "{error}");
+    assert_eq!(world.service.requests() - before, 1, "the first page tells the total");
 }
 
 #[tokio::test]
