@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 
 use crate::client::{
     Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan, Secret,
+    parse_base_url,
 };
 use crate::clock::Clock;
 use crate::config::SessionSettings;
@@ -83,11 +84,12 @@ impl ConnectionBuilder {
     /// [`ErrorKind::Config`] for an address or a key that cannot be used.
     pub fn build(self) -> Result<Arc<Connection>> {
         let Self { base_url, key, profile, service, clock, retry } = self;
+        let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
-            None => Arc::new(Network::try_new(HttpLimits::default())?),
+            None => Arc::new(Network::try_new(HttpLimits::default(), &base_url)?),
         };
-        let client = Client::try_new(&base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
+        let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
         Ok(Arc::new(Connection { client, clock, queries: Mutex::default() }))
     }
 }

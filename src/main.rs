@@ -15,6 +15,7 @@ use datafusion_saved_search::error::one_line;
 use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, RateLimit, Running, Settings, Ties};
 use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// SQL over a saved-search analytics service (V4)
 ///
@@ -261,19 +262,16 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
     let running = simulator::start(listen, Arc::new(corpus), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
+    let signals = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
+    // Before the line that invites them.
+    let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
     eprintln!("listening on {}", running.address());
-    stopped().await.map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))))?;
-    running.shut_down().await.map_err(|error| Exit(FAILED, Some(error.to_string())))
-}
-
-/// Waits for SIGINT or SIGTERM.
-async fn stopped() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
+    running.shut_down().await.map_err(|error| Exit(FAILED, Some(error.to_string())))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

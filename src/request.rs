@@ -99,10 +99,10 @@ impl RequestPlan {
         }
     }
 
-    /// The same plan for one saved search.
+    /// The same plan, with the number of rows after which no more are needed.
     #[must_use]
-    pub fn for_aid(&self, aid: &str) -> Self {
-        Self { aid: Some(aid.to_owned()), ..self.clone() }
+    pub fn with_fetch(self, fetch: Option<u64>) -> Self {
+        Self { pages: self.pages.map(|pages| Pages { fetch, ..pages }), ..self }
     }
 }
 

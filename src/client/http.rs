@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
-use url::Url;
+use url::{Host, Url};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -100,14 +100,22 @@ pub struct Network {
 }
 
 impl Network {
-    /// A client that follows no redirect and verifies certificates.
+    /// A client that follows no redirect and verifies certificates. Proxies are taken from the usual variables, but not
+    /// for a service on this machine.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] where TLS cannot be set up on this machine.
-    pub fn try_new(limits: HttpLimits) -> Result<Self> {
+    pub fn try_new(limits: HttpLimits, base_url: &Url) -> Result<Self> {
         // An error means that the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let loopback = match base_url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        let builder = reqwest::Client::builder();
+        let client = if loopback { builder.no_proxy() } else { builder }
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(limits.connect)
             .user_agent(concat!("savedsearch/", env!("CARGO_PKG_VERSION")))

@@ -77,15 +77,14 @@ impl Client {
     /// A client. `service` is the seam to the network, [`Network`] for the real one.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an address that is no HTTP address and for a key that cannot be sent.
+    /// [`ErrorKind::Config`] for a key that cannot be sent.
     pub fn try_new(
-        base_url: &str,
+        base_url: Url,
         key: Secret,
         profile: Arc<Profile>,
         service: Arc<dyn HttpService>,
         clock: Clock,
     ) -> Result<Self> {
-        let base_url = parse_base_url(base_url)?;
         let header = key.header(&profile.auth)?;
         let limiter = Limiter::shared(key.digest(base_url.as_str()), &profile.budget);
         let retry = RetryPolicy::default();
@@ -346,7 +345,10 @@ impl Client {
 }
 
 /// The base URL, checked (seed section 4).
-fn parse_base_url(text: &str) -> Result<Url> {
+///
+/// # Errors
+/// [`ErrorKind::Config`] for what is no HTTP address, or has credentials, a query or a fragment.
+pub fn parse_base_url(text: &str) -> Result<Url> {
     let bad = |why: &str| {
         Error::new(ErrorKind::Config, format!("`{}` is no base URL: {why}", without_credentials(text)))
             .advice("expected http(s)://host/…/v4")

@@ -8,8 +8,8 @@
 //!
 //! [`Reading`] is the policy, pure: which spans to ask for next and whether what came is all. Rows are told apart by
 //! the hash of their id; a collision would lose a row, and then the count shows it. A short page in the middle is
-//! never taken for the end: its span is asked for on. Where the service tells which instants a period came to, the
-//! further pages are asked for by those, so that a period which ends "now" stands still while it is read.
+//! never taken for the end: its span is asked for on. Where the service tells which instants a relative period came to,
+//! the further pages are asked for by those, so that it stands still while it is read.
 //!
 //! Invariant: the stream ends without an error only if it gave as many distinct rows as the service announced, or as
 //! many as the plan wanted.
@@ -23,7 +23,7 @@ use futures::{Stream, StreamExt, stream};
 
 use super::{Client, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{OffsetUnit, Oversize, Profile};
+use crate::profile::{End, OffsetUnit, Oversize, Profile, WindowSpec};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 /// Passes over all pages before a scan is given up as incomplete.
@@ -111,7 +111,11 @@ pub(super) struct Reading {
     /// Ids of this pass; only kept apart from the second pass on.
     this_pass: Option<HashSet<u64>>,
     total: Option<u64>,
+    /// The total did not change within the pass under way.
     steady: bool,
+    /// The total did not change at all.
+    constant: bool,
+    first_total: Option<u64>,
     passes: u32,
 }
 
@@ -137,6 +141,8 @@ impl Reading {
             this_pass: None,
             total: None,
             steady: true,
+            constant: true,
+            first_total: None,
             passes: 0,
         }
     }
@@ -185,9 +191,7 @@ impl Reading {
         if row == 0 {
             self.first_page = ids.to_vec();
         } else if ids.len() > 1 && self.first_page.starts_with(ids) {
-            return Err(Error::new(ErrorKind::Contradiction, "the page repeats the first one")
-                .advice("the offset seems to have no effect: check the profile's [offset]")
-                .at(Place { row: Some(row), ..Place::default() }));
+            return Err(no_progress(row));
         }
         if let Some(this_pass) = &mut self.this_pass {
             this_pass.extend(ids);
@@ -196,10 +200,10 @@ impl Reading {
         Ok(keep.contains(&false).then_some(keep))
     }
 
-    /// The end of a scan without a total, met at this row.
+    /// Whether a scan without a total may go on at this row.
     ///
     /// # Errors
-    /// [`ErrorKind::Incomplete`] where that is as far as paging reaches.
+    /// [`ErrorKind::Incomplete`] where that is further than paging reaches.
     pub(super) fn end_at(&self, row: u64) -> Result<()> {
         match self.depth {
             Some(depth) if row >= depth && !self.satisfied() => Err(too_deep(&format!("{row} or more"), depth)),
@@ -213,13 +217,17 @@ impl Reading {
     /// [`ErrorKind::Incomplete`] after the last pass.
     pub(super) fn end_of_pass(&mut self) -> Result<Verdict> {
         self.passes += 1;
-        let Some(need) = self.need() else { return Ok(Verdict::Complete) };
-        let distinct =
-            self.this_pass.as_ref().filter(|_| self.pages.fetch.is_none()).unwrap_or(&self.seen).len() as u64;
-        // A limit without an order takes any rows, so that only their number matters.
-        let any = !self.pages.ordered && self.total.is_some_and(|total| self.pages.fetch.is_some_and(|n| n <= total));
-        let enough = if self.pages.fetch.is_some() { distinct >= need } else { distinct == need };
-        if enough && (self.steady || any) {
+        let (Some(total), Some(need)) = (self.total, self.need()) else { return Ok(Verdict::Complete) };
+        let seen = self.seen.len() as u64;
+        let this_pass = self.this_pass.as_ref().map_or(seen, |ids| ids.len() as u64);
+        // A total that never changed: the rows of all passes together are the whole. One that changed before this pass
+        // began: the rows of this pass alone.
+        self.constant &= self.steady && self.first_total.is_none_or(|first| first == total);
+        self.first_total = self.first_total.or(Some(total));
+        let whole = (self.constant && seen == total) || (self.steady && this_pass == total);
+        // A limit below the total takes any rows, unless they are wanted in order.
+        let enough = need < total && seen >= need && (self.steady || !self.pages.ordered);
+        if whole || enough {
             return Ok(Verdict::Complete);
         }
         // Rows of another pass would come behind those that have left already.
@@ -229,7 +237,6 @@ impl Reading {
             self.steady = true;
             return Ok(Verdict::Again);
         }
-        let seen = self.seen.len();
         let changed = if self.steady { "" } else { ", and changed that while it was read" };
         Err(Error::new(
             ErrorKind::Incomplete,
@@ -247,6 +254,12 @@ impl Reading {
             (total, _) => total,
         }
     }
+}
+
+fn no_progress(row: u64) -> Error {
+    Error::new(ErrorKind::Contradiction, "the page repeats rows that were received before")
+        .advice("the offset seems to have no effect: check the profile's [offset] and [depth]")
+        .at(Place { row: Some(row), ..Place::default() })
 }
 
 fn too_deep(rows: &str, depth: u64) -> Error {
@@ -274,6 +287,7 @@ pub fn read_pages<'a, D: PageDecoder>(
     pace: Pace,
 ) -> impl Stream<Item = Result<D::Page>> + 'a {
     let pages = plan.pages;
+    let duration = plan.duration.clone();
     let fetch = move |span: Span, frozen: Option<String>| {
         let request = PageRequest { plan: Arc::clone(&plan), row: span.row, size: span.size, frozen };
         async move {
@@ -317,8 +331,7 @@ pub fn read_pages<'a, D: PageDecoder>(
             let (first, facts) = page(reading.first(), frozen.clone()).await?;
             reading.announce(facts.total)?;
             yield fresh(&mut reading, 0, first)?;
-            let words = facts.window.filter(|_| client.profile().window.takes_instants());
-            frozen = frozen.or_else(|| words.map(|(from, to)| client.profile().window.words_of(from, whole_second(to))));
+            frozen = frozen.or_else(|| freeze(&client.profile().window, duration.as_deref(), facts.window));
             if let Some(rest) = reading.rest(facts.rows) {
                 let ahead = match pace {
                     Pace::OnDemand => 1,
@@ -339,12 +352,16 @@ pub fn read_pages<'a, D: PageDecoder>(
                 let (mut row, mut got, mut empty) = (0, facts.rows, u32::from(facts.rows == 0));
                 while empty <= EMPTY_ANSWERS && !reading.satisfied() {
                     row += if aligned && got > 0 { pages.size } else { got };
+                    reading.end_at(row)?;
                     let (next, facts) = page(Span { row, size: pages.size }, frozen.clone()).await?;
                     got = facts.rows;
                     empty = if got == 0 { empty + 1 } else { 0 };
+                    let known = reading.seen.len();
                     yield fresh(&mut reading, row, next)?;
+                    if got > 0 && reading.seen.len() == known {
+                        Err(no_progress(row))?;
+                    }
                 }
-                reading.end_at(row)?;
             }
             if reading.end_of_pass()? == Verdict::Complete {
                 return;
@@ -353,12 +370,15 @@ pub fn read_pages<'a, D: PageDecoder>(
     }
 }
 
-/// The next whole second: periods are said in those, and a later end loses nothing.
-fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {
-    match at.timestamp_subsec_nanos() {
-        0 => at,
-        _ => DateTime::from_timestamp(at.timestamp() + 1, 0).unwrap_or(at),
-    }
+/// The instants of a relative period in the service's words, once it has told them; `None` where they cannot be said
+/// to the second, or where the period is one of instants already.
+fn freeze(spec: &WindowSpec, duration: Option<&str>, window: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Option<String> {
+    let (from, to) = window?;
+    let relative = duration.is_some_and(|words| spec.span_of(words).is_none());
+    let sayable = spec.takes_instants() && spec.end == End::Exclusive;
+    let whole = from.timestamp_subsec_nanos() == 0 && to.timestamp_subsec_nanos() == 0;
+    let words = (relative && sayable && whole).then(|| spec.words_of(from, to))?;
+    spec.check_words(&words).is_ok().then_some(words)
 }
 
 fn fresh<P: Page>(reading: &mut Reading, row: u64, page: P) -> Result<P> {

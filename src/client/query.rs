@@ -19,18 +19,15 @@ pub struct QueryBudget {
     pub request_timeout: Duration,
     max_requests: u64,
     issued: AtomicU64,
+    /// Requests that scans have announced.
+    planned: AtomicU64,
 }
 
 impl QueryBudget {
     /// An allowance that starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let deadline = Instant::now() + query_deadline;
-        Self { id, deadline, request_timeout, max_requests, issued: AtomicU64::new(0) }
-    }
-
-    /// Requests issued, retries included.
-    pub fn issued(&self) -> u64 {
-        self.issued.load(Ordering::Relaxed)
+        Self { id, deadline, request_timeout, max_requests, issued: AtomicU64::new(0), planned: AtomicU64::new(0) }
     }
 
     /// Takes one request out of the allowance.
@@ -45,14 +42,15 @@ impl QueryBudget {
         }
     }
 
-    /// Refuses a scan that is known to need more than is left, before it is begun.
+    /// Announces requests that a scan is going to issue, and refuses them where all that was announced together is too
+    /// much.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`] naming the need.
     pub fn require(&self, requests: u64) -> Result<()> {
-        let needed = self.issued().saturating_add(requests);
+        let needed = self.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
         if needed > self.max_requests {
-            return Err(self.exceeded(format!("the query needs {needed} requests")));
+            return Err(self.exceeded(format!("the query needs {needed} requests or more")));
         }
         Ok(())
     }

@@ -93,8 +93,7 @@ const ECHO_TIMEZONE: usize = 3;
 const ECHO_OFFSET: usize = 4;
 const WINDOW_FROM: usize = 5;
 const WINDOW_TO: usize = 6;
-const AS_OF: usize = 7;
-const FIRST_COLUMN: usize = 8;
+const FIRST_COLUMN: usize = 7;
 
 impl Decoder {
     /// A decoder of the columns with these positions in the table.
@@ -149,7 +148,6 @@ impl Decoder {
             (ECHO_OFFSET, &profile.echo.offset),
             (WINDOW_FROM, &profile.echo.from),
             (WINDOW_TO, &profile.echo.to),
-            (AS_OF, &profile.echo.as_of),
         ];
         for (slot, pointer) in known {
             if let Some(pointer) = pointer {
@@ -274,13 +272,10 @@ impl Decoder {
     }
 }
 
-/// The window that an answer tells; its end is the instant of the answer where that is earlier, since nothing later is
-/// in it.
+/// The window that an answer tells.
 fn window(answer: &Answer) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
-    let (from, to) = (instant(WINDOW_FROM)?, instant(WINDOW_TO)?);
-    let to = instant(AS_OF).map_or(to, |as_of| to.min(as_of));
-    (from < to).then_some((from, to))
+    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -21,6 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::discover;
 use super::fetch::Scanning;
 use super::plans;
 use crate::client::{Pace, Scan, read_pages};
@@ -60,6 +61,11 @@ pub(super) fn run(
                 aids.push(aid);
             }
         }
+        if let Some(column) = scanning.aid_column() {
+            let conditions = scanning.predicate.iter().chain(&scanning.above);
+            aids = discover::possible(aids.into_iter().flatten().collect(), conditions, column)?
+                .into_iter().map(Some).collect();
+        }
         let plans = aids.iter().map(|aid| {
             let sort = scanning.order.as_ref().map(|order| order.value.clone());
             let pages = template.pages.map(|pages| Pages { ordered: sort.is_some(), ..pages });
@@ -94,8 +100,11 @@ pub(super) fn run(
             }
             None => {
                 scan.query.require(plans.len() as u64).map_err(at_table)?;
-                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, Pace::Ahead(settings.concurrency)));
-                let mut pages = streams.flatten_unordered(settings.concurrency);
+                // All scans together keep no more requests under way than one would.
+                let scans = plans.len().clamp(1, settings.concurrency);
+                let pace = Pace::Ahead(settings.concurrency.div_ceil(scans));
+                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, pace));
+                let mut pages = streams.flatten_unordered(scans);
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(at_table)?;
                     let batch = reader.finish(&page.batch)?;
@@ -106,12 +115,6 @@ pub(super) fn run(
         }
     };
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
-}
-
-impl RequestPlan {
-    fn with_fetch(self, fetch: Option<u64>) -> Self {
-        Self { pages: self.pages.map(|pages| Pages { fetch, ..pages }), ..self }
-    }
 }
 
 fn filters_ignored(dropped: usize) -> Error {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs,
@@ -21,7 +24,7 @@ use datafusion::physical_plan::{
 use super::drive;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::profile::TableSpec;
+use crate::profile::{Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Table, service_order};
 
 /// Everything about a scan that is decided when it is planned.
@@ -37,10 +40,19 @@ pub(crate) struct Scanning {
     pub(crate) projection: Vec<usize>,
     /// What rows must satisfy, over the whole table's schema.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// What rows will have to satisfy above, over the output's schema; joins learn it while the query runs.
+    pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
     /// Rows after which no more are wanted.
     pub(crate) fetch: Option<usize>,
     /// The order that the service was asked for and the output keeps.
     pub(crate) order: Option<ServiceOrder>,
+}
+
+impl Scanning {
+    /// Name of the column that holds the aid that was asked for.
+    pub(super) fn aid_column(&self) -> Option<&str> {
+        self.spec.columns.iter().find(|column| column.origin == Origin::Aid).map(|column| column.name.as_str())
+    }
 }
 
 /// Asks the service and streams its rows. See the module's documentation.
@@ -105,16 +117,18 @@ impl FetchExec {
         match (searches, fetch) {
             (Some(0), _) | (_, Some(0)) => "0".into(),
             (Some(1), Some(fetch)) if plan.exact => (*fetch as u64).div_ceil(pages.size).to_string(),
-            (Some(searches), _) => format!("{searches} or more, 1 per {} mentions", pages.size),
-            (None, Some(fetch)) if plan.exact && *fetch as u64 <= pages.size => format!("{list} + 1 or more"),
-            (None, _) => format!("{list} + 1 or more per saved search, 1 per {} mentions", pages.size),
+            // Saved searches are read one after another until the limit is met.
+            (Some(_), Some(_)) => "1 or more".into(),
+            (None, Some(_)) => format!("{list} + 1 or more"),
+            (Some(searches), None) => format!("{searches} or more, 1 per {} mentions", pages.size),
+            (None, None) => format!("{list} + 1 or more per saved search, 1 per {} mentions", pages.size),
         }
     }
 }
 
 impl DisplayAs for FetchExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scanning { table, plan, predicate, fetch, order, .. } = self.scanning.as_ref();
+        let Scanning { table, plan, predicate, above, fetch, order, .. } = self.scanning.as_ref();
         let aids = match &plan.aids {
             Aids::NotNeeded => None,
             Aids::Given(aids) => Some(aids.join("|")),
@@ -139,6 +153,7 @@ impl DisplayAs for FetchExec {
             ("requests", Some(self.estimate())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
+            ("joined", (!above.is_empty()).then(|| "the saved searches of the other side".to_owned())),
             ("order", order.as_ref().map(|order| format!("{} {}", order.column, direction(order.options)))),
             ("fetch", fetch.map(|fetch| fetch.to_string())),
         ];
@@ -177,7 +192,8 @@ impl ExecutionPlan for FetchExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.scanning.predicate.iter(), f)
+        // A join computes its filter only for those who show it here.
+        apply_expression_roots(self.scanning.predicate.iter().chain(&self.scanning.above), f)
     }
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -205,15 +221,38 @@ impl ExecutionPlan for FetchExec {
     }
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        /// Guesses, so that joins build from the small side: the rows of one table against those of another.
-        const MENTIONS: usize = 1_000_000;
-        const OTHERS: usize = 100;
+        // Guesses, so that joins read first what costs the fewest requests, and ask the other side for less.
         let mut statistics = Statistics::new_unknown(&self.schema());
-        let rows = if self.scanning.table == Table::Mentions { MENTIONS } else { OTHERS };
+        let rows: usize = match self.scanning.table {
+            Table::SavedSearches => 100,
+            Table::Overview | Table::Volume | Table::Breakdowns => 10_000,
+            Table::Mentions => 1_000_000,
+        };
         let rows = self.scanning.fetch.map_or(rows, |fetch| fetch.min(rows));
         statistics.num_rows = Precision::Inexact(rows);
         statistics.total_byte_size = Precision::Inexact(rows.saturating_mul(1_000));
         Ok(Arc::new(statistics))
+    }
+
+    /// Takes note of filters that are only known while the query runs. They choose saved searches; the rows stay with
+    /// those who gave the filters.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        child_pushdown_result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = child_pushdown_result.parent_filters.iter().map(|parent| Arc::clone(&parent.filter));
+        let aid = self.scanning.aid_column();
+        let on_aid =
+            |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(|column| Some(column.name()) == aid);
+        let above: Vec<_> = filters.filter(|filter| phase == FilterPushdownPhase::Post && on_aid(filter)).collect();
+        let propagation = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
+        if above.is_empty() || self.scanning.fetch.is_some() {
+            return Ok(propagation);
+        }
+        let node: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.above.extend(above))?);
+        Ok(propagation.with_updated_node(node))
     }
 
     fn fetch(&self) -> Option<usize> {

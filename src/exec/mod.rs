@@ -11,6 +11,7 @@
 //! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
 //! it declares, or an error. Dropping its stream ends the requests.
 
+mod discover;
 mod drive;
 mod fetch;
 mod plans;

@@ -379,8 +379,6 @@ pub struct EchoSpec {
     pub from: Option<Pointer>,
     /// End of the window that was resolved, as an instant.
     pub to: Option<Pointer>,
-    /// The service's own instant of the answer; nothing in it is later.
-    pub as_of: Option<Pointer>,
 }
 
 /// How an error looks.

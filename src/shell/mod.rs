@@ -6,7 +6,8 @@
 //!
 //! A thin printer over the library. Results alone go to stdout; a file appears under its name only when it is whole.
 //!
-//! Invariant: what fails leaves no result behind that looks whole, and one line on stderr.
+//! Invariant: what fails before its first row leaves stdout empty, what fails later leaves no file behind; either leaves
+//! one line on stderr and an exit status.
 #![expect(clippy::print_stderr, reason = "notes and errors of the shell go to stderr")]
 
 mod interactive;

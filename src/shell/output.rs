@@ -77,6 +77,8 @@ pub struct Output {
 #[derive(Debug)]
 enum Target {
     Stdout,
+    /// Written as it is: a pipe or a device.
+    Device(Arc<File>),
     /// Written beside its final name, which it takes when all results are whole.
     File {
         partial: PathBuf,
@@ -103,11 +105,21 @@ impl Output {
     /// # Errors
     /// Where the file cannot be made.
     pub fn file(format: Format, path: &Path) -> io::Result<Self> {
+        if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+            // A pipe or a device is written to as it is; replacing it would be a surprise.
+            let file = File::options().write(true).open(path)?;
+            return Ok(Self { format, target: Target::Device(Arc::new(file)), results: 0 });
+        }
         let mut name = path.file_name().ok_or_else(|| io::Error::other("this is no file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
-        let file = Arc::new(File::create(&partial)?);
-        let path = path.to_owned();
+        let file = Arc::new(File::create_new(&partial).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::other(format!("{} is in the way", partial.display())),
+            _ => error,
+        })?);
+        // A link keeps pointing where it does; the file behind it is replaced.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let partial = std::fs::canonicalize(&partial)?;
         Ok(Self { format, target: Target::File { partial, path, file, whole: false }, results: 0 })
     }
 
@@ -119,9 +131,9 @@ impl Output {
         }
         let sink: Box<dyn Write + Send> = match &self.target {
             Target::Stdout => Box::new(io::stdout()),
-            Target::File { file, .. } => Box::new(Arc::clone(file)),
+            Target::Device(file) | Target::File { file, .. } => Box::new(Arc::clone(file)),
         };
-        ResultWriter::new(self.format, schema, BufWriter::new(sink))
+        Ok(ResultWriter::new(self.format, schema, BufWriter::new(sink)))
     }
 
     /// Gives a file its name.
@@ -131,6 +143,7 @@ impl Output {
     pub fn close(mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Stdout => io::stdout().flush(),
+            Target::Device(_) => Ok(()),
             Target::File { partial, path, file, whole } => {
                 file.sync_all()?;
                 std::fs::rename(partial, path)?;
@@ -152,6 +165,45 @@ impl Drop for Output {
 
 type Sink = BufWriter<Box<dyn Write + Send>>;
 
+/// A writer that puts something into its sink as soon as it is made.
+enum Begun<W> {
+    Not(Option<Sink>),
+    Yes(Box<W>),
+}
+
+impl<W> Begun<W> {
+    fn writer(&mut self, make: impl FnOnce(Sink) -> io::Result<W>) -> io::Result<&mut W> {
+        if let Self::Not(sink) = self {
+            let sink = sink.take().ok_or_else(|| io::Error::other("the result could not be begun"))?;
+            *self = Self::Yes(Box::new(make(sink)?));
+        }
+        match self {
+            Self::Yes(writer) => Ok(writer),
+            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+        }
+    }
+
+    fn finish(mut self, make: impl FnOnce(Sink) -> io::Result<W>) -> io::Result<W> {
+        self.writer(make)?;
+        match self {
+            Self::Yes(writer) => Ok(*writer),
+            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+        }
+    }
+}
+
+fn arrow_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<StreamWriter<Sink>> {
+    |sink| StreamWriter::try_new(sink, schema).map_err(io_error)
+}
+
+fn parquet_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<ArrowWriter<Sink>> {
+    |sink| {
+        let zstd = Compression::ZSTD(ZstdLevel::default());
+        let properties = WriterProperties::builder().set_compression(zstd).build();
+        Ok(ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))?)
+    }
+}
+
 /// Writes the batches of one result.
 pub(super) struct ResultWriter {
     schema: SchemaRef,
@@ -159,16 +211,25 @@ pub(super) struct ResultWriter {
 }
 
 enum Writer {
-    Held { sink: Sink, batches: Vec<RecordBatch>, markdown: bool },
-    Csv { sink: Sink, separator: u8, header: bool },
+    Held {
+        sink: Sink,
+        batches: Vec<RecordBatch>,
+        markdown: bool,
+    },
+    Csv {
+        sink: Sink,
+        separator: u8,
+        header: bool,
+    },
     Json(JsonWriter<Sink, JsonArray>),
     Ndjson(JsonWriter<Sink, LineDelimited>),
-    Arrow(Box<StreamWriter<Sink>>),
-    Parquet(Box<ArrowWriter<Sink>>),
+    /// Begun with the first row: what fails before it leaves nothing behind.
+    Arrow(Begun<StreamWriter<Sink>>),
+    Parquet(Begun<ArrowWriter<Sink>>),
 }
 
 impl ResultWriter {
-    fn new(format: Format, schema: SchemaRef, sink: Sink) -> io::Result<Self> {
+    fn new(format: Format, schema: SchemaRef, sink: Sink) -> Self {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
             Format::Table => Writer::Held { sink, batches: Vec::new(), markdown: false },
@@ -177,15 +238,10 @@ impl ResultWriter {
             Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
             Format::Json => Writer::Json(json().build(sink)),
             Format::Ndjson => Writer::Ndjson(json().build(sink)),
-            Format::Arrow => Writer::Arrow(Box::new(StreamWriter::try_new(sink, &schema).map_err(io_error)?)),
-            Format::Parquet => {
-                let zstd = Compression::ZSTD(ZstdLevel::default());
-                let properties = WriterProperties::builder().set_compression(zstd).build();
-                let writer = ArrowWriter::try_new(sink, Arc::clone(&schema), Some(properties))?;
-                Writer::Parquet(Box::new(writer))
-            }
+            Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
+            Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
         };
-        Ok(Self { schema, writer })
+        Self { schema, writer }
     }
 
     /// Takes a batch; line formats have written it when this returns.
@@ -204,8 +260,8 @@ impl ResultWriter {
                 writer.write(batch).map_err(io_error)?;
                 writer.get_mut().flush()?;
             }
-            Writer::Arrow(writer) => writer.write(batch).map_err(io_error)?,
-            Writer::Parquet(writer) => writer.write(batch)?,
+            Writer::Arrow(begun) => begun.writer(arrow_writer(&self.schema))?.write(batch).map_err(io_error)?,
+            Writer::Parquet(begun) => begun.writer(parquet_writer(&self.schema))?.write(batch)?,
         }
         Ok(())
     }
@@ -235,8 +291,8 @@ impl ResultWriter {
                 writer.finish().map_err(io_error)?;
                 writer.into_inner().flush()
             }
-            Writer::Arrow(writer) => writer.into_inner().map_err(io_error)?.flush(),
-            Writer::Parquet(writer) => writer.into_inner()?.flush(),
+            Writer::Arrow(begun) => begun.finish(arrow_writer(&schema))?.into_inner().map_err(io_error)?.flush(),
+            Writer::Parquet(begun) => begun.finish(parquet_writer(&schema))?.into_inner()?.flush(),
         }
     }
 }

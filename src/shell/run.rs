@@ -56,11 +56,6 @@ impl Shell {
         Self { context, connection, told_window: false }
     }
 
-    /// The session.
-    pub fn context(&self) -> &SessionContext {
-        &self.context
-    }
-
     /// Runs the statements of a text in order, until one fails or the user interrupts.
     ///
     /// # Errors

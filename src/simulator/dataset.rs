@@ -464,7 +464,7 @@ fn load_searches(data: &Path) -> Result<Vec<SavedSearch>, LoadError> {
 #[serde(rename_all = "camelCase")]
 struct Stored {
     aid: String,
-    id: String,
+    id: Value,
     published_at: DateTime<Utc>,
     title: Option<String>,
     language: Option<String>,
@@ -476,8 +476,7 @@ struct Stored {
     engagement: Option<Total>,
     #[serde(rename = "type")]
     kind: Option<String>,
-    #[serde(default)]
-    hashtags: Vec<String>,
+    hashtags: Option<Vec<Option<String>>>,
 }
 
 #[derive(Deserialize)]
@@ -507,7 +506,7 @@ impl Stored {
         let words = self.title.iter().flat_map(|title| title.split(|c: char| !c.is_alphanumeric()));
         let keyword = words.max_by_key(|word| word.len()).filter(|word| word.len() > 3).map(str::to_lowercase);
         Facts {
-            id: self.id.into(),
+            id: self.id.as_str().map_or_else(|| self.id.to_string(), str::to_owned).into(),
             published: self.published_at,
             language: symbol(self.language),
             country: symbol(self.country),
@@ -516,7 +515,7 @@ impl Stored {
             kind: symbol(self.kind),
             author: symbol(self.author.and_then(|author| author.handle)),
             keyword: symbol(keyword),
-            hashtag: symbol(self.hashtags.into_iter().next()),
+            hashtag: symbol(self.hashtags.unwrap_or_default().into_iter().flatten().next()),
             reach: self.reach,
             engagement: self.engagement.and_then(|engagement| engagement.total),
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -70,9 +70,19 @@ async fn admit(State(service): State<Arc<Service>>, request: Request, next: Next
         tokio::time::sleep(service.settings.delay).await;
     }
     let key = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
-    let Some(standing) = service.spend(&key) else { return next.run(request).await };
+    let mut response = answer_within_limit(&service, &key, request, next).await;
+    // The clock of the service, not the machine's: the end of a rate window is told by the same one.
+    let date = httpdate::fmt_http_date(service.settings.clock.now().into());
+    if let Ok(date) = HeaderValue::from_str(&date) {
+        response.headers_mut().insert(DATE, date);
+    }
+    response
+}
+
+async fn answer_within_limit(service: &Service, key: &[u8], request: Request, next: Next) -> Response {
+    let Some(standing) = service.spend(key) else { return next.run(request).await };
     let mut response = if standing.over {
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests").answer(&service)
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests").answer(service)
     } else {
         next.run(request).await
     };

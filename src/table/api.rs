@@ -125,6 +125,7 @@ impl TableProvider for ApiTable {
             query: query_id(state),
             projection,
             predicate: predicate.map(|predicate| state.create_physical_expr(predicate, &schema)).transpose()?,
+            above: Vec::new(),
             fetch: args.limit(),
             order: None,
         };

@@ -76,6 +76,24 @@ fn oracle(corpus: &Corpus) -> SessionContext {
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
     let config = session_config().with_create_default_catalog_and_schema(true);
     let context = SessionContext::new_with_config(config);
+    let (mut names, mut kinds, mut aids) = (Vec::new(), Vec::new(), Vec::new());
+    for search in corpus.searches.iter().filter(|search| search.team == 0) {
+        for (kind, listed) in [("saved", search.personal), ("team", search.shared)] {
+            if listed {
+                names.push(search.name.clone());
+                kinds.push(kind);
+                aids.push(search.aid.clone());
+            }
+        }
+    }
+    let columns: [(&str, ArrayRef); 3] = [
+        ("aid", Arc::new(StringArray::from(aids))),
+        ("kind", Arc::new(StringArray::from(kinds))),
+        ("name", Arc::new(StringArray::from(names))),
+    ];
+    let list = RecordBatch::try_from_iter(columns).unwrap();
+    let table = MemTable::try_new(list.schema(), vec![vec![list]]).unwrap();
+    context.register_table("saved_searches", Arc::new(table)).unwrap();
     context.register_table("mentions", Arc::new(MemTable::try_new(schema, vec![vec![batch]]).unwrap())).unwrap();
     context
 }
@@ -211,6 +229,13 @@ fn aid() -> impl Strategy<Value = String> {
         1 => Just("aid IN ('183772', '184889', '186006', '187123')".to_owned()),
         1 => Just(format!("aid <> '{BIG}'")),
         1 => Just(format!("aid = '{BIG}' AND aid IN ('{BIG}', '{OTHER}')")),
+        1 => Just("aid LIKE '%8_8%' ".to_owned()),
+        1 => Just("aid IN (SELECT aid FROM saved_searches WHERE name LIKE 'Acme%')".to_owned()),
+        1 => Just("aid NOT IN (SELECT aid FROM saved_searches WHERE kind = 'team')".to_owned()),
+        1 => Just(
+            "EXISTS (SELECT 1 FROM saved_searches s WHERE s.aid = mentions.aid AND s.kind = 'team')".to_owned()
+        ),
+        1 => Just("aid = (SELECT min(aid) FROM saved_searches WHERE kind = 'saved')".to_owned()),
         1 => Just("true".to_owned()),
     ]
 }

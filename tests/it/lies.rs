@@ -52,6 +52,8 @@ enum Warp {
     LanguageIgnored,
     MissingRow(usize),
     Clamped(usize),
+    /// Another mention is published between any two pages.
+    Growing,
 }
 
 impl std::fmt::Debug for Trick {
@@ -81,10 +83,13 @@ impl Scripted {
             json!({"id": id.to_string(), "publishedAt": at.to_rfc3339(), "language": language, "text": "text"})
         };
         let aid = if self.warp == Warp::OtherAid { "other".to_owned() } else { parameter("aid") };
-        let total = self.totals.lock().unwrap().pop_front().unwrap_or(self.rows);
+        let held = parameter("duration") == "2026-06-24T12:00:00Z..2026-07-01T12:00:00Z";
+        let more = usize::try_from(self.requests.load(Ordering::Relaxed)).unwrap();
+        let now_there = if self.warp == Warp::Growing && !held { self.rows + more - 1 } else { self.rows };
+        let total = self.totals.lock().unwrap().pop_front().unwrap_or(now_there);
         json!({
             "search": {"aid": aid},
-            "window": {"timezone": parameter("timezone")},
+            "window": {"timezone": parameter("timezone"), "from": "2026-06-24T12:00:00Z", "to": "2026-07-01T12:00:00Z"},
             "mentions": {"total": total, "from": from, "items": (start..end.max(start)).map(item).collect::<Vec<_>>()},
         })
         .to_string()
@@ -95,6 +100,8 @@ impl Scripted {
 impl HttpService for Scripted {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        // Time on the way, so that requests under way exist.
+        tokio::time::sleep(Duration::from_millis(10)).await;
         let trick = self.tricks.lock().unwrap().pop_front().unwrap_or(Trick::None);
         let mut headers = HeaderMap::new();
         let (status, body) = match trick {
@@ -316,6 +323,13 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
     lab.service.totals.lock().unwrap().extend([350, 351, 350, 350]);
     assert_eq!(lab.scan().await.unwrap(), 350);
     assert_eq!(lab.requests(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relative_period_is_held_after_the_first_page() {
+    let lab = Lab::new(350, Warp::Growing, Vec::new());
+    assert_eq!(lab.scan().await.unwrap(), 350);
+    assert_eq!(lab.requests(), 4);
 }
 
 #[tokio::test(start_paused = true)]
