@@ -1,9 +1,12 @@
 //! A connection as a DataFusion catalog: schema `v4` with the service's tables, schema `system` with our own.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
-use datafusion::common::Result;
+use async_trait::async_trait;
+use datafusion::catalog::{
+    CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
+};
+use datafusion::common::{Result, plan_err};
 
 use crate::connection::Connection;
 use crate::pushdown::Table;
@@ -21,15 +24,70 @@ pub const SYSTEM_SCHEMA: &str = "system";
 /// # Errors
 /// None in practice: the registrations concern new, empty schemas.
 pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>> {
-    let tables = MemorySchemaProvider::new();
+    let tables = FixedSchema::default();
     for table in Table::ALL {
-        tables.register_table(table.name().to_owned(), Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
+        tables.own(table.name(), Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
     }
-    let system = MemorySchemaProvider::new();
-    system.register_table("requests".to_owned(), Arc::new(SystemTable::requests(Arc::clone(connection))))?;
-    system.register_table("profile".to_owned(), Arc::new(SystemTable::profile(Arc::clone(connection))))?;
-    let catalog = MemoryCatalogProvider::new();
-    catalog.register_schema(SCHEMA, Arc::new(tables))?;
-    catalog.register_schema(SYSTEM_SCHEMA, Arc::new(system))?;
+    let system = FixedSchema::default();
+    system.own("requests", Arc::new(SystemTable::requests(Arc::clone(connection))))?;
+    system.own("profile", Arc::new(SystemTable::profile(Arc::clone(connection))))?;
+    let catalog = FixedCatalog::default();
+    catalog.0.register_schema(SCHEMA, Arc::new(tables))?;
+    catalog.0.register_schema(SYSTEM_SCHEMA, Arc::new(system))?;
     Ok(Arc::new(catalog))
+}
+
+/// A catalog whose schemas stay.
+#[derive(Debug, Default)]
+struct FixedCatalog(MemoryCatalogProvider);
+
+impl CatalogProvider for FixedCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.0.schema_names()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.0.schema(name)
+    }
+}
+
+/// A schema whose own tables stay; views and tables of the session come and go beside them.
+#[derive(Debug, Default)]
+struct FixedSchema {
+    tables: MemorySchemaProvider,
+    own: RwLock<Vec<String>>,
+}
+
+impl FixedSchema {
+    fn own(&self, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
+        self.tables.register_table(name.to_owned(), table)?;
+        self.own.write().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for FixedSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.tables.table_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.tables.table(name).await
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.tables.register_table(name, table)
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.own.read().unwrap_or_else(PoisonError::into_inner).iter().any(|own| own == name) {
+            return plan_err!("`{name}` is a table of the service, which is read-only");
+        }
+        self.tables.deregister_table(name)
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.tables.table_exist(name)
+    }
 }

@@ -52,7 +52,7 @@ enum Command {
 Exit status: 0 all went well, 1 a query or the service failed, 2 the command line was wrong.")]
 struct SqlArguments {
     /// Statements to run; may be given several times
-    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     command: Vec<String>,
     /// File with statements to run, after those of -c
     #[arg(short = 'f', long = "file", value_name = "FILE")]
@@ -151,13 +151,23 @@ impl From<Failure> for Exit {
     }
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = match arguments.command {
-        Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
-        Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::from(FAILED);
+        }
     };
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
+            Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
+        }
+    });
+    // A cancelled query may be deep in a computation; nobody waits for it.
+    runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Exit(status, line)) => {

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use ::http::header::{CONTENT_TYPE, HeaderMap};
 use ::http::{HeaderName, HeaderValue, StatusCode};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
@@ -155,7 +156,7 @@ impl Client {
         };
         let mut state = RetryState::default();
         let result = loop {
-            match self.attempt(query, &url, &mut record, &decode).await {
+            match self.attempt(scan, &url, &mut record, &decode).await {
                 Outcome::Done(value) => break Ok(value),
                 Outcome::Failed(error) => break Err(error),
                 Outcome::Again(cause, error) => {
@@ -187,51 +188,39 @@ impl Client {
 
     async fn attempt<T>(
         &self,
-        query: &QueryBudget,
+        scan: &Scan,
         url: &Url,
         record: &mut RequestRecord,
         decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Outcome<T> {
-        let waiting = Instant::now();
-        let permit = match self.limiter.acquire(query.deadline).await {
-            Ok(permit) => permit,
-            Err(Duration::ZERO) => return Outcome::Failed(past_deadline()),
-            Err(wait) => return Outcome::Failed(too_long(wait)),
-        };
-        record.wait += waiting.elapsed();
-        if let Err(error) = query.spend() {
-            return Outcome::Failed(error);
-        }
-        record.attempts += 1;
-        self.log.requests.fetch_add(1, Ordering::Relaxed);
+        let query = scan.query.as_ref();
         let mut headers = HeaderMap::new();
         headers.insert(self.header.0.clone(), self.header.1.clone());
-        let own_limit = Instant::now() + query.request_timeout;
-        let limit = own_limit.min(query.deadline);
         let request = HttpRequest { url: url.clone(), headers };
-        let service = Arc::clone(&self.service);
-        // On a task of its own: a consumer that pauses must not keep the place of a request that is never polled.
-        let call = tokio::spawn(async move {
-            let answer = timeout_at(limit, service.call(request)).await;
-            drop(permit);
-            answer
-        });
-        let answer = match AbortOnDropHandle::new(call).await {
-            Ok(answer) => answer,
+        // On a task of its own: a consumer that pauses must not keep the place of a request that is never polled, and one
+        // that is busy with a page must not keep the next one from being asked for.
+        let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
+        let call = tokio::spawn(call(service, limiter, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
+        let Called { answer, wait } = match AbortOnDropHandle::new(call).await {
+            Ok(Ok(called)) => called,
+            Ok(Err(error)) => return Outcome::Failed(error),
             Err(error) => {
                 let message = format!("the HTTP service failed: {error}");
                 return Outcome::Failed(Error::new(ErrorKind::Connect, self.key.redact(&message)));
             }
         };
+        record.wait += wait;
+        record.attempts += 1;
+        self.log.requests.fetch_add(1, Ordering::Relaxed);
         match answer {
-            Err(_) if query.deadline <= own_limit => Outcome::Failed(past_deadline()),
-            Err(_) => {
+            None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),
+            None => {
                 let seconds = query.request_timeout.as_secs_f64();
                 let error = Error::new(ErrorKind::Timeout, format!("no whole answer within {seconds} s"))
                     .advice("SET savedsearch.request_timeout = … allows more time");
                 Outcome::Again(Cause::Temporary, error)
             }
-            Ok(Err(HttpFailure { kind, message, temporary })) => {
+            Some(Err(HttpFailure { kind, message, temporary })) => {
                 let error = Error::new(kind, self.key.redact(&message));
                 let error = match kind {
                     ErrorKind::Connect => {
@@ -241,7 +230,7 @@ impl Client {
                 };
                 if temporary { Outcome::Again(Cause::Temporary, error) } else { Outcome::Failed(error) }
             }
-            Ok(Ok(response)) => {
+            Some(Ok(response)) => {
                 record.status = Some(response.status.as_u16());
                 record.bytes += response.wire_bytes;
                 self.judge(&response, record, decode)
@@ -344,6 +333,33 @@ impl Client {
     }
 }
 
+/// A request that was sent: its answer, `None` where there was none in time, and the wait before it.
+struct Called {
+    answer: Option<Result<HttpResponse, HttpFailure>>,
+    wait: Duration,
+}
+
+/// Waits for a place in the scan and at the limiter, takes the request out of the budget, and sends it.
+async fn call(
+    service: Arc<dyn HttpService>,
+    limiter: Arc<Limiter>,
+    query: Arc<QueryBudget>,
+    places: Arc<Semaphore>,
+    request: HttpRequest,
+) -> Result<Called> {
+    let begun = Instant::now();
+    let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
+    let _permit = match limiter.acquire(query.deadline).await {
+        Ok(permit) => permit,
+        Err(Duration::ZERO) => return Err(past_deadline()),
+        Err(wait) => return Err(too_long(wait)),
+    };
+    let wait = begun.elapsed();
+    query.spend()?;
+    let limit = query.deadline.min(Instant::now() + query.request_timeout);
+    Ok(Called { answer: timeout_at(limit, service.call(request)).await.ok(), wait })
+}
+
 /// The base URL, checked (seed section 4).
 ///
 /// # Errors
@@ -366,12 +382,16 @@ pub fn parse_base_url(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// The text up to an `@`, which may end credentials, left out.
+/// The text without what may hold a key: all before an `@`, the query and the fragment.
 fn without_credentials(text: &str) -> String {
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://<redacted>@{host}"),
         _ => text.to_owned(),
     }
+    .split(['?', '#'])
+    .next()
+    .unwrap_or_default()
+    .to_owned()
 }
 
 /// An answer that is a page for people, by its type or its first byte.

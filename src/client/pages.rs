@@ -28,6 +28,8 @@ use crate::request::{PageRequest, Pages, RequestPlan};
 
 /// Passes over all pages before a scan is given up as incomplete.
 const PASSES: u32 = 3;
+/// Pages that have come and wait for an earlier one, on top of the requests under way.
+const HELD: usize = 2;
 /// Times that an empty answer in the middle of a span is asked for again.
 const EMPTY_ANSWERS: u32 = 2;
 
@@ -64,8 +66,10 @@ pub struct PageFacts {
 pub(super) struct Span {
     /// First row, 0-based.
     pub row: u64,
-    /// Number of rows.
+    /// Number of rows to ask for.
     pub size: u64,
+    /// Number of rows to expect; fewer on the last page, which is asked for whole, so that a total which is too low shows.
+    pub due: u64,
 }
 
 /// The spans of a pass that are still to be asked for.
@@ -74,7 +78,8 @@ pub(super) struct Rest {
     row: u64,
     need: u64,
     stride: u64,
-    aligned: bool,
+    /// Whether the last page is asked for whole.
+    whole: bool,
 }
 
 impl Rest {
@@ -89,8 +94,8 @@ impl Iterator for Rest {
 
     fn next(&mut self) -> Option<Span> {
         let left = self.need.checked_sub(self.row).filter(|left| *left > 0)?;
-        let size = if self.aligned { self.stride } else { self.stride.min(left) };
-        let span = Span { row: self.row, size };
+        let due = self.stride.min(left);
+        let span = Span { row: self.row, size: if self.whole { self.stride } else { due }, due };
         self.row = self.row.saturating_add(self.stride);
         Some(span)
     }
@@ -149,7 +154,8 @@ impl Reading {
 
     /// The first span of a pass.
     pub(super) fn first(&self) -> Span {
-        Span { row: 0, size: self.pages.size.min(self.pages.fetch.unwrap_or(u64::MAX)).max(1) }
+        let size = self.pages.size.min(self.pages.fetch.unwrap_or(u64::MAX)).max(1);
+        Span { row: 0, size, due: size }
     }
 
     /// Takes note of a total.
@@ -174,7 +180,7 @@ impl Reading {
         let stride = if self.clamped && (1..asked).contains(&got) { got } else { self.pages.size };
         // In aligned pages a short first page cannot be continued in its middle.
         let row = if self.aligned { asked.min(stride) } else { got };
-        Some(Rest { row, need, stride, aligned: self.aligned })
+        Some(Rest { row, need, stride, whole: self.aligned || self.pages.fetch.is_none() })
     }
 
     /// Whether the rows that the plan wants are there.
@@ -237,10 +243,10 @@ impl Reading {
             self.steady = true;
             return Ok(Verdict::Again);
         }
-        let changed = if self.steady { "" } else { ", and changed that while it was read" };
+        let changed = if self.steady { "" } else { ", a number that changed while they were read" };
         Err(Error::new(
             ErrorKind::Incomplete,
-            format!("{seen} distinct mentions received in {} passes, the service announces {need}{changed}", self.passes),
+            format!("{seen} distinct mentions received in {} passes instead of {need}{changed}", self.passes),
         )
         .advice(
             "mentions come or go faster than they can be read, or equal keys come in no stable order; narrow the window",
@@ -304,9 +310,10 @@ pub fn read_pages<'a, D: PageDecoder>(
         let fetch = fetch.clone();
         async move {
             let (mut received, mut empty, mut pages) = (0, 0, Vec::new());
-            while received < span.size && empty <= EMPTY_ANSWERS {
+            while received < span.due && empty <= EMPTY_ANSWERS {
                 let row = span.row + received;
-                let (page, facts) = fetch(Span { row, size: span.size - received }, frozen.clone()).await?;
+                let rest = Span { row, size: span.size - received, due: span.due - received };
+                let (page, facts) = fetch(rest, frozen.clone()).await?;
                 received += facts.rows;
                 empty += u32::from(facts.rows == 0);
                 pages.push((row, page, facts));
@@ -320,7 +327,7 @@ pub fn read_pages<'a, D: PageDecoder>(
     };
     try_stream! {
         let Some(pages) = pages else {
-            let (page, _) = page(Span { row: 0, size: 0 }, None).await?;
+            let (page, _) = page(Span { row: 0, size: 0, due: 0 }, None).await?;
             yield page;
             return;
         };
@@ -337,7 +344,8 @@ pub fn read_pages<'a, D: PageDecoder>(
                     Pace::OnDemand => 1,
                     Pace::Ahead(requests) => {
                         scan.query.require(rest.requests())?;
-                        requests.max(1)
+                        // Pages that have come do not take the place of those under way.
+                        requests.max(1) + HELD
                     }
                 };
                 let spans = rest.map(|span| fetch_span(span, aligned, frozen.clone()));
@@ -353,7 +361,7 @@ pub fn read_pages<'a, D: PageDecoder>(
                 while empty <= EMPTY_ANSWERS && !reading.satisfied() {
                     row += if aligned && got > 0 { pages.size } else { got };
                     reading.end_at(row)?;
-                    let (next, facts) = page(Span { row, size: pages.size }, frozen.clone()).await?;
+                    let (next, facts) = page(Span { row, size: pages.size, due: pages.size }, frozen.clone()).await?;
                     got = facts.rows;
                     empty = if got == 0 { empty + 1 } else { 0 };
                     let known = reading.seen.len();

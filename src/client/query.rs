@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -68,6 +69,8 @@ impl QueryBudget {
 pub struct Scan {
     /// The query's allowance.
     pub query: Arc<QueryBudget>,
+    /// Places for its requests under way.
+    pub(super) places: Arc<Semaphore>,
     /// Requests issued, retries included.
     pub requests: AtomicU64,
     /// Requests that had to be repeated.
@@ -79,10 +82,11 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A scan that has cost nothing yet.
-    pub fn new(query: Arc<QueryBudget>) -> Self {
+    /// A scan that has cost nothing yet and keeps at most `concurrency` requests under way.
+    pub fn new(query: Arc<QueryBudget>, concurrency: usize) -> Self {
         let zero = AtomicU64::default;
-        Self { query, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero() }
+        let places = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { query, places, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero() }
     }
 
     pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {

@@ -17,8 +17,8 @@ use crate::profile::Shape;
 #[derive(Debug)]
 pub(super) struct Answer {
     values: Vec<Option<String>>,
-    /// Whether any section was there.
-    pub(super) sections: bool,
+    /// Whether each section was there.
+    pub(super) sections: Vec<bool>,
 }
 
 impl Answer {
@@ -36,7 +36,8 @@ impl Answer {
 
 /// Reads a whole body.
 pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result<Answer> {
-    let mut answer = Answer { values: vec![None; decoder.captures], sections: false };
+    let mut answer =
+        Answer { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
     let mut json = serde_json::Deserializer::from_str(text);
     let walk = Walk { decoder, tree: &decoder.envelope, answer: &mut answer, rows };
     let read = walk.deserialize(&mut json).and_then(|()| json.end());
@@ -72,7 +73,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
             && tree.members.is_empty()
         {
             let present = deserializer.deserialize_any(Section { decoder, section, rows })?;
-            answer.sections |= present;
+            answer.sections[section] |= present;
             return Ok(());
         }
         if !tree.here.is_empty() {
@@ -86,7 +87,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
             let again = || serde_json::Deserializer::from_str(raw);
             if let Some(section) = section {
                 let present = again().deserialize_any(Section { decoder, section, rows }).map_err(D::Error::custom)?;
-                answer.sections |= present;
+                answer.sections[section] |= present;
             }
             if raw.starts_with('{') && !tree.members.is_empty() {
                 again().deserialize_any(Self { decoder, tree, answer, rows }).map_err(D::Error::custom)?;
@@ -143,8 +144,9 @@ impl<'de> Visitor<'de> for Section<'_, '_, '_> {
         }
     }
 
+    /// Null stands for none.
     fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(false)
+        Ok(true)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {

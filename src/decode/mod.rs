@@ -32,7 +32,7 @@ use self::record::Rows;
 use self::tree::Tree;
 use self::value::ColumnBuilder;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, Scope, Shape, TableSpec, Trust};
+use crate::profile::{Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -177,10 +177,10 @@ impl Decoder {
         let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins());
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
-        if !answer.sections {
-            let missing = &self.table.sections[0].at;
+        let mut sections = self.table.sections.iter().zip(&answer.sections);
+        if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
             return Err(Error::new(ErrorKind::Contradiction, format!("the answer has no `{missing}`"))
-                .advice("check the profile's `sections` of this table"));
+                .advice("check the profile's `sections` of this table, or set optional = true"));
         }
         let relation = answer.text(RELATION);
         let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {

@@ -50,7 +50,7 @@ pub(super) fn run(
         let table = scanning.table.name();
         let at_table = |error: Error| error.at(Place { table: Some(table.to_owned()), ..Place::default() });
         let reader = Reader::try_new(&scanning, output)?;
-        let scan = Scan::new(Arc::clone(&query.budget));
+        let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency);
         let template = &scanning.plan.template;
         let mut aids: Vec<Option<String>> = Vec::new();
         for aid in rows.iter().flat_map(plans::read) {
@@ -79,7 +79,9 @@ pub(super) fn run(
                     if left == 0 {
                         break;
                     }
-                    let told = scanning.plan.exact.then_some(left as u64);
+                    // Two rows show a wrong direction, one does not.
+                    let least = if scanning.order.is_some() { 2 } else { 1 };
+                    let told = scanning.plan.exact.then_some(least.max(left as u64));
                     let plan = plan.with_fetch(told);
                     let pace = if told.is_some() { Pace::Ahead(settings.concurrency) } else { Pace::OnDemand };
                     let mut dropped = 0;

@@ -48,6 +48,9 @@ pub struct SectionSpec {
     pub key: Option<Pointer>,
     /// With shape `entries`: the pointer under which the value of an entry is found by a column.
     pub value: Option<Pointer>,
+    /// Whether an answer may lack it. Otherwise its absence is an error; an empty one, or null, never is.
+    #[serde(default)]
+    pub optional: bool,
     /// In `saved_searches`: whether a query without an aid asks for the mentions of these.
     #[serde(default)]
     pub fan_out: bool,

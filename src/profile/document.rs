@@ -177,6 +177,11 @@ impl Profile {
             "expected a text, since several = \"separated\"".into(),
         );
         no(!self.throttle.when.is_empty(), "throttle.when", "expected at least one status".into());
+        no(
+            self.throttle.when.iter().all(|rule| rule.code.is_some() || !(200..300).contains(&rule.status)),
+            "throttle.when",
+            "expected a `code` for a status of success".into(),
+        );
         no(self.budget.concurrency > 0, "budget.concurrency", "expected at least 1".into());
         no(
             self.budget.windows.iter().all(|window| window.requests > 0 && window.seconds > 0),

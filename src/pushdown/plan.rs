@@ -12,7 +12,7 @@ use super::filter::{Range, looks_at, never, range, values};
 use super::sort::service_order;
 use super::window::{whole_days, window_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, Several, TableSpec};
+use crate::profile::{Origin, Profile, Scope, Several, TableSpec};
 use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
 
 /// A table of the SQL surface that maps to the service.
@@ -162,6 +162,8 @@ pub fn plan_scan(
         }
     };
 
+    refuse_conditions_on_the_question(spec, conjuncts, default_window)?;
+
     let mut filters = Vec::new();
     if table == Table::Mentions {
         for parameter in &profile.filters.parameters {
@@ -201,6 +203,25 @@ pub fn plan_scan(
         exact: exact_window && known.others == 0 && known.values.is_empty(),
         default_window,
     })
+}
+
+/// Conditions on what is sent, or on what came of it, that do not choose it: they would filter the answer to another
+/// question.
+fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], default_window: bool) -> Result<()> {
+    for column in &spec.columns {
+        let sent = matches!(column.origin, Origin::Duration | Origin::Timezone);
+        let resolved = matches!(column.origin, Origin::Field(_, Scope::Answer)) && default_window;
+        let chooses = |conjunct: &Expr| sent && values(conjunct).is_some();
+        if (sent || resolved) && conjuncts.iter().any(|c| looks_at(c, &column.name) && !chooses(c)) {
+            let name = &column.name;
+            return Err(Error::new(
+                ErrorKind::Query,
+                format!("a condition on `{name}` cannot choose what is asked for"),
+            )
+            .advice("say it by duration = '…' or timezone = '…', with one value"));
+        }
+    }
+    Ok(())
 }
 
 impl Known {

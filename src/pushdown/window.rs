@@ -32,7 +32,7 @@ pub(super) fn window_of(spec: &WindowSpec, range: Range, time: &str, now: DateTi
     let to = range.to.and_then(|at| second.ceil(at));
     let (whole_start, whole_end) = (from == range.from, to == range.to);
     let Some(from) = instant(from).or(spec.earliest) else {
-        return Err(Error::new(ErrorKind::Query, format!("the range of `{time}` is open to the past")).advice(
+        return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins")).advice(
             format!("add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'", spec.default),
         ));
     };

@@ -16,6 +16,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 /// How results are printed.
@@ -133,7 +134,12 @@ impl Output {
             Target::Stdout => Box::new(io::stdout()),
             Target::Device(file) | Target::File { file, .. } => Box::new(Arc::clone(file)),
         };
-        Ok(ResultWriter::new(self.format, schema, BufWriter::new(sink)))
+        let mut sink = BufWriter::new(sink);
+        if self.results > 1 && self.format == Format::Markdown {
+            // Two tables without a line between them are one.
+            writeln!(sink)?;
+        }
+        Ok(ResultWriter::new(self.format, schema, sink))
     }
 
     /// Gives a file its name.
@@ -144,7 +150,12 @@ impl Output {
         match &mut self.target {
             Target::Stdout => io::stdout().flush(),
             Target::Device(_) => Ok(()),
+            // Without a result there is nothing to replace a file with.
+            Target::File { .. } if self.results == 0 => Ok(()),
             Target::File { partial, path, file, whole } => {
+                if let Ok(replaced) = std::fs::metadata(&*path) {
+                    file.set_permissions(replaced.permissions())?;
+                }
                 file.sync_all()?;
                 std::fs::rename(partial, path)?;
                 *whole = true;
@@ -200,7 +211,7 @@ fn parquet_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<ArrowWr
     |sink| {
         let zstd = Compression::ZSTD(ZstdLevel::default());
         let properties = WriterProperties::builder().set_compression(zstd).build();
-        Ok(ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))?)
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties)).map_err(parquet_error)
     }
 }
 
@@ -261,7 +272,9 @@ impl ResultWriter {
                 writer.get_mut().flush()?;
             }
             Writer::Arrow(begun) => begun.writer(arrow_writer(&self.schema))?.write(batch).map_err(io_error)?,
-            Writer::Parquet(begun) => begun.writer(parquet_writer(&self.schema))?.write(batch)?,
+            Writer::Parquet(begun) => {
+                begun.writer(parquet_writer(&self.schema))?.write(batch).map_err(parquet_error)?
+            }
         }
         Ok(())
     }
@@ -292,7 +305,9 @@ impl ResultWriter {
                 writer.into_inner().flush()
             }
             Writer::Arrow(begun) => begun.finish(arrow_writer(&schema))?.into_inner().map_err(io_error)?.flush(),
-            Writer::Parquet(begun) => begun.finish(parquet_writer(&schema))?.into_inner()?.flush(),
+            Writer::Parquet(begun) => {
+                begun.finish(parquet_writer(&schema))?.into_inner().map_err(parquet_error)?.flush()
+            }
         }
     }
 }
@@ -301,6 +316,16 @@ impl ResultWriter {
 fn io_error(error: ArrowError) -> io::Error {
     match error {
         ArrowError::IoError(_, error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+fn parquet_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(cause) => io::Error::other(cause),
+        },
         other => io::Error::other(other),
     }
 }

@@ -10,6 +10,8 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::StreamExt;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::output::Output;
 use super::progress::Progress;
@@ -62,11 +64,13 @@ impl Shell {
     /// [`Failure`], with a line for people.
     pub async fn run(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
         for statement in statements(text)? {
-            let interrupted = tokio::signal::ctrl_c();
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
             tokio::select! {
                 // Dropping the statement's future cancels its requests.
                 result = Box::pin(self.run_one(statement, output)) => result?,
-                _ = interrupted => return Err(Failure::Cancelled),
+                _ = interrupt.recv() => return Err(Failure::Cancelled),
+                _ = terminate.recv() => return Err(Failure::Cancelled),
             }
         }
         Ok(())
@@ -82,10 +86,20 @@ impl Shell {
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
         self.tell_window(&plan);
-        let mut batches = execute_stream(Arc::clone(&plan), task)?;
+        let mut stream = execute_stream(plan, task)?;
         let progress = Progress::start(Arc::clone(&self.connection));
-        let mut result = output.begin(batches.schema())?;
-        while let Some(batch) = batches.next().await {
+        let mut result = output.begin(stream.schema())?;
+        // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
+        let (sender, mut batches) = tokio::sync::mpsc::channel(1);
+        let reading = tokio::spawn(async move {
+            while let Some(batch) = stream.next().await {
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let _reading = AbortOnDropHandle::new(reading);
+        while let Some(batch) = batches.recv().await {
             let batch = batch?;
             progress.aside(|| result.write(&batch))?;
         }

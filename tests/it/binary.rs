@@ -159,6 +159,12 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         ),
         (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "k", 2, "`ftp://x/v4` is no base URL"),
         (
+            vec!["--base-url", "http://x/v4?key=secret", "sql", "-c", one],
+            "k",
+            2,
+            "`http://x/v4` is no base URL: it has a query",
+        ),
+        (
             vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"],
             "demo-key-comms",
             1,
@@ -315,6 +321,49 @@ fn an_interrupt_cancels_and_leaves_no_file() {
     assert_eq!(status.code(), Some(1));
     assert_eq!(err(&output), "error: cancelled\n");
     assert!(!file.exists() && !partial.exists());
+}
+
+#[test]
+fn an_interrupt_ends_a_computation_that_never_pauses() {
+    let sql = "SELECT sum(a.value * b.value) FROM range(100000) a, range(1000000) b";
+    let mut child = savedsearch(&["sql", "-c", sql]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // The note on demo data is the first line; the computation follows.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut String::new()).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "error: cancelled\n");
+}
+
+#[test]
+fn a_file_is_replaced_only_by_a_result_and_where_it_really_is() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("real.csv"), folder.path().join("link.csv"));
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&file, &link).unwrap();
+    let target = link.to_str().unwrap();
+    let output = run(&["sql", "--format", "csv", "-o", target, "-c", "SET savedsearch.max_requests = 9"]);
+    assert_eq!((output.status.code(), fs::read_to_string(&file).unwrap().as_str()), (Some(0), "old"));
+    let output = run(&["sql", "--format", "csv", "-o", target, "-c", "SELECT nonsense"]);
+    assert_eq!((output.status.code(), fs::read_to_string(&file).unwrap().as_str()), (Some(1), "old"));
+    let output = run(&["sql", "--format", "csv", "-o", target, "-c", "-- a comment\nSELECT 1 AS a"]);
+    assert_eq!(
+        (output.status.code(), fs::read_to_string(&file).unwrap().as_str()),
+        (Some(0), "a\n1\n"),
+        "{}",
+        err(&output)
+    );
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "something is left over");
+    let output = run(&["sql", "--format", "csv", "-o", "/dev/null", "-c", "SELECT 1"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
 #[test]

@@ -28,11 +28,12 @@ proptest! {
         for span in rest {
             prop_assert_eq!(span.row, next);
             prop_assert!(span.size > 0 && span.size <= size);
-            prop_assert!(!aligned || span.row % span.size == 0, "a page that starts in the middle of one");
-            next = span.row + span.size;
+            prop_assert!(!aligned || span.row % size == 0, "a page that starts in the middle of one");
+            prop_assert!(span.due <= span.size);
+            next = span.row + span.due;
         }
         prop_assert!(next >= need, "rows {}..{} are not asked for", next, need);
-        prop_assert!(aligned || next == need.max(got), "more is asked for than needed: {} {}", next, need);
+        prop_assert!(aligned || next == need.max(got), "more is expected than needed: {} {}", next, need);
     }
 }
 
