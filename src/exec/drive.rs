@@ -22,7 +22,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::discover;
-use super::fetch::Scanning;
+use super::fetch::{Scanning, least_rows};
 use super::plans;
 use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
@@ -79,9 +79,7 @@ pub(super) fn run(
                     if left == 0 {
                         break;
                     }
-                    // Two rows show a wrong direction, one does not.
-                    let least = if scanning.order.is_some() { 2 } else { 1 };
-                    let told = scanning.plan.exact.then_some(least.max(left as u64));
+                    let told = scanning.plan.exact.then_some(left.max(least_rows(scanning.order.as_ref())) as u64);
                     let plan = plan.with_fetch(told);
                     let pace = if told.is_some() { Pace::Ahead(settings.concurrency) } else { Pace::OnDemand };
                     let mut dropped = 0;

@@ -139,7 +139,7 @@ impl DisplayAs for FetchExec {
         let mut template = plan.template.clone();
         template.sort = sorted.or(template.sort);
         let page = template.pages.map(|pages| match fetch {
-            Some(fetch) if plan.exact => pages.size.min((*fetch).max(1) as u64),
+            Some(fetch) if plan.exact => pages.size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => pages.size,
         });
         let columns: Vec<_> =
@@ -169,6 +169,11 @@ impl DisplayAs for FetchExec {
             DisplayFormatType::TreeRender => said.into_iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}")),
         }
     }
+}
+
+/// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.
+pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
+    if order.is_some() { 2 } else { 1 }
 }
 
 fn direction(options: SortOptions) -> &'static str {

@@ -279,7 +279,7 @@ fn the_key_is_shown_nowhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn first_rows_appear_before_the_last_page_is_fetched() {
     let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 1, mentions: 1_500, now: now() });
-    let settings = Settings { clock: Clock::fixed(now()), delay: Duration::from_millis(300), ..Settings::default() };
+    let settings = Settings { clock: Clock::fixed(now()), delay: Duration::from_secs(1), ..Settings::default() };
     let listen = "127.0.0.1:0".parse().unwrap();
     let service = simulator::start(listen, Arc::new(corpus), settings).await.unwrap();
     let sql =
@@ -330,7 +330,14 @@ fn an_interrupt_ends_a_computation_that_never_pauses() {
     // The note on demo data is the first line; the computation follows.
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     stderr.read_line(&mut String::new()).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    // Three seconds of computing: planning is over.
+    let ticks = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(11)?.parse::<u64>().ok()).unwrap_or(u64::MAX)
+    };
+    while ticks() < 300 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let mut rest = String::new();

@@ -264,11 +264,13 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
 #[tokio::test(start_paused = true)]
 async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
     let newest = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 5";
+    let newest_one = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 1";
     let all = "SELECT id FROM mentions WHERE aid = '1'";
     let english = "SELECT id FROM mentions WHERE aid = '1' AND language = 'en' LIMIT 60";
     for (warp, sql, kind, text) in [
         (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
         (Warp::Backwards, newest, ErrorKind::Contradiction, "does not keep the order `date_desc` by `published_at`"),
+        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
         (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not satisfy the filters it was sent"),
         (
