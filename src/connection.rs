@@ -3,13 +3,15 @@
 //! ```text
 //! ConnectionBuilder ─▶ Connection ─┬─ client (limiter, retries, request log)
 //!                                  ├─ profile
-//!                                  └─ queries under way: one budget and one list of aids for all scans of a query
+//!                                  └─ queries under way: one budget and one list for all scans of a query
 //! ```
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
+use arrow::datatypes::DataType;
+use bytes::Bytes;
 use tokio::sync::OnceCell;
 
 use crate::client::{
@@ -21,7 +23,7 @@ use crate::config::SessionSettings;
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Profile, TableSpec};
-use crate::request::{PageRequest, RequestPlan};
+use crate::request::PageRequest;
 
 /// A service, a key and a profile. Cheap to share; make one a key and process.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ pub struct ConnectionBuilder {
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) budget: Arc<QueryBudget>,
-    aids: OnceCell<Vec<String>>,
+    list: OnceCell<Bytes>,
 }
 
 impl ConnectionBuilder {
@@ -131,44 +133,51 @@ impl Connection {
         queries.retain(|_, query| query.strong_count() > 0);
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout);
-        let query = Arc::new(Query { budget: Arc::new(budget), aids: OnceCell::new() });
+        let query = Arc::new(Query { budget: Arc::new(budget), list: OnceCell::new() });
         queries.insert(id.to_owned(), Arc::downgrade(&query));
         query
     }
 
-    /// The aids that a query without one asks for: each once, in the order of the list. One request a query.
-    pub(crate) async fn listed_aids<'q>(&self, query: &'q Query, scan: &Scan) -> Result<&'q Vec<String>> {
-        query.aids.get_or_try_init(|| self.list_aids(scan)).await
+    /// The answer of the list. All scans of a query share one request.
+    pub(crate) async fn list<'q>(&self, query: &'q Query, scan: &Scan) -> Result<&'q Bytes> {
+        query.list.get_or_try_init(|| self.fetch_list(scan)).await
     }
 
-    async fn list_aids(&self, scan: &Scan) -> Result<Vec<String>> {
+    async fn fetch_list(&self, scan: &Scan) -> Result<Bytes> {
+        let request = PageRequest::list();
+        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?;
+        let decode = |body: &[u8]| {
+            let rows = decoder.decode(&request, body)?.batch.num_rows() as u64;
+            Ok((Bytes::copy_from_slice(body), rows))
+        };
+        self.client.fetch(scan, &request, decode).await
+    }
+
+    /// The aids that a query without one asks for: each once, in the order of the list.
+    pub(crate) async fn listed_aids(&self, query: &Query, scan: &Scan) -> Result<Vec<String>> {
         let table = &self.profile().tables.saved_searches;
         let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect::<Vec<_>>();
         if sections.is_empty() {
             return Err(Error::new(ErrorKind::Query, "the profile names no section of the list to ask for")
                 .advice("add a predicate on aid, or set fan_out = true on a section of saved_searches"));
         }
-        let table = Arc::new(TableSpec { sections, ..table.clone() });
-        let aid = table.columns.iter().position(|column| column.name == "aid");
-        let aid = aid.ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
-        let decoder = Decoder::new(Arc::clone(self.profile()), table, &[aid]);
-        let request = PageRequest { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None };
-        let decode = |body: &[u8]| {
-            let Decoded { batch, .. } = decoder.decode(&request, body)?;
-            let rows = batch.num_rows() as u64;
-            Ok((batch, rows))
-        };
-        let batch = self.client.fetch(scan, &request, decode).await?;
-        let mut aids: Vec<String> = Vec::new();
-        let column = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
+        let decoder = self.aids_of(TableSpec { sections, ..table.clone() })?;
+        let batch = decoder.decode(&PageRequest::list(), self.list(query, scan).await?)?.batch;
+        let column = arrow::compute::cast(batch.column(0), &DataType::Utf8)
             .map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
-        let texts = column.as_string::<i32>();
-        for row in (0..texts.len()).filter(|row| texts.is_valid(*row)) {
-            if !aids.iter().any(|aid| aid == texts.value(row)) {
-                aids.push(texts.value(row).to_owned());
+        let mut aids: Vec<String> = Vec::new();
+        for aid in column.as_string::<i32>().iter().flatten() {
+            if !aids.iter().any(|known| known == aid) {
+                aids.push(aid.to_owned());
             }
         }
         Ok(aids)
+    }
+
+    fn aids_of(&self, list: TableSpec) -> Result<Decoder> {
+        let aid = list.columns.iter().position(|column| column.name == "aid");
+        let aid = aid.ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
+        Ok(Decoder::new(Arc::clone(self.profile()), Arc::new(list), &[aid]))
     }
 }
 

@@ -107,6 +107,11 @@ impl RequestPlan {
 }
 
 impl PageRequest {
+    /// The request of the list.
+    pub fn list() -> Self {
+        Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
+    }
+
     /// The query parameters, in a fixed order. Every control that the seed (section 4.2) recommends is explicit.
     pub fn parameters(&self, profile: &Profile) -> Vec<(String, String)> {
         let RequestPlan { endpoint, aid, duration, timezone, filters, sort, pages } = self.plan.as_ref();

@@ -29,7 +29,7 @@ use crate::config::SessionSettings;
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::pushdown::ServiceOrder;
-use crate::request::{Endpoint, Pages, RequestPlan};
+use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 
 /// The stream of one partition.
 pub(super) fn run(
@@ -52,24 +52,32 @@ pub(super) fn run(
         let reader = Reader::try_new(&scanning, output)?;
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency);
         let template = &scanning.plan.template;
-        let mut aids: Vec<Option<String>> = Vec::new();
+        if template.endpoint == Endpoint::List {
+            let body = scanning.connection.list(&query, &scan).await.map_err(at_table)?;
+            let page = reader.decoder.decode(&PageRequest::list(), body).map_err(at_table)?;
+            let batch = reader.finish(&page.batch)?;
+            let batch = batch.slice(0, batch.num_rows().min(scanning.fetch.unwrap_or(usize::MAX)));
+            counters.page(&scan, &page, batch.num_rows());
+            yield batch;
+            return;
+        }
+        let mut aids: Vec<String> = Vec::new();
         for aid in rows.iter().flat_map(plans::read) {
-            if aid.is_none() && template.endpoint == Endpoint::Search {
+            if aid.is_none() {
                 let listed = scanning.connection.listed_aids(&query, &scan).await.map_err(at_table)?;
-                aids.extend(listed.iter().cloned().map(Some));
+                aids.extend(listed);
             } else {
-                aids.push(aid);
+                aids.extend(aid);
             }
         }
         if let Some(column) = scanning.aid_column() {
             let conditions = scanning.predicate.iter().chain(&scanning.above);
-            aids = discover::possible(aids.into_iter().flatten().collect(), conditions, column)?
-                .into_iter().map(Some).collect();
+            aids = discover::possible(aids, conditions, column)?;
         }
         let plans = aids.iter().map(|aid| {
             let sort = scanning.order.as_ref().map(|order| order.value.clone());
             let pages = template.pages.map(|pages| Pages { ordered: sort.is_some(), ..pages });
-            RequestPlan { aid: aid.clone(), sort: sort.or_else(|| template.sort.clone()), pages, ..template.clone() }
+            RequestPlan { aid: Some(aid.clone()), sort: sort.or_else(|| template.sort.clone()), pages, ..template.clone() }
         });
         let plans: Vec<RequestPlan> = plans.collect();
         match scanning.fetch {
