@@ -1,7 +1,8 @@
 //! Runs a scan: plans in, filtered and projected batches out.
 //!
 //! Without a fetch, several saved searches are read at once and their pages come as they arrive. With one, they are
-//! read one after another and page by page, so that nothing is asked for that is not needed.
+//! read one after another and page by page, so that nothing is asked for that is not needed. In an order, they are
+//! merged: a page of each to begin with, and then of those whose rows come next.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,11 +13,15 @@ use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use datafusion::common::cast::as_boolean_array;
+use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -41,7 +46,8 @@ pub(super) fn run(
     partition: usize,
 ) -> SendableRecordBatchStream {
     let settings = SessionSettings::of(context.session_config().options());
-    let counters = Counters::new(metrics, partition);
+    let counters = Arc::new(Counters::new(metrics, partition));
+    let merging = Merging::new(context);
     let output = Arc::clone(&schema);
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
     let query = scanning.connection.query(&scanning.query, &settings);
@@ -49,15 +55,16 @@ pub(super) fn run(
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
         let table = scanning.table.name();
         let at_table = |error: Error| error.at(Place { table: Some(table.to_owned()), ..Place::default() });
-        let reader = Reader::try_new(&scanning, output)?;
-        let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency);
+        let reader = Arc::new(Reader::try_new(&scanning, output)?);
+        let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency));
         let template = &scanning.plan.template;
         if template.endpoint == Endpoint::List {
             let body = scanning.connection.list(&query, &scan).await.map_err(at_table)?;
             let page = reader.decoder.decode(&PageRequest::list(), body).map_err(at_table)?;
             let batch = reader.finish(&page.batch)?;
             let batch = batch.slice(0, batch.num_rows().min(scanning.fetch.unwrap_or(usize::MAX)));
-            counters.page(&scan, &page, batch.num_rows());
+            counters.page(&scan, &page);
+            counters.baseline.record_output(batch.num_rows());
             yield batch;
             return;
         }
@@ -80,6 +87,25 @@ pub(super) fn run(
             RequestPlan { aid: Some(aid.clone()), sort: sort.or_else(|| template.sort.clone()), pages, ..template.clone() }
         });
         let plans: Vec<RequestPlan> = plans.collect();
+        if scanning.order.is_some() && plans.len() > 1 {
+            scan.query.require(plans.len() as u64).map_err(at_table)?;
+            // With a limit nobody knows whose rows will be wanted; without, all of them will.
+            let pace = match scanning.fetch {
+                Some(_) => Pace::OnDemand,
+                None => Pace::Ahead(settings.concurrency.div_ceil(plans.len())),
+            };
+            let streams = plans.into_iter().map(|plan| {
+                let (reader, scanning, scan) = (Arc::clone(&reader), Arc::clone(&scanning), Arc::clone(&scan));
+                in_order(reader, scanning, scan, Arc::clone(&counters), plan, pace)
+            });
+            let mut merged = merging.merge(streams.collect(), &reader, scanning.fetch)?;
+            while let Some(batch) = merged.next().await {
+                let batch = batch?;
+                counters.baseline.record_output(batch.num_rows());
+                yield batch;
+            }
+            return;
+        }
         match scanning.fetch {
             Some(fetch) => {
                 let mut left = fetch;
@@ -98,7 +124,8 @@ pub(super) fn run(
                         dropped += page.batch.num_rows() - batch.num_rows();
                         let batch = batch.slice(0, batch.num_rows().min(left));
                         left -= batch.num_rows();
-                        counters.page(&scan, &page, batch.num_rows());
+                        counters.page(&scan, &page);
+                        counters.baseline.record_output(batch.num_rows());
                         yield batch;
                     }
                     if told.is_some() && dropped > 0 && left > 0 {
@@ -116,13 +143,85 @@ pub(super) fn run(
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(at_table)?;
                     let batch = reader.finish(&page.batch)?;
-                    counters.page(&scan, &page, batch.num_rows());
+                    counters.page(&scan, &page);
+                    counters.baseline.record_output(batch.num_rows());
                     yield batch;
                 }
             }
         }
     };
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+}
+
+/// The rows of one saved search in the service's order, for a merge that takes what it needs.
+fn in_order(
+    reader: Arc<Reader>,
+    scanning: Arc<Scanning>,
+    scan: Arc<Scan>,
+    counters: Arc<Counters>,
+    plan: RequestPlan,
+    pace: Pace,
+) -> SendableRecordBatchStream {
+    let schema = Arc::clone(&reader.schema);
+    let stream = try_stream! {
+        let table = Some(scanning.table.name().to_owned());
+        let at_table = |error: Error| error.at(Place { table: table.clone(), ..Place::default() });
+        // No more rows of one can be wanted than of all.
+        let fetch = scanning.fetch.map(|fetch| fetch.max(least_rows(scanning.order.as_ref())) as u64);
+        let told = fetch.filter(|_| scanning.plan.exact);
+        let (mut received, mut dropped) = (0, 0);
+        let mut pages = reader.pages(&scanning, &scan, plan.with_fetch(told), pace);
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(at_table)?;
+            let batch = reader.finish(&page.batch)?;
+            counters.page(&scan, &page);
+            received += page.batch.num_rows() as u64;
+            dropped += page.batch.num_rows() - batch.num_rows();
+            yield batch;
+        }
+        if dropped > 0 && told.is_some_and(|told| received >= told) {
+            Err(at_table(filters_ignored(dropped)))?;
+        }
+    };
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+}
+
+/// Merges streams that are in one order.
+struct Merging {
+    reservation: MemoryReservation,
+    batch_size: usize,
+}
+
+impl Merging {
+    fn new(context: &TaskContext) -> Self {
+        let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
+        Self { reservation, batch_size: context.session_config().batch_size() }
+    }
+
+    fn merge(
+        self,
+        streams: Vec<SendableRecordBatchStream>,
+        reader: &Reader,
+        fetch: Option<usize>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        let key = reader.order.iter().filter_map(|(_, order)| {
+            let at = reader.schema.index_of(&order.column).ok()?;
+            Some(PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options))
+        });
+        let Some(ordering) = LexOrdering::new(key) else {
+            return internal_err!("an order without a key in the output");
+        };
+        StreamingMergeBuilder::new()
+            .with_streams(streams)
+            .with_schema(Arc::clone(&reader.schema))
+            .with_expressions(&ordering)
+            // The merge counts its own; the operator's are counted here.
+            .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
+            .with_batch_size(self.batch_size)
+            .with_fetch(fetch)
+            .with_reservation(self.reservation)
+            .build()
+    }
 }
 
 fn filters_ignored(dropped: usize) -> Error {
@@ -278,8 +377,7 @@ impl Counters {
         }
     }
 
-    fn page(&self, scan: &Scan, page: &Decoded, rows: usize) {
-        self.baseline.record_output(rows);
+    fn page(&self, scan: &Scan, page: &Decoded) {
         self.pages.add(1);
         self.received.add(page.batch.num_rows());
         self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));

@@ -102,7 +102,7 @@ impl FetchExec {
 
     /// Requests that the scan takes, as far as it can be known before the first one.
     fn estimate(&self) -> String {
-        let Scanning { plan, fetch, .. } = self.scanning.as_ref();
+        let Scanning { plan, fetch, order, .. } = self.scanning.as_ref();
         let (list, searches) = match &plan.aids {
             Aids::NotNeeded => return "1".into(),
             Aids::Given(aids) => (0, Some(aids.len() as u64)),
@@ -117,7 +117,10 @@ impl FetchExec {
         match (searches, fetch) {
             (Some(0), _) | (_, Some(0)) => "0".into(),
             (Some(1), Some(fetch)) if plan.exact => (*fetch as u64).div_ceil(pages.size).to_string(),
-            // Saved searches are read one after another until the limit is met.
+            // In an order, each saved search is asked for its first rows.
+            (Some(searches), Some(_)) if order.is_some() => format!("{searches} or more"),
+            (None, Some(_)) if order.is_some() => format!("{list} + 1 or more per saved search"),
+            // Otherwise they are read one after another until the limit is met.
             (Some(_), Some(_)) => "1 or more".into(),
             (None, Some(_)) => format!("{list} + 1 or more"),
             (Some(searches), None) => format!("{searches} or more, 1 per {} mentions", pages.size),
@@ -268,14 +271,13 @@ impl ExecutionPlan for FetchExec {
         Some(Arc::new(self.with(|scanning| scanning.fetch = fetch).ok()?))
     }
 
-    /// One saved search can be read in the service's order, which the stream then checks.
+    /// Saved searches can be read in the service's order, which the stream then checks, and merged.
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let Scanning { connection, table, plan, .. } = self.scanning.as_ref();
+        let Scanning { connection, table, .. } = self.scanning.as_ref();
         // A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
         let free = self.scanning.fetch.is_none() && self.scanning.order.is_none();
-        let one = free && matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1);
         let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };
-        let (true, Table::Mentions, Some(column)) = (one, table, key.expr.downcast_ref::<Column>()) else {
+        let (true, Table::Mentions, Some(column)) = (free, table, key.expr.downcast_ref::<Column>()) else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
         match service_order(connection.profile(), column.name(), key.options) {

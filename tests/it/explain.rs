@@ -29,6 +29,10 @@ async fn plans_say_what_will_be_asked() {
         ("all_saved_searches", "SELECT id FROM mentions WHERE duration = '1d'"),
         ("several_aids", "SELECT count(*) FROM mentions WHERE aid IN ('183772', '184889')"),
         (
+            "several_in_one_order",
+            "SELECT id FROM mentions WHERE aid IN ('183772', '184889') ORDER BY published_at DESC LIMIT 10",
+        ),
+        (
             "a_day_in_a_zone",
             "SELECT mentions FROM volume WHERE aid = '183772' AND timezone = 'Europe/Berlin' AND bucket_start::date = '2026-03-28'",
         ),

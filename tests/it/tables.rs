@@ -152,6 +152,13 @@ async fn requests_are_as_few_as_can_be() {
         (format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {year} LIMIT 5"), 1),
         (format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {year} LIMIT 150"), 2),
         (format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {year}"), pages),
+        (
+            format!(
+                "SELECT id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {year} ORDER BY published_at DESC LIMIT 10"
+            ),
+            2,
+        ),
+        (format!("SELECT id FROM mentions WHERE {year} ORDER BY reach DESC LIMIT 100"), 5),
         (format!("SELECT count(*) FROM overview WHERE aid IN ('{BIG}', '{OTHER}')"), 2),
         (format!("SELECT * FROM volume WHERE aid = '{BIG}'"), 1),
         (format!("SELECT * FROM breakdowns WHERE aid = '{BIG}' AND dimension = 'source'"), 1),
