@@ -31,7 +31,8 @@ enum Kind {
 }
 
 impl SystemTable {
-    /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered.
+    /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered. `wait` and `elapsed` are in
+    /// milliseconds.
     pub fn requests(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
@@ -41,8 +42,8 @@ impl SystemTable {
             Field::new("parameters", DataType::Utf8, false),
             Field::new("status", DataType::UInt16, true),
             Field::new("attempts", DataType::Int64, false),
-            Field::new("wait_ms", DataType::Int64, false),
-            Field::new("elapsed_ms", DataType::Int64, false),
+            Field::new("wait", DataType::Int64, false),
+            Field::new("elapsed", DataType::Int64, false),
             Field::new("bytes", DataType::Int64, false),
             Field::new("rows", DataType::Int64, false),
             Field::new("cached", DataType::Boolean, false),
