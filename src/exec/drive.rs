@@ -17,9 +17,8 @@ use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -27,7 +26,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::discover;
-use super::fetch::{Scanning, least_rows};
+use super::fetch::{Scanning, least_rows, sort_key};
 use super::plans;
 use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
@@ -70,11 +69,9 @@ pub(super) fn run(
         }
         let mut aids: Vec<String> = Vec::new();
         for aid in rows.iter().flat_map(plans::read) {
-            if aid.is_none() {
-                let listed = scanning.connection.listed_aids(&query, &scan).await.map_err(at_table)?;
-                aids.extend(listed);
-            } else {
-                aids.extend(aid);
+            match aid {
+                Some(aid) => aids.push(aid),
+                None => aids.extend(scanning.connection.listed_aids(&query, &scan).await.map_err(at_table)?),
             }
         }
         if let Some(column) = scanning.aid_column() {
@@ -204,10 +201,7 @@ impl Merging {
         reader: &Reader,
         fetch: Option<usize>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = reader.order.iter().filter_map(|(_, order)| {
-            let at = reader.schema.index_of(&order.column).ok()?;
-            Some(PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options))
-        });
+        let key = reader.order.as_ref().and_then(|(_, order)| sort_key(order, &reader.schema));
         let Some(ordering) = LexOrdering::new(key) else {
             return internal_err!("an order without a key in the output");
         };

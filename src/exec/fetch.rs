@@ -67,10 +67,7 @@ pub struct FetchExec {
 impl FetchExec {
     pub(crate) fn try_new(scanning: Scanning, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema: SchemaRef = Arc::new(arrow_schema(&scanning.spec).project(&scanning.projection)?);
-        let ordering = scanning.order.iter().filter_map(|order| {
-            let at = schema.index_of(&order.column).ok()?;
-            Some([PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options)])
-        });
+        let ordering = scanning.order.as_ref().and_then(|order| sort_key(order, &schema)).map(|key| [key]);
         let equivalences = EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering);
         let partitions = input.properties().partitioning.partition_count();
         let properties = PlanProperties::new(
@@ -172,6 +169,12 @@ impl DisplayAs for FetchExec {
             DisplayFormatType::TreeRender => said.into_iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}")),
         }
     }
+}
+
+/// The service's order over the output, where its column leaves.
+pub(super) fn sort_key(order: &ServiceOrder, schema: &SchemaRef) -> Option<PhysicalSortExpr> {
+    let at = schema.index_of(&order.column).ok()?;
+    Some(PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options))
 }
 
 /// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.

@@ -111,6 +111,8 @@ impl Output {
             let file = File::options().write(true).open(path)?;
             return Ok(Self { format, target: Target::Device(Arc::new(file)), results: 0 });
         }
+        // A link keeps pointing where it does; the file behind it is replaced, by one beside it.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.file_name().ok_or_else(|| io::Error::other("this is no file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
@@ -118,9 +120,6 @@ impl Output {
             io::ErrorKind::AlreadyExists => io::Error::other(format!("{} is in the way", partial.display())),
             _ => error,
         })?);
-        // A link keeps pointing where it does; the file behind it is replaced.
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let partial = std::fs::canonicalize(&partial)?;
         Ok(Self { format, target: Target::File { partial, path, file, whole: false }, results: 0 })
     }
 

@@ -237,27 +237,8 @@ fn the_key_is_shown_nowhere() {
     });
     let base = format!("http://{address}/v4");
     let sql = "SELECT * FROM mentions WHERE aid = '1'; ";
-    for arguments in [
-        vec!["--base-url", base.as_str(), "--api-key-file", file.to_str().unwrap(), "sql", "-c", sql],
-        vec![
-            "--base-url",
-            base.as_str(),
-            "--api-key-file",
-            file.to_str().unwrap(),
-            "sql",
-            "-c",
-            "EXPLAIN SELECT * FROM mentions",
-        ],
-        vec![
-            "--base-url",
-            base.as_str(),
-            "--api-key-file",
-            file.to_str().unwrap(),
-            "sql",
-            "-c",
-            "SELECT * FROM system.profile; SHOW ALL",
-        ],
-    ] {
+    for statements in [sql, "EXPLAIN SELECT * FROM mentions", "SELECT * FROM system.profile; SHOW ALL"] {
+        let arguments = ["--base-url", &base, "--api-key-file", file.to_str().unwrap(), "sql", "-c", statements];
         let child = savedsearch(&arguments)
             .env("SAVEDSEARCH_API_KEY", CANARY)
             .stdin(Stdio::null())
@@ -270,7 +251,7 @@ fn the_key_is_shown_nowhere() {
         let output = child.wait_with_output().unwrap();
         let shown = out(&output) + &err(&output);
         assert!(!shown.contains(CANARY), "{shown}");
-        if arguments.last() == Some(&sql) {
+        if statements == sql {
             assert!(shown.contains("Bearer <redacted>"), "{shown}");
         }
     }
