@@ -295,10 +295,25 @@ async fn run(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, St
     Ok(rows(&frame.collect().await.map_err(|error| error.to_string())?))
 }
 
+/// What the plain table answers. Rows are filtered first and ordered in a second step, over a table of their own: below
+/// a filter on `published_at::date` the engine takes `published_at` for a constant and drops the sort.
+async fn ask_oracle(oracle: &SessionContext, query: &Query) -> Result<Vec<Vec<String>>, String> {
+    let Shape::Ordered { key, direction } = query.shape else { return run(oracle, &query.sql()).await };
+    let filtered = Query { shape: Shape::Rows(vec![key]), limit: None, ..query.clone() };
+    let frame = oracle.sql(&filtered.sql()).await.map_err(|error| error.to_string())?;
+    let schema = Arc::clone(frame.schema().inner());
+    let rows = frame.collect().await.map_err(|error| error.to_string())?;
+    let plain = SessionContext::new_with_config(session_config().with_create_default_catalog_and_schema(true));
+    let table = MemTable::try_new(schema, vec![rows]).map_err(|error| error.to_string())?;
+    plain.register_table("filtered", Arc::new(table)).map_err(|error| error.to_string())?;
+    let limit = query.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
+    run(&plain, &format!("SELECT {key} FROM filtered ORDER BY {key} {direction}{limit}")).await
+}
+
 async fn compare(world: &World, oracle: &SessionContext, query: &Query) -> Result<(), TestCaseError> {
     let fail = |what: &str, detail: String| TestCaseError::fail(format!("{what}: {}\n{detail}", query.sql()));
     let ours = run(&world.context, &query.sql()).await.map_err(|error| fail("we failed", error))?;
-    let theirs = run(oracle, &query.sql()).await.map_err(|error| fail("the oracle failed", error))?;
+    let theirs = ask_oracle(oracle, query).await.map_err(|error| fail("the oracle failed", error))?;
     let ordered = matches!(query.shape, Shape::Ordered { .. } | Shape::Aggregate { .. });
     if ordered {
         // Keys alone are selected, so that ties do not matter.
