@@ -33,6 +33,8 @@ pub struct RequestRecord {
     pub bytes: u64,
     /// Records received.
     pub rows: u64,
+    /// Whether the last answer came from an equal request of somebody else.
+    pub cached: bool,
     /// Requests allowed in a window, as the last answer told.
     pub rate_limit: Option<i64>,
     /// Requests left in the window, as the last answer told.

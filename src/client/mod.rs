@@ -14,6 +14,7 @@
 
 mod auth;
 mod http;
+mod in_flight;
 mod log;
 mod pages;
 mod query;
@@ -26,6 +27,8 @@ use std::time::Duration;
 
 use ::http::header::{CONTENT_TYPE, HeaderMap};
 use ::http::{HeaderName, HeaderValue, StatusCode};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -38,6 +41,7 @@ pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::query::{QueryBudget, Scan};
 pub use self::retry::RetryPolicy;
 
+use self::in_flight::{Flight, InFlight};
 use self::rate_limit::Limiter;
 use self::retry::{Cause, Decision, RetryState};
 use crate::clock::Clock;
@@ -57,6 +61,7 @@ pub struct Client {
     retry: RetryPolicy,
     clock: Clock,
     log: RequestLog,
+    in_flight: InFlight<Result<Called, Unsent>>,
 }
 
 /// What an error body says: machine-readable code, message for people, parameter at fault.
@@ -89,7 +94,18 @@ impl Client {
         let header = key.header(&profile.auth)?;
         let limiter = Limiter::shared(key.digest(base_url.as_str()), &profile.budget);
         let retry = RetryPolicy::default();
-        Ok(Self { base_url, header, key, profile, service, limiter, retry, clock, log: RequestLog::default() })
+        Ok(Self {
+            base_url,
+            header,
+            key,
+            profile,
+            service,
+            limiter,
+            retry,
+            clock,
+            log: RequestLog::default(),
+            in_flight: InFlight::default(),
+        })
     }
 
     /// The same client with other bounds of trying again.
@@ -144,6 +160,7 @@ impl Client {
             elapsed: Duration::ZERO,
             bytes: 0,
             rows: 0,
+            cached: false,
             rate_limit: None,
             rate_remaining: None,
             error: None,
@@ -194,24 +211,33 @@ impl Client {
         decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Outcome<T> {
         let query = scan.query.as_ref();
-        let mut headers = HeaderMap::new();
-        headers.insert(self.header.0.clone(), self.header.1.clone());
-        let request = HttpRequest { url: url.clone(), headers };
-        // On a task of its own: a consumer that pauses must not keep the place of a request that is never polled, and one
-        // that is busy with a page must not keep the next one from being asked for.
-        let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
-        let call = tokio::spawn(call(service, limiter, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
-        let Called { answer, wait } = match AbortOnDropHandle::new(call).await {
-            Ok(Ok(called)) => called,
-            Ok(Err(error)) => return Outcome::Failed(error),
-            Err(error) => {
-                let message = format!("the HTTP service failed: {error}");
-                return Outcome::Failed(Error::new(ErrorKind::Connect, self.key.redact(&message)));
+        let Called { answer, wait } = loop {
+            let Flight { outcome, shared } = self.in_flight.join(url, || self.send(scan, url));
+            let outcome = match timeout_at(query.deadline, outcome.clone()).await {
+                Ok(outcome) => outcome,
+                // An own one ends by then, and says how.
+                Err(_) if !shared => outcome.await,
+                Err(_) => return Outcome::Failed(past_deadline()),
+            };
+            match outcome {
+                Ok(called) => {
+                    record.cached = shared;
+                    break called;
+                }
+                // What the other query may not spend, this one may.
+                Err(_) if shared => {}
+                Err(Unsent::Refused(error)) => return Outcome::Failed(error),
+                Err(Unsent::Panicked(message)) => {
+                    let message = format!("the HTTP service failed: {message}");
+                    return Outcome::Failed(Error::new(ErrorKind::Connect, self.key.redact(&message)));
+                }
             }
         };
-        record.wait += wait;
-        record.attempts += 1;
-        self.log.requests.fetch_add(1, Ordering::Relaxed);
+        if !record.cached {
+            record.wait += wait;
+            record.attempts += 1;
+            self.log.requests.fetch_add(1, Ordering::Relaxed);
+        }
         match answer {
             None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),
             None => {
@@ -232,10 +258,29 @@ impl Client {
             }
             Some(Ok(response)) => {
                 record.status = Some(response.status.as_u16());
-                record.bytes += response.wire_bytes;
+                if !record.cached {
+                    record.bytes += response.wire_bytes;
+                }
                 self.judge(&response, record, decode)
             }
         }
+    }
+
+    /// Sends a request for a scan, on a task of its own: a consumer that pauses must not keep the place of a request that
+    /// is never polled, and one that is busy with a page must not keep the next one from being asked for.
+    fn send(&self, scan: &Scan, url: &Url) -> BoxFuture<'static, Result<Called, Unsent>> {
+        let headers = HeaderMap::from_iter([self.header.clone()]);
+        let request = HttpRequest { url: url.clone(), headers };
+        let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
+        let call = tokio::spawn(call(service, limiter, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
+        let call = AbortOnDropHandle::new(call);
+        async {
+            match call.await {
+                Ok(called) => called.map_err(Unsent::Refused),
+                Err(error) => Err(Unsent::Panicked(error.to_string())),
+            }
+        }
+        .boxed()
     }
 
     /// What an answer means.
@@ -334,9 +379,19 @@ impl Client {
 }
 
 /// A request that was sent: its answer, `None` where there was none in time, and the wait before it.
+#[derive(Debug, Clone)]
 struct Called {
     answer: Option<Result<HttpResponse, HttpFailure>>,
     wait: Duration,
+}
+
+/// Why a request was not sent.
+#[derive(Debug, Clone)]
+enum Unsent {
+    /// The query that asked for it may not.
+    Refused(Error),
+    /// The task ended early.
+    Panicked(String),
 }
 
 /// Waits for a place in the scan and at the limiter, takes the request out of the budget, and sends it.

@@ -97,8 +97,7 @@ fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
         count(&|record| record.elapsed.as_millis()),
         count(&|record| record.bytes.into()),
         count(&|record| record.rows.into()),
-        // There is no cache yet; the column is part of the table's contract.
-        Arc::new(BooleanArray::from(vec![false; records.len()])),
+        Arc::new(records.iter().map(|record| Some(record.cached)).collect::<BooleanArray>()),
         Arc::new(records.iter().map(|record| record.rate_limit).collect::<Int64Array>()),
         Arc::new(records.iter().map(|record| record.rate_remaining).collect::<Int64Array>()),
         texts(records.iter().map(|record| record.error.as_deref())),

@@ -1,0 +1,74 @@
+//! Equal requests under way are sent once.
+//!
+//! Whoever asks first sends; those who ask for the same while it is under way get the same answer, which each judges
+//! and decodes for itself. The request ends when nobody waits for it any more.
+//!
+//! Invariant: an answer is shared only with those who asked before it came. What is finished is asked for again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, WeakShared};
+use url::Url;
+
+/// The requests under way of one client, by their addresses. `T` is what comes of one.
+#[derive(Debug)]
+pub(super) struct InFlight<T: Clone>(Mutex<HashMap<Url, WeakShared<BoxFuture<'static, T>>>>);
+
+/// A request under way.
+pub(super) struct Flight<T: Clone> {
+    /// Its outcome.
+    pub(super) outcome: Shared<BoxFuture<'static, T>>,
+    /// Whether somebody else sent it.
+    pub(super) shared: bool,
+}
+
+impl<T: Clone> Default for InFlight<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone + Send + 'static> InFlight<T> {
+    /// The request to this address that is under way, or else the one that `send` makes.
+    pub(super) fn join(&self, url: &Url, send: impl FnOnce() -> BoxFuture<'static, T>) -> Flight<T> {
+        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A future that has its outcome, or that nobody waits for, is of the past.
+        let under_way = |flight: &WeakShared<_>| flight.upgrade().filter(|flight: &Shared<_>| flight.peek().is_none());
+        if let Some(outcome) = flights.get(url).and_then(under_way) {
+            return Flight { outcome, shared: true };
+        }
+        flights.retain(|_, flight| under_way(flight).is_some());
+        let outcome = send().shared();
+        flights.extend(outcome.downgrade().map(|flight| (url.clone(), flight)));
+        Flight { outcome, shared: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn equal_requests_are_sent_once_while_under_way_and_again_afterwards() {
+        let flights = InFlight::default();
+        let sent = Arc::new(AtomicU64::new(0));
+        let url: Url = "http://localhost/v4/list".parse().expect("an address");
+        let ask = || {
+            let sent = Arc::clone(&sent);
+            flights.join(&url, || async move { sent.fetch_add(1, Ordering::Relaxed) }.boxed())
+        };
+        let (first, second) = (ask(), ask());
+        assert_eq!((first.shared, second.shared), (false, true));
+        assert_eq!((second.outcome.await, first.outcome.await), (0, 0));
+        assert_eq!(ask().outcome.await, 1);
+        drop(ask());
+        let again = ask();
+        assert!(!again.shared, "nobody waits for the last one");
+        assert_eq!(again.outcome.await, 2);
+    }
+}
