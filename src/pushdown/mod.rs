@@ -1,7 +1,7 @@
 //! What of a query the service can be asked to do: expressions in, a plain plan out.
 //!
 //! ```text
-//! conjuncts ─filter─▶ values of columns, range of time ─window, plan─▶ ScanPlan ─sort─▶ order
+//! conjuncts ─filter, time─▶ values of columns, ranges of time ─window, plan─▶ ScanPlan ─sort─▶ order
 //! ```
 //!
 //! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`plan_scan`] decides what
@@ -13,8 +13,10 @@
 
 mod filter;
 mod plan;
+mod range;
 mod sort;
 mod step;
+mod time;
 mod window;
 
 pub use filter::can_claim;

@@ -8,9 +8,11 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use datafusion::logical_expr::Expr;
 
-use super::filter::{Range, looks_at, never, range, values};
-use super::sort::service_order;
-use super::window::{whole_days, window_of};
+use super::filter::{looks_at, never, values};
+use super::range::Ranges;
+use super::sort::{ServiceOrder, service_order};
+use super::time::ranges;
+use super::window::{Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Profile, Scope, Several, TableSpec};
 use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
@@ -71,10 +73,15 @@ pub enum Aids {
 /// What is asked of the service for one scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanPlan {
-    /// The requests, without an aid yet.
+    /// The requests, without an aid and a period yet.
     pub template: RequestPlan,
     /// Their aids.
     pub aids: Aids,
+    /// Their periods, disjoint and in order of time; none for the list.
+    pub windows: Vec<String>,
+    /// The first instant that is wanted of each mention's time, where the window begins earlier because the service takes
+    /// no other: mentions are read in this order, newest first, until one is older.
+    pub until: Option<(ServiceOrder, DateTime<Utc>)>,
     /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
     pub exact: bool,
     /// Whether the window is the profile's default, since the query bounds no time.
@@ -106,6 +113,8 @@ pub fn plan_scan(
         return Ok(ScanPlan {
             template: RequestPlan::list(),
             aids: if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded },
+            windows: Vec::new(),
+            until: None,
             exact: conjuncts.is_empty(),
             default_window: false,
         });
@@ -113,13 +122,13 @@ pub fn plan_scan(
     let spec = table.spec(profile);
     let time = spec.time.as_deref();
     let mut known = Known::default();
-    let mut bounds = Range::ALL;
+    let mut bounds = Ranges::all();
     let mut bounded = false;
     for conjunct in conjuncts {
         if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != time) {
             known.restrict(column, any_of);
-        } else if let Some(range) = time.and_then(|time| range(conjunct, time)) {
-            bounds = bounds.and(range);
+        } else if let Some(allowed) = time.and_then(|time| ranges(conjunct, time)) {
+            bounds = bounds.and(&allowed);
             bounded = true;
         } else {
             // A conjunct on the time column that bounds nothing must not be met by the default window.
@@ -142,23 +151,19 @@ pub fn plan_scan(
     })?;
 
     let asked_words = known.one_of(column(Origin::Duration))?;
-    let mut exact_window = true;
     let mut default_window = false;
-    let duration = match (asked_words, time) {
+    let windows = match (asked_words, time) {
         (Some(words), _) => {
             profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
-            exact_window = !bounded;
-            words
+            Windows { words: vec![words], exact: !bounded, since: None }
         }
         (None, Some(time)) if bounded => {
-            let range = if table == Table::Volume { whole_days(bounds, zone) } else { bounds };
-            let window = window_of(&profile.window, range, time, now)?;
-            exact_window = window.exact;
-            window.words
+            let days = (table == Table::Volume).then_some(zone);
+            windows_of(&profile.window, &bounds, time, days, now)?
         }
         (None, _) => {
             default_window = true;
-            profile.window.default.clone()
+            Windows { words: vec![profile.window.default.clone()], exact: true, since: None }
         }
     };
 
@@ -181,26 +186,33 @@ pub fn plan_scan(
         }
     }
 
-    let contradiction = bounds.is_empty()
+    let contradiction = bounds.spans().is_empty()
         || conjuncts.iter().any(never)
         || known.values.values().any(BTreeSet::is_empty)
         || filters.iter().any(|filter| filter.values.is_empty());
-    let pages = (table == Table::Mentions).then_some(Pages { size: profile.page.max, fetch: None, ordered: false });
+    let pages =
+        (table == Table::Mentions).then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
+    let by_time = |descending| {
+        let options = SortOptions { descending, nulls_first: false };
+        pages.and(time).and_then(|time| service_order(profile, time, options))
+    };
+    let until = windows.since.and_then(|since| Some((by_time(true)?, since)));
     // Oldest first, so that mentions that arrive meanwhile come at the end.
-    let oldest_first = SortOptions { descending: false, nulls_first: false };
-    let sort = pages.and(time).and_then(|time| service_order(profile, time, oldest_first));
+    let sort = until.as_ref().map(|(order, _)| order.clone()).or_else(|| by_time(false));
     Ok(ScanPlan {
         template: RequestPlan {
             endpoint: Endpoint::Search,
             aid: None,
-            duration: Some(duration),
+            duration: None,
             timezone: Some(zone_name.to_owned()),
             filters,
             sort: sort.map(|order| order.value),
             pages,
         },
         aids: if contradiction { Aids::Given(Vec::new()) } else { aids },
-        exact: exact_window && known.others == 0 && known.values.is_empty(),
+        windows: windows.words,
+        until,
+        exact: windows.exact && known.others == 0 && known.values.is_empty(),
         default_window,
     })
 }

@@ -1,67 +1,133 @@
-//! A range of time into the smallest window that the service can be asked for.
+//! Ranges of time into the smallest windows that the service can be asked for.
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use super::filter::Range;
+use super::range::{Range, Ranges};
 use super::step::{SECOND, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{End, WindowSpec};
 
 /// How far the service's clock may be ahead of or behind ours (a range that ends "now" must not lose its newest rows).
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
+/// Windows that one range of SQL becomes at most, a request each at least. Where it falls into more pieces, the smallest
+/// gaps are read along.
+const WINDOWS: usize = 32;
 
-/// A window in the service's words.
+/// Windows in the service's words, disjoint and in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Window {
-    pub(super) words: String,
-    /// Whether it holds the instants of the range and no others.
+pub(super) struct Windows {
+    pub(super) words: Vec<String>,
+    /// Whether they hold the instants of the ranges and no others.
     pub(super) exact: bool,
+    /// The first instant that is wanted, where the service takes periods that end now only: it lies within the window,
+    /// and who reads the newest first may stop there.
+    pub(super) since: Option<DateTime<Utc>>,
 }
 
-/// The smallest window that covers the range of the column `time` of table `table`.
+/// The smallest windows that cover the ranges of the column `time`. With `days`, they hold whole days of that zone.
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for a range that is open to the past, where the profile knows no earliest day, and for one that
-/// is longer than the service takes.
-pub(super) fn window_of(spec: &WindowSpec, range: Range, time: &str, now: DateTime<Utc>) -> Result<Window> {
-    let instant = |micros: Option<i64>| micros.and_then(DateTime::from_timestamp_micros);
-    // Bounds are written in whole seconds, so they are widened to those.
+/// the service cannot be asked for.
+pub(super) fn windows_of(
+    spec: &WindowSpec,
+    ranges: &Ranges,
+    time: &str,
+    days: Option<Tz>,
+    now: DateTime<Utc>,
+) -> Result<Windows> {
+    let ranges = match days {
+        Some(zone) => ranges.map(false, |range| whole_days(range, zone)),
+        None => ranges.clone(),
+    };
+    let open_end = now + CLOCK_SKEW;
     let second = Step::Micros(SECOND);
-    let from = range.from.and_then(|at| second.floor(at));
-    let to = range.to.and_then(|at| second.ceil(at));
-    let (whole_start, whole_end) = (from == range.from, to == range.to);
-    let Some(from) = instant(from).or(spec.earliest) else {
-        return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins")).advice(
-            format!("add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'", spec.default),
-        ));
-    };
-    let open = to.is_none();
-    let to = match instant(to) {
-        Some(to) => to,
-        None => {
-            let end = now + CLOCK_SKEW;
-            instant(second.ceil(end.timestamp_micros())).unwrap_or(end)
-        }
-    };
-    // A range that lies in the future still is one.
-    let to = to.max(from + TimeDelta::seconds(1));
-    if spec.takes_instants() {
-        if let Some(longest) = spec.longest
-            && to - from > longest.length()
-        {
-            return Err(too_long(time, &longest.to_string()));
-        }
-        // An end that belongs to the window takes in one instant more, which is dropped here.
-        let ends = open || (whole_end && spec.end == End::Exclusive);
-        return Ok(Window { words: spec.words_of(from, to), exact: range.exact && whole_start && ends });
+    // An end that belongs to the window takes in one instant more, which is dropped here.
+    let mut exact = ranges.exact && (spec.end == End::Exclusive || ranges.spans().iter().all(|r| r.end().is_none()));
+    let mut closed = Vec::with_capacity(ranges.spans().len());
+    for range in ranges.spans() {
+        let start = range.start().or(spec.earliest.map(|earliest| earliest.timestamp_micros()));
+        let Some(start) = start else {
+            return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins"))
+                .advice(format!(
+                    "add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'",
+                    spec.default
+                )));
+        };
+        let end = range.end().unwrap_or(open_end.timestamp_micros());
+        // Bounds are written in whole seconds, so they are widened to those.
+        let (from, to) = (second.floor(start).unwrap_or(start), second.ceil(end).unwrap_or(end));
+        exact &= from == start && (to == end || range.end().is_none());
+        // A range that lies in the future still is one.
+        closed.push(Range { from, to: to.max(from + SECOND) });
     }
+    let closed = Ranges::of(closed, exact).at_most(WINDOWS);
+    if spec.takes_instants() {
+        let mut words = Vec::new();
+        for range in closed.spans() {
+            let (from, to) = instants(*range, time)?;
+            words.extend(slices(spec, from, to, days, time)?.into_iter().map(|(from, to)| spec.words_of(from, to)));
+        }
+        return Ok(Windows { words, exact: closed.exact, since: None });
+    }
+    // Periods that end now: the shortest one that reaches back to the first instant.
+    let Some(first) = closed.spans().first() else {
+        return Ok(Windows { words: vec![spec.default.clone()], exact: false, since: None });
+    };
+    let (from, _) = instants(*first, time)?;
     let reach = (now - from).max(TimeDelta::zero()) + CLOCK_SKEW;
     match spec.reaching(reach) {
-        Some(words) if spec.check_words(&words).is_ok() => Ok(Window { words, exact: false }),
+        Some(words) if spec.check_words(&words).is_ok() => {
+            Ok(Windows { words: vec![words], exact: false, since: Some(from) })
+        }
         Some(_) => Err(too_long(time, &spec.longest.map(|longest| longest.to_string()).unwrap_or_default())),
         None => Err(too_long(time, &spec.forms())),
     }
+}
+
+fn instants(range: Range, time: &str) -> Result<(DateTime<Utc>, DateTime<Utc>)> {
+    let instant = DateTime::from_timestamp_micros;
+    instant(range.from).zip(instant(range.to)).ok_or_else(|| {
+        Error::new(ErrorKind::Query, format!("the range of `{time}` lies beyond the calendar")).advice("narrow it")
+    })
+}
+
+/// The window cut into pieces that are no longer than the service takes, at the starts of `days` where they are given.
+fn slices(
+    spec: &WindowSpec,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    days: Option<Tz>,
+    time: &str,
+) -> Result<Vec<(DateTime<Utc>, DateTime<Utc>)>> {
+    /// Pieces that are still a query and no mistake.
+    const MOST: usize = 1_000;
+    let longest = match spec.longest {
+        Some(longest) if to - from > longest.length() => longest,
+        _ => return Ok(vec![(from, to)]),
+    };
+    // Where ends belong to windows, mentions of a common bound would be in both.
+    if spec.end == End::Inclusive {
+        return Err(too_long(time, &longest.to_string()));
+    }
+    let mut slices = Vec::new();
+    let mut start = from;
+    while start < to {
+        let mut end = to.min(start + longest.length());
+        if end < to
+            && let Some(zone) = days
+        {
+            let cut = day_start(end, 0, zone).filter(|cut| *cut > start);
+            end = cut.ok_or_else(|| too_long(time, &longest.to_string()))?;
+        }
+        slices.push((start, end));
+        if slices.len() > MOST {
+            return Err(too_long(time, &longest.to_string()));
+        }
+        start = end;
+    }
+    Ok(slices)
 }
 
 fn too_long(time: &str, longest: &str) -> Error {
@@ -69,22 +135,24 @@ fn too_long(time: &str, longest: &str) -> Error {
         .advice("narrow it, or ask for its parts one by one")
 }
 
+/// The first instant of the day of the zone that comes so many days after the one of `at`.
+fn day_start(at: DateTime<Utc>, days: u64, zone: Tz) -> Option<DateTime<Utc>> {
+    let day = at.with_timezone(&zone).date_naive().checked_add_days(Days::new(days))?;
+    let midnight = day.and_time(NaiveTime::MIN);
+    // Where the clock skips midnight, the day starts with the first instant after the gap.
+    let start = (0..24 * 60).find_map(|n| zone.from_local_datetime(&(midnight + TimeDelta::minutes(n))).earliest())?;
+    Some(start.to_utc())
+}
+
 /// The range widened to whole days of the zone, so that buckets of days are counted whole.
-pub(super) fn whole_days(range: Range, zone: Tz) -> Range {
-    let midnight = |micros: i64, days: u64| {
-        let local = DateTime::from_timestamp_micros(micros)?.with_timezone(&zone);
-        let day = local.date_naive().checked_add_days(Days::new(days))?;
-        let midnight = day.and_time(NaiveTime::MIN);
-        // Where the clock skips midnight, the day starts with the first instant after the gap.
-        let start =
-            (0..24 * 60).find_map(|n| zone.from_local_datetime(&(midnight + TimeDelta::minutes(n))).earliest())?;
-        Some(start.timestamp_micros())
-    };
+fn whole_days(range: Range, zone: Tz) -> Range {
+    let start = |micros: i64, days| day_start(DateTime::from_timestamp_micros(micros)?, days, zone);
+    let from = range.start().and_then(|at| start(at, 0));
+    // The end is the start of the day after the last instant.
+    let to = range.end().and_then(|at| start(at - 1, 1));
     Range {
-        from: range.from.and_then(|at| midnight(at, 0)),
-        // The end is the start of the day after the last instant.
-        to: range.to.and_then(|at| midnight(at - 1, 1)),
-        exact: false,
+        from: from.map_or(Range::OPEN.from, |at| at.timestamp_micros()),
+        to: to.map_or(Range::OPEN.to, |at| at.timestamp_micros()),
     }
 }
 
@@ -93,56 +161,97 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    fn range(from: Option<&str>, to: Option<&str>) -> Range {
-        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
-        Range { from: from.map(at), to: to.map(at), exact: true }
+    fn at(text: &str) -> i64 {
+        text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()
+    }
+
+    fn range(from: Option<&str>, to: Option<&str>) -> Ranges {
+        Ranges::of([Range { from: from.map_or(i64::MIN, at), to: to.map_or(i64::MAX, at) }], true)
     }
 
     fn now() -> DateTime<Utc> {
         "2026-07-01T12:00:00Z".parse().expect("an instant")
     }
 
-    fn words(spec: &WindowSpec, range: Range) -> String {
-        window_of(spec, range, "published_at", now()).expect("a window").words
+    fn windows(spec: &WindowSpec, ranges: &Ranges) -> Windows {
+        windows_of(spec, ranges, "published_at", None, now()).expect("a window")
     }
 
     #[test]
     fn a_range_is_said_in_whole_seconds_and_an_open_end_reaches_past_a_slow_clock() {
         let spec = Profile::v4().window;
-        let closed = range(Some("2026-01-01T00:00:00.5Z"), Some("2026-02-01T00:00:00.000001Z"));
-        assert_eq!(words(&spec, closed), "2026-01-01T00:00:00Z..2026-02-01T00:00:01Z");
-        assert!(!window_of(&spec, closed, "t", now()).expect("a window").exact);
-        let open = range(Some("2026-06-01T00:00:00Z"), None);
-        assert_eq!(words(&spec, open), "2026-06-01T00:00:00Z..2026-07-01T12:10:00Z");
-        assert!(window_of(&spec, open, "t", now()).expect("a window").exact);
+        let closed = windows(&spec, &range(Some("2026-01-01T00:00:00.5Z"), Some("2026-02-01T00:00:00.000001Z")));
+        assert_eq!(closed.words, ["2026-01-01T00:00:00Z..2026-02-01T00:00:01Z"]);
+        assert!(!closed.exact);
+        let open = windows(&spec, &range(Some("2026-06-01T00:00:00Z"), None));
+        assert_eq!(open.words, ["2026-06-01T00:00:00Z..2026-07-01T12:10:00Z"]);
+        assert!(open.exact);
+    }
+
+    #[test]
+    fn ranges_that_are_apart_are_asked_for_apart_and_those_that_meet_together() {
+        let spec = Profile::v4().window;
+        let day = |day| range(Some(day), None).and(&range(None, Some(&day.replace("T00", "T23"))));
+        let (first, second) = (day("2026-05-01T00:00:00Z"), day("2026-05-09T00:00:00Z"));
+        let both = windows(&spec, &second.or(&first));
+        let words = ["2026-05-01T00:00:00Z..2026-05-01T23:00:00Z", "2026-05-09T00:00:00Z..2026-05-09T23:00:00Z"];
+        assert_eq!((both.words, both.exact), (words.map(str::to_owned).to_vec(), true));
+        // Apart by less than a second, which the grammar cannot say: one window, since two would share mentions.
+        let halves = range(Some("2026-05-01T00:00:00Z"), Some("2026-05-01T12:00:00.2Z"))
+            .or(&range(Some("2026-05-01T12:00:00.7Z"), Some("2026-05-02T00:00:00Z")));
+        let one = windows(&spec, &halves);
+        assert_eq!((one.words.len(), one.exact), (1, false));
+        let many = (0..100).map(|n| Range { from: n * 20 * SECOND, to: n * 20 * SECOND + SECOND + n });
+        assert_eq!(windows(&spec, &Ranges::of(many, true)).words.len(), WINDOWS);
     }
 
     #[test]
     fn a_range_open_to_the_past_is_closed_by_the_profile_or_refused() {
         let mut spec = Profile::v4().window;
         let open = range(None, Some("2026-06-01T00:00:00Z"));
-        let error = window_of(&spec, open, "published_at", now()).expect_err("open");
+        let error = windows_of(&spec, &open, "published_at", None, now()).expect_err("open");
         assert!(error.to_string().contains("published_at >= now()"), "{error}");
         spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("an instant"));
-        assert_eq!(words(&spec, open), "2025-01-01T00:00:00Z..2026-06-01T00:00:00Z");
+        assert_eq!(windows(&spec, &open).words, ["2025-01-01T00:00:00Z..2026-06-01T00:00:00Z"]);
     }
 
     #[test]
     fn a_service_of_relative_periods_is_asked_for_the_smallest_that_covers() {
         let mut spec = Profile::v4().window;
         spec.absolute = None;
-        assert_eq!(words(&spec, range(Some("2026-07-01T09:30:00Z"), None)), "3h");
-        assert_eq!(words(&spec, range(Some("2026-07-01T08:55:00Z"), None)), "4h");
+        let recent = windows(&spec, &range(Some("2026-07-01T09:30:00Z"), None));
+        assert_eq!(
+            (recent.words, recent.since.map(|at| at.to_rfc3339())),
+            (vec!["3h".to_owned()], Some("2026-07-01T09:30:00+00:00".to_owned()))
+        );
+        assert_eq!(windows(&spec, &range(Some("2026-07-01T08:55:00Z"), None)).words, ["4h"]);
         spec.longest = Some("7d".to_owned().try_into().expect("a period"));
-        let error = window_of(&spec, range(Some("2026-06-01T00:00:00Z"), None), "t", now()).expect_err("too long");
+        let long = range(Some("2026-06-01T00:00:00Z"), None);
+        let error = windows_of(&spec, &long, "t", None, now()).expect_err("too long");
         assert!(error.to_string().contains("longer than the service takes (7d)"), "{error}");
+    }
+
+    #[test]
+    fn a_range_longer_than_the_longest_window_is_cut_into_several() {
+        let mut spec = Profile::v4().window;
+        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        let quarter = range(Some("2026-01-01T00:00:00Z"), Some("2026-03-04T00:00:00Z"));
+        let cut = windows(&spec, &quarter);
+        let words = ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z..2026-03-04T00:00:00Z"];
+        assert_eq!((cut.words, cut.exact), (words.map(str::to_owned).to_vec(), true));
+        // Days of a zone are not cut, the shorter one of March included.
+        let zone: Tz = "Europe/Berlin".parse().expect("a zone");
+        let range = range(Some("2026-03-01T10:00:00Z"), Some("2026-04-05T00:00:00Z"));
+        let cut = windows_of(&spec, &range, "t", Some(zone), now()).expect("windows").words;
+        let words = ["2026-02-28T23:00:00Z..2026-03-31T22:00:00Z", "2026-03-31T22:00:00Z..2026-04-05T22:00:00Z"];
+        assert_eq!(cut, words);
     }
 
     #[test]
     fn days_are_widened_to_whole_ones_of_the_zone() {
         let zone: Tz = "Europe/Berlin".parse().expect("a zone");
-        let widened = whole_days(range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")), zone);
-        let expected = range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z"));
-        assert_eq!((widened.from, widened.to), (expected.from, expected.to));
+        let widened =
+            range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")).map(true, |r| whole_days(r, zone));
+        assert_eq!(widened, range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z")));
     }
 }

@@ -14,7 +14,8 @@ fn sent(conjuncts: &[Expr]) -> String {
 #[test]
 fn declared_filters_are_sent_and_others_are_not() {
     let filtered = plan(&[col("language").eq(lit("en")), col("aid").eq(lit("7"))]);
-    assert_eq!(filtered.template.to_string(), "search duration=7d timezone=UTC language=en sort=date_asc");
+    assert_eq!(filtered.template.to_string(), "search timezone=UTC language=en sort=date_asc");
+    assert_eq!(filtered.windows, ["7d"]);
     assert_eq!(filtered.aids, Aids::Given(vec!["7".into()]));
     assert!(filtered.exact && filtered.default_window);
     assert!(!plan(&[col("url").eq(lit("x"))]).exact);

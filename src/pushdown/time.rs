@@ -1,0 +1,207 @@
+//! What a conjunct says about time: through casts, truncations and zones, into ranges of instants.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use chrono::{DateTime, TimeZone};
+use chrono_tz::Tz;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCast};
+
+use super::filter::text;
+use super::range::{Range, Ranges};
+use super::step::{DAY, SECOND, Step};
+
+/// The instants of the time column that the conjunct allows; `None` where it does not bound them.
+pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
+    match expr {
+        Expr::Alias(alias) => ranges(&alias.expr, time),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            match (ranges(left, time), ranges(right, time)) {
+                (Some(a), Some(b)) => Some(a.and(&b)),
+                (one, other) => one.or(other).map(Ranges::widened),
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some(ranges(left, time)?.or(&ranges(right, time)?))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if let (Some(of), Some(at)) = (instant_of(left, time), literal(right)) {
+                compare(of, *op, at)
+            } else {
+                compare(instant_of(right, time)?, op.swap()?, literal(left)?)
+            }
+        }
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            let of = instant_of(expr, time)?;
+            Some(compare(of, Operator::GtEq, literal(low)?)?.and(&compare(of, Operator::LtEq, literal(high)?)?))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let of = instant_of(expr, time)?;
+            let any: Option<Vec<_>> = list.iter().map(|at| compare(of, Operator::Eq, literal(at)?)).collect();
+            any?.into_iter().reduce(|a, b| a.or(&b))
+        }
+        _ => None,
+    }
+}
+
+/// The zone whose days, or longer steps of them, the expression over the time column tells, and no shorter ones.
+pub(super) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
+    let Instant { step, zone, loose, .. } = instant_of(expr, time)?;
+    (!loose && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
+}
+
+/// A function of the time column.
+#[derive(Debug, Clone, Copy)]
+struct Instant {
+    step: Step,
+    /// The zone whose days the steps are; `None`: UTC.
+    zone: Option<Tz>,
+    /// Its values are times on the wall of the zone, not instants.
+    wall: bool,
+    /// The steps do not start where days of the zone do: they are shorter and shift, or round toward 1970.
+    loose: bool,
+}
+
+/// More than any zone is away from UTC, and than any cast rounds.
+const ZONES: i64 = DAY + DAY / 12;
+
+fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
+    match expr {
+        Expr::Column(Column { name, .. }) if name == time => {
+            Some(Instant { step: Step::Micros(1), zone: None, wall: false, loose: false })
+        }
+        Expr::Alias(alias) => instant_of(&alias.expr, time),
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            cast(instant_of(expr, time)?, field.data_type())
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "date_trunc" => {
+            let [unit, inner] = args.as_slice() else { return None };
+            let of = instant_of(inner, time)?;
+            let step = of.step.and(Step::of_unit(&text(unit)?)?)?;
+            Some(Instant { step, loose: of.loose || shifts(step, of.zone), ..of })
+        }
+        _ => None,
+    }
+}
+
+/// Steps that are shorter than a day do not start where those of UTC do, in some zones and around changes of the clock.
+fn shifts(step: Step, zone: Option<Tz>) -> bool {
+    zone.is_some() && step < Step::Micros(DAY) && step > Step::Micros(SECOND)
+}
+
+fn cast(of: Instant, to: &DataType) -> Option<Instant> {
+    let plain = of.step == Step::Micros(1);
+    match to {
+        DataType::Date32 => Some(Instant { step: of.step.and(Step::Micros(DAY))?, wall: true, ..of }),
+        // Milliseconds, in spite of its name, rounded toward 1970.
+        DataType::Date64 => Some(Instant { step: of.step.and(Step::Micros(1_000))?, wall: true, loose: true, ..of }),
+        DataType::Timestamp(unit, zone) => {
+            let step = of.step.and(unit_step(*unit))?;
+            let rounds = step != of.step;
+            let (zone, wall, known) = match zone.as_deref() {
+                None => (of.zone, true, true),
+                Some("UTC" | "+00:00" | "Z") => {
+                    (if plain { None } else { of.zone }, false, !of.wall || of.zone.is_none())
+                }
+                Some(name) => match name.parse::<Tz>() {
+                    Ok(zone) => (Some(zone), false, !of.wall && (plain || of.zone == Some(zone))),
+                    Err(_) => (of.zone, false, false),
+                },
+            };
+            // Between plain instants a zone changes nothing; a step in another zone than its own is not followed.
+            Some(Instant { step, zone, wall, loose: of.loose || rounds || !known })
+        }
+        _ => None,
+    }
+}
+
+fn unit_step(unit: TimeUnit) -> Step {
+    match unit {
+        TimeUnit::Second => Step::Micros(SECOND),
+        TimeUnit::Millisecond => Step::Micros(1_000),
+        TimeUnit::Microsecond | TimeUnit::Nanosecond => Step::Micros(1),
+    }
+}
+
+/// A literal instant: the last microsecond not after it, and whether that is the literal itself.
+#[derive(Debug, Clone, Copy)]
+struct Literal {
+    micros: i64,
+    whole: bool,
+}
+
+fn literal(expr: &Expr) -> Option<Literal> {
+    let whole = |micros| Some(Literal { micros, whole: true });
+    match expr {
+        Expr::Alias(alias) => literal(&alias.expr),
+        Expr::Literal(value, _) => match value {
+            ScalarValue::TimestampSecond(Some(at), _) => whole(at.checked_mul(SECOND)?),
+            ScalarValue::TimestampMillisecond(Some(at), _) => whole(at.checked_mul(1_000)?),
+            ScalarValue::TimestampMicrosecond(Some(at), _) => whole(*at),
+            ScalarValue::TimestampNanosecond(Some(at), _) => {
+                Some(Literal { micros: at.div_euclid(1_000), whole: at.rem_euclid(1_000) == 0 })
+            }
+            ScalarValue::Date32(Some(day)) => whole(i64::from(*day).checked_mul(DAY)?),
+            ScalarValue::Date64(Some(at)) => whole(at.checked_mul(1_000)?),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The instants whose step compares so with the literal. Steps only ever start on whole microseconds.
+fn compare(of: Instant, op: Operator, at: Literal) -> Option<Ranges> {
+    let Instant { step, zone, wall, loose } = of;
+    if !loose && let Some((not_before, after)) = edges(step, zone, wall, at) {
+        return Some(Ranges::of([side(op, not_before, after)?], true));
+    }
+    // A step starts at most ZONES after its instants, and ends at most ZONES after the one in UTC.
+    let start = at.micros.saturating_sub(ZONES);
+    let end = step.next(at.micros.checked_add(ZONES)?)?.checked_add(ZONES)?;
+    let range = match op {
+        Operator::Eq => Range { from: start, to: end },
+        Operator::Gt | Operator::GtEq => Range { from: start, ..Range::OPEN },
+        Operator::Lt | Operator::LtEq => Range { to: end, ..Range::OPEN },
+        _ => return None,
+    };
+    Some(Ranges::of([range], false))
+}
+
+/// What is between two edges: the first step that is not before the literal, and the first one after it.
+fn side(op: Operator, not_before: i64, after: i64) -> Option<Range> {
+    Some(match op {
+        Operator::Eq => Range { from: not_before, to: after },
+        Operator::GtEq => Range { from: not_before, ..Range::OPEN },
+        Operator::Gt => Range { from: after, ..Range::OPEN },
+        Operator::Lt => Range { to: not_before, ..Range::OPEN },
+        Operator::LtEq => Range { to: after, ..Range::OPEN },
+        _ => return None,
+    })
+}
+
+/// The first step start that is not before the literal, and the first one after it, as instants; `None` where the zone's
+/// clock skips or repeats one of them.
+fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, i64)> {
+    let not_before = |micros| if at.whole { step.ceil(micros) } else { step.next(micros) };
+    let Some(zone) = zone.filter(|_| wall || step >= Step::Micros(DAY)) else {
+        return Some((not_before(at.micros)?, step.next(at.micros)?));
+    };
+    // A time on the wall does not grow with the instant where the clock is set back; its days do.
+    if step < Step::Micros(DAY) {
+        return None;
+    }
+    let local = if wall {
+        at.micros
+    } else {
+        let utc = DateTime::from_timestamp_micros(at.micros)?;
+        utc.with_timezone(&zone).naive_local().and_utc().timestamp_micros()
+    };
+    let instant = |local: i64| {
+        let local = DateTime::from_timestamp_micros(local)?.naive_utc();
+        zone.from_local_datetime(&local).single().map(|at| at.timestamp_micros())
+    };
+    Some((instant(not_before(local)?)?, instant(step.next(local)?)?))
+}
+
+#[cfg(test)]
+mod tests;

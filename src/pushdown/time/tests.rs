@@ -1,0 +1,84 @@
+use datafusion::logical_expr::{col, lit};
+
+use super::*;
+
+fn at(micros: i64) -> Expr {
+    Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)
+}
+
+fn cast(expr: Expr, to: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), to))
+}
+
+#[test]
+fn ranges_of_time_are_found_through_casts_and_either_side() {
+    let bounds = |expr: Expr| {
+        let ranges = ranges(&expr, "t")?;
+        let [one] = ranges.spans() else { panic!("{ranges:?}") };
+        Some((one.start(), one.end(), ranges.exact))
+    };
+    assert_eq!(bounds(col("t").gt_eq(at(5))), Some((Some(5), None, true)));
+    assert_eq!(bounds(col("t").gt(at(5))), Some((Some(6), None, true)));
+    assert_eq!(bounds(at(5).gt(col("t"))), Some((None, Some(5), true)));
+    assert_eq!(bounds(col("t").lt_eq(at(5))), Some((None, Some(6), true)));
+    assert_eq!(bounds(col("t").eq(at(5))), Some((Some(5), Some(6), true)));
+    assert_eq!(bounds(col("t").not_eq(at(5))), None);
+    assert_eq!(bounds(col("u").gt(at(5))), None);
+    let nanos = Expr::Literal(ScalarValue::TimestampNanosecond(Some(5_500), Some("UTC".into())), None);
+    assert_eq!(bounds(col("t").gt_eq(nanos.clone())), Some((Some(6), None, true)));
+    assert_eq!(bounds(col("t").lt(nanos)), Some((None, Some(6), true)));
+    let day = Expr::Literal(ScalarValue::Date32(Some(1)), None);
+    assert_eq!(bounds(cast(col("t"), DataType::Date32).eq(day)), Some((Some(DAY), Some(2 * DAY), true)));
+    let either = ranges(&col("t").eq(at(5)).or(col("t").eq(at(50))), "t").expect("ranges");
+    assert_eq!(either, Ranges::of([Range { from: 5, to: 6 }, Range { from: 50, to: 51 }], true));
+    let open = col("t").gt(at(5)).or(col("u").gt(at(5)));
+    assert_eq!(bounds(open), None);
+}
+
+fn local(zone: &str) -> Expr {
+    cast(col("t"), DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
+}
+
+fn utc(text: &str) -> i64 {
+    text.parse::<DateTime<chrono::Utc>>().expect("an instant").timestamp_micros()
+}
+
+fn day(text: &str) -> Expr {
+    Expr::Literal(
+        ScalarValue::Date32(Some(i32::try_from(utc(&format!("{text}T00:00:00Z")) / DAY).expect("a day"))),
+        None,
+    )
+}
+
+#[test]
+fn days_of_a_zone_have_their_23_24_or_25_hours() {
+    let spans = |zone, date| {
+        let ranges = ranges(&cast(local(zone), DataType::Date32).eq(day(date)), "t").expect("ranges");
+        let [one] = ranges.spans() else { panic!("{ranges:?}") };
+        (one.from, one.to, ranges.exact)
+    };
+    let expect = |from, to| (utc(from), utc(to), true);
+    assert_eq!(spans("Europe/Berlin", "2026-03-29"), expect("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"));
+    assert_eq!(spans("Europe/Berlin", "2026-10-25"), expect("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"));
+    assert_eq!(spans("Asia/Tokyo", "2026-10-25"), expect("2026-10-24T15:00:00Z", "2026-10-25T15:00:00Z"));
+    // The clock skips midnight: the range is widened, and what it does not allow is dropped here.
+    let (from, to, exact) = spans("America/Sao_Paulo", "2018-11-04");
+    assert!(from <= utc("2018-11-04T03:00:00Z") && to >= utc("2018-11-05T02:00:00Z") && !exact);
+}
+
+#[test]
+fn a_day_of_a_zone_is_told_from_shorter_steps_and_from_those_of_another() {
+    let trunc = |unit: &str, of: Expr| {
+        Expr::ScalarFunction(ScalarFunction::new_udf(
+            datafusion::functions::datetime::date_trunc(),
+            vec![lit(unit), of],
+        ))
+    };
+    assert_eq!(days_of(&trunc("day", col("t")), "t"), Some(Tz::UTC));
+    assert_eq!(days_of(&cast(col("t"), DataType::Date32), "t"), Some(Tz::UTC));
+    assert_eq!(days_of(&trunc("month", local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
+    assert_eq!(days_of(&trunc("hour", local("Europe/Berlin")), "t"), None);
+    assert_eq!(days_of(&col("t"), "t"), None);
+    let mixed = cast(trunc("day", col("t")), DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Tokyo".into())));
+    assert_eq!(days_of(&trunc("day", mixed), "t"), None);
+}
