@@ -3,7 +3,7 @@
 //! ```text
 //! ConnectionBuilder ─▶ Connection ─┬─ client (limiter, retries, request log)
 //!                                  ├─ profile
-//!                                  └─ queries under way: one budget and one list for all scans of a query
+//!                                  └─ queries under way: one budget and one answer to each question for all scans of a query
 //! ```
 
 use std::collections::HashMap;
@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
-use tokio::sync::OnceCell;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::{
     Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan, Secret,
@@ -48,7 +50,8 @@ pub struct ConnectionBuilder {
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) budget: Arc<QueryBudget>,
-    list: OnceCell<Bytes>,
+    /// Answers without mentions, by their endpoints and parameters: each is asked for once.
+    answers: Mutex<HashMap<String, Shared<BoxFuture<'static, Result<Bytes>>>>>,
 }
 
 impl ConnectionBuilder {
@@ -133,28 +136,48 @@ impl Connection {
         queries.retain(|_, query| query.strong_count() > 0);
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout);
-        let query = Arc::new(Query { budget: Arc::new(budget), list: OnceCell::new() });
+        let query = Arc::new(Query { budget: Arc::new(budget), answers: Mutex::default() });
         queries.insert(id.to_owned(), Arc::downgrade(&query));
         query
     }
 
     /// The answer of the list. All scans of a query share one request.
-    pub(crate) async fn list<'q>(&self, query: &'q Query, scan: &Scan) -> Result<&'q Bytes> {
-        query.list.get_or_try_init(|| self.fetch_list(scan)).await
+    pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Bytes> {
+        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?;
+        let request = PageRequest::list();
+        let accept = move |body: &[u8]| Ok(decoder.decode(&PageRequest::list(), body)?.batch.num_rows() as u64);
+        self.answer(query, scan, request, accept).await
     }
 
-    async fn fetch_list(&self, scan: &Scan) -> Result<Bytes> {
-        let request = PageRequest::list();
-        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?;
-        let decode = |body: &[u8]| {
-            let rows = decoder.decode(&request, body)?.batch.num_rows() as u64;
-            Ok((Bytes::copy_from_slice(body), rows))
+    /// The answer to a request without mentions. All scans of a query share one request. `accept` gives the number of
+    /// records in an answer that can be believed.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        query: &Query,
+        scan: &Arc<Scan>,
+        request: PageRequest,
+        accept: impl Fn(&[u8]) -> Result<u64> + Send + Sync + 'static,
+    ) -> Result<Bytes> {
+        let key = format!("{} {:?}", request.plan.endpoint, request.parameters(self.profile()));
+        let answer = {
+            let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let ask = || {
+                let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
+                // On a task of its own: scans that wait for it must not depend on who asked first being polled.
+                let asking = AbortOnDropHandle::new(tokio::spawn(async move {
+                    let keep = |body: &[u8]| Ok((Bytes::copy_from_slice(body), accept(body)?));
+                    connection.client.fetch(&scan, &request, keep).await
+                }));
+                let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
+                asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared()
+            };
+            answers.entry(key).or_insert_with(ask).clone()
         };
-        self.client.fetch(scan, &request, decode).await
+        answer.await
     }
 
     /// The aids that a query without one asks for: each once, in the order of the list.
-    pub(crate) async fn listed_aids(&self, query: &Query, scan: &Scan) -> Result<Vec<String>> {
+    pub(crate) async fn listed_aids(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Vec<String>> {
         let table = &self.profile().tables.saved_searches;
         let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect::<Vec<_>>();
         if sections.is_empty() {
@@ -162,7 +185,7 @@ impl Connection {
                 .advice("add a predicate on aid, or set fan_out = true on a section of saved_searches"));
         }
         let decoder = self.aids_of(TableSpec { sections, ..table.clone() })?;
-        let batch = decoder.decode(&PageRequest::list(), self.list(query, scan).await?)?.batch;
+        let batch = decoder.decode(&PageRequest::list(), &self.list(query, scan).await?)?.batch;
         let column = arrow::compute::cast(batch.column(0), &DataType::Utf8)
             .map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
         let mut aids: Vec<String> = Vec::new();

@@ -65,6 +65,8 @@ pub struct FilterTerm {
 pub struct Pages {
     /// Rows asked for at once, at least 1.
     pub size: u64,
+    /// Rows left out at the beginning. Only set where every row of a page counts.
+    pub skip: u64,
     /// Rows after which no more are needed; `None`: all. Only set where every row of a page counts.
     pub fetch: Option<u64>,
     /// Whether rows are wanted in the order of the sort parameter, so that no second pass can add to them.
@@ -190,7 +192,7 @@ mod tests {
             timezone: Some("UTC".into()),
             filters: vec![FilterTerm { parameter: "language".into(), values: vec!["en".into(), "de".into()] }],
             sort: Some("date_asc".into()),
-            pages: Some(Pages { size: 50, fetch: None, ordered: false }),
+            pages: Some(Pages { size: 50, skip: 0, fetch: None, ordered: false }),
         }
     }
 

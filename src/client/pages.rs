@@ -16,6 +16,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_stream::try_stream;
 use chrono::{DateTime, Utc};
@@ -76,7 +77,7 @@ pub(super) struct Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     row: u64,
-    need: u64,
+    end: u64,
     stride: u64,
     /// Whether the last page is asked for whole.
     whole: bool,
@@ -85,7 +86,7 @@ pub(super) struct Rest {
 impl Rest {
     /// Requests that they take.
     pub(super) fn requests(&self) -> u64 {
-        self.need.saturating_sub(self.row).div_ceil(self.stride)
+        self.end.saturating_sub(self.row).div_ceil(self.stride)
     }
 }
 
@@ -93,7 +94,7 @@ impl Iterator for Rest {
     type Item = Span;
 
     fn next(&mut self) -> Option<Span> {
-        let left = self.need.checked_sub(self.row).filter(|left| *left > 0)?;
+        let left = self.end.checked_sub(self.row).filter(|left| *left > 0)?;
         let due = self.stride.min(left);
         let span = Span { row: self.row, size: if self.whole { self.stride } else { due }, due };
         self.row = self.row.saturating_add(self.stride);
@@ -155,7 +156,7 @@ impl Reading {
     /// The first span of a pass.
     pub(super) fn first(&self) -> Span {
         let size = self.pages.size.min(self.pages.fetch.unwrap_or(u64::MAX)).max(1);
-        Span { row: 0, size, due: size }
+        Span { row: self.pages.skip, size, due: size }
     }
 
     /// Takes note of a total.
@@ -165,22 +166,22 @@ impl Reading {
     pub(super) fn announce(&mut self, total: Option<u64>) -> Result<()> {
         self.steady &= self.total.is_none() || self.total == total;
         self.total = total.or(self.total);
-        if let (Some(depth), Some(need)) = (self.depth, self.need())
-            && need > depth
+        if let (Some(depth), Some(end)) = (self.depth, self.end())
+            && end > depth
         {
-            return Err(too_deep(&need.to_string(), depth));
+            return Err(too_deep(&end.to_string(), depth));
         }
         Ok(())
     }
 
     /// The spans after a first page of `got` rows, where the total is known.
     pub(super) fn rest(&self, got: u64) -> Option<Rest> {
-        let need = self.need()?;
-        let asked = self.first().size;
+        let end = self.end()?;
+        let Span { row: first, size: asked, .. } = self.first();
         let stride = if self.clamped && (1..asked).contains(&got) { got } else { self.pages.size };
         // In aligned pages a short first page cannot be continued in its middle.
-        let row = if self.aligned { asked.min(stride) } else { got };
-        Some(Rest { row, need, stride, whole: self.aligned || self.pages.fetch.is_none() })
+        let row = first.saturating_add(if self.aligned { asked.min(stride) } else { got });
+        Some(Rest { row, end, stride, whole: self.aligned || self.pages.fetch.is_none() })
     }
 
     /// Whether the rows that the plan wants are there.
@@ -194,7 +195,7 @@ impl Reading {
     /// [`ErrorKind::Contradiction`] where a further page repeats the first one: the offset has no effect.
     pub(super) fn take(&mut self, row: u64, ids: Option<&[u64]>) -> Result<Option<Vec<bool>>> {
         let Some(ids) = ids else { return Ok(None) };
-        if row == 0 {
+        if row == self.pages.skip {
             self.first_page = ids.to_vec();
         } else if ids.len() > 1 && self.first_page.starts_with(ids) {
             return Err(no_progress(row));
@@ -223,7 +224,10 @@ impl Reading {
     /// [`ErrorKind::Incomplete`] after the last pass.
     pub(super) fn end_of_pass(&mut self) -> Result<Verdict> {
         self.passes += 1;
-        let (Some(total), Some(need)) = (self.total, self.need()) else { return Ok(Verdict::Complete) };
+        let Some(total) = self.total.map(|total| total.saturating_sub(self.pages.skip)) else {
+            return Ok(Verdict::Complete);
+        };
+        let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let seen = self.seen.len() as u64;
         let this_pass = self.this_pass.as_ref().map_or(seen, |ids| ids.len() as u64);
         // A total that never changed: the rows of all passes together are the whole. One that changed before this pass
@@ -253,12 +257,10 @@ impl Reading {
         ))
     }
 
-    /// Rows that the scan needs, where it is known.
-    fn need(&self) -> Option<u64> {
-        match (self.total, self.pages.fetch) {
-            (Some(total), Some(fetch)) => Some(total.min(fetch)),
-            (total, _) => total,
-        }
+    /// The row behind the last one that the scan needs, where it is known.
+    fn end(&self) -> Option<u64> {
+        let wanted = self.pages.fetch.map_or(u64::MAX, |fetch| self.pages.skip.saturating_add(fetch));
+        self.total.map(|total| total.min(wanted))
     }
 }
 
@@ -337,7 +339,7 @@ pub fn read_pages<'a, D: PageDecoder>(
         loop {
             let (first, facts) = page(reading.first(), frozen.clone()).await?;
             reading.announce(facts.total)?;
-            yield fresh(&mut reading, 0, first)?;
+            yield fresh(scan, &mut reading, pages.skip, first)?;
             frozen = frozen.or_else(|| freeze(&client.profile().window, duration.as_deref(), facts.window));
             if let Some(rest) = reading.rest(facts.rows) {
                 let ahead = match pace {
@@ -353,11 +355,11 @@ pub fn read_pages<'a, D: PageDecoder>(
                 while let Some(pages) = rest.next().await {
                     for (row, page, facts) in pages? {
                         reading.announce(facts.total)?;
-                        yield fresh(&mut reading, row, page)?;
+                        yield fresh(scan, &mut reading, row, page)?;
                     }
                 }
             } else {
-                let (mut row, mut got, mut empty) = (0, facts.rows, u32::from(facts.rows == 0));
+                let (mut row, mut got, mut empty) = (pages.skip, facts.rows, u32::from(facts.rows == 0));
                 while empty <= EMPTY_ANSWERS && !reading.satisfied() {
                     row += if aligned && got > 0 { pages.size } else { got };
                     reading.end_at(row)?;
@@ -365,7 +367,7 @@ pub fn read_pages<'a, D: PageDecoder>(
                     got = facts.rows;
                     empty = if got == 0 { empty + 1 } else { 0 };
                     let known = reading.seen.len();
-                    yield fresh(&mut reading, row, next)?;
+                    yield fresh(scan, &mut reading, row, next)?;
                     if got > 0 && reading.seen.len() == known {
                         Err(no_progress(row))?;
                     }
@@ -389,9 +391,14 @@ fn freeze(spec: &WindowSpec, duration: Option<&str>, window: Option<(DateTime<Ut
     spec.check_words(&words).is_ok().then_some(words)
 }
 
-fn fresh<P: Page>(reading: &mut Reading, row: u64, page: P) -> Result<P> {
+/// The rows of a page that did not come before; the others are counted.
+fn fresh<P: Page>(scan: &Scan, reading: &mut Reading, row: u64, page: P) -> Result<P> {
     Ok(match reading.take(row, page.ids())? {
-        Some(keep) => page.retain(&keep),
+        Some(keep) => {
+            let doubles = keep.iter().filter(|keep| !**keep).count();
+            scan.doubles.fetch_add(doubles as u64, Ordering::Relaxed);
+            page.retain(&keep)
+        }
         None => page,
     })
 }

@@ -79,6 +79,8 @@ pub struct Scan {
     pub bytes: AtomicU64,
     /// Milliseconds spent waiting for the limiter and between attempts.
     pub wait_ms: AtomicU64,
+    /// Rows that came more than once and were dropped.
+    pub doubles: AtomicU64,
 }
 
 impl Scan {
@@ -86,7 +88,7 @@ impl Scan {
     pub fn new(query: Arc<QueryBudget>, concurrency: usize) -> Self {
         let zero = AtomicU64::default;
         let places = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { query, places, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero() }
+        Self { query, places, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero(), doubles: zero() }
     }
 
     pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {

@@ -15,7 +15,7 @@ fn request() -> PageRequest {
         aid: Some("7".into()),
         duration: Some("7d".into()),
         timezone: Some("UTC".into()),
-        pages: Some(Pages { size: 100, fetch: None, ordered: false }),
+        pages: Some(Pages { size: 100, skip: 0, fetch: None, ordered: false }),
         ..RequestPlan::list()
     };
     PageRequest { plan: Arc::new(plan), row: 0, size: 100, frozen: None }

@@ -1,39 +1,42 @@
 //! Runs a scan: plans in, filtered and projected batches out.
 //!
-//! Without a fetch, several saved searches are read at once and their pages come as they arrive. With one, they are
-//! read one after another and page by page, so that nothing is asked for that is not needed. In an order, they are
-//! merged: a page of each to begin with, and then of those whose rows come next.
+//! ```text
+//! rows of the input ─▶ saved searches that can have rows ─▶ plans, one a saved search and window
+//!     ├─ no limit          several at once, pages as they arrive
+//!     ├─ a limit           one after another, page by page, until it is met
+//!     └─ an order          merged: a page of each to begin with, then of those whose rows come next
+//! ```
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::counters::Counters;
 use super::discover;
 use super::fetch::{Scanning, least_rows, sort_key};
 use super::plans;
+use super::reader::Reader;
 use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
-use crate::decode::{Decoded, Decoder};
-use crate::error::{Error, ErrorKind, Place, Result};
-use crate::pushdown::ServiceOrder;
+use crate::connection::Query;
+use crate::error::{Error, ErrorKind, Place};
+use crate::pushdown::ScanPlan;
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
+
+/// Batches of the output.
+pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
 
 /// The stream of one partition.
 pub(super) fn run(
@@ -45,142 +48,203 @@ pub(super) fn run(
     partition: usize,
 ) -> SendableRecordBatchStream {
     let settings = SessionSettings::of(context.session_config().options());
-    let counters = Arc::new(Counters::new(metrics, partition));
-    let merging = Merging::new(context);
-    let output = Arc::clone(&schema);
+    let counters = Counters::new(metrics, partition);
+    let merging = Merging::new(context, scanning.wanted);
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
     let query = scanning.connection.query(&scanning.query, &settings);
+    let output = Arc::clone(&schema);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
-        let table = scanning.table.name();
-        let at_table = |error: Error| error.at(Place { table: Some(table.to_owned()), ..Place::default() });
-        let reader = Arc::new(Reader::try_new(&scanning, output)?);
+        let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency));
-        let template = &scanning.plan.template;
-        if template.endpoint == Endpoint::List {
-            let body = scanning.connection.list(&query, &scan).await.map_err(at_table)?;
-            let page = reader.decoder.decode(&PageRequest::list(), body).map_err(at_table)?;
-            let batch = reader.finish(&page.batch)?;
-            let batch = batch.slice(0, batch.num_rows().min(scanning.fetch.unwrap_or(usize::MAX)));
-            counters.page(&scan, &page);
-            counters.baseline.record_output(batch.num_rows());
+        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, concurrency: settings.concurrency });
+        let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            driver.counters.baseline.record_output(batch.num_rows());
             yield batch;
-            return;
-        }
-        let mut aids: Vec<String> = Vec::new();
-        for aid in rows.iter().flat_map(plans::read) {
-            match aid {
-                Some(aid) => aids.push(aid),
-                None => aids.extend(scanning.connection.listed_aids(&query, &scan).await.map_err(at_table)?),
-            }
-        }
-        if let Some(column) = scanning.aid_column() {
-            let conditions = scanning.predicate.iter().chain(&scanning.above);
-            aids = discover::possible(aids, conditions, column)?;
-        }
-        let plans = aids.iter().map(|aid| {
-            let sort = scanning.order.as_ref().map(|order| order.value.clone());
-            let pages = template.pages.map(|pages| Pages { ordered: sort.is_some(), ..pages });
-            RequestPlan { aid: Some(aid.clone()), sort: sort.or_else(|| template.sort.clone()), pages, ..template.clone() }
-        });
-        let plans: Vec<RequestPlan> = plans.collect();
-        if scanning.order.is_some() && plans.len() > 1 {
-            scan.query.require(plans.len() as u64).map_err(at_table)?;
-            // With a limit nobody knows whose rows will be wanted; without, all of them will.
-            let pace = match scanning.fetch {
-                Some(_) => Pace::OnDemand,
-                None => Pace::Ahead(settings.concurrency.div_ceil(plans.len())),
-            };
-            let streams = plans.into_iter().map(|plan| {
-                let (reader, scanning, scan) = (Arc::clone(&reader), Arc::clone(&scanning), Arc::clone(&scan));
-                in_order(reader, scanning, scan, Arc::clone(&counters), plan, pace)
-            });
-            let mut merged = merging.merge(streams.collect(), &reader, scanning.fetch)?;
-            while let Some(batch) = merged.next().await {
-                let batch = batch?;
-                counters.baseline.record_output(batch.num_rows());
-                yield batch;
-            }
-            return;
-        }
-        match scanning.fetch {
-            Some(fetch) => {
-                let mut left = fetch;
-                for plan in plans {
-                    if left == 0 {
-                        break;
-                    }
-                    let told = scanning.plan.exact.then_some(left.max(least_rows(scanning.order.as_ref())) as u64);
-                    let plan = plan.with_fetch(told);
-                    let pace = if told.is_some() { Pace::Ahead(settings.concurrency) } else { Pace::OnDemand };
-                    let mut dropped = 0;
-                    let mut pages = reader.pages(&scanning, &scan, plan, pace);
-                    while left > 0 && let Some(page) = pages.next().await {
-                        let page = page.map_err(at_table)?;
-                        let batch = reader.finish(&page.batch)?;
-                        dropped += page.batch.num_rows() - batch.num_rows();
-                        let batch = batch.slice(0, batch.num_rows().min(left));
-                        left -= batch.num_rows();
-                        counters.page(&scan, &page);
-                        counters.baseline.record_output(batch.num_rows());
-                        yield batch;
-                    }
-                    if told.is_some() && dropped > 0 && left > 0 {
-                        Err(at_table(filters_ignored(dropped)))?;
-                    }
-                }
-            }
-            None => {
-                scan.query.require(plans.len() as u64).map_err(at_table)?;
-                // All scans together keep no more requests under way than one would.
-                let scans = plans.len().clamp(1, settings.concurrency);
-                let pace = Pace::Ahead(settings.concurrency.div_ceil(scans));
-                let streams = stream::iter(plans).map(|plan| reader.pages(&scanning, &scan, plan, pace));
-                let mut pages = streams.flatten_unordered(scans);
-                while let Some(page) = pages.next().await {
-                    let page = page.map_err(at_table)?;
-                    let batch = reader.finish(&page.batch)?;
-                    counters.page(&scan, &page);
-                    counters.baseline.record_output(batch.num_rows());
-                    yield batch;
-                }
-            }
         }
     };
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
 }
 
-/// The rows of one saved search in the service's order, for a merge that takes what it needs.
-fn in_order(
-    reader: Arc<Reader>,
-    scanning: Arc<Scanning>,
-    scan: Arc<Scan>,
-    counters: Arc<Counters>,
-    plan: RequestPlan,
-    pace: Pace,
-) -> SendableRecordBatchStream {
-    let schema = Arc::clone(&reader.schema);
-    let stream = try_stream! {
-        let table = Some(scanning.table.name().to_owned());
-        let at_table = |error: Error| error.at(Place { table: table.clone(), ..Place::default() });
-        // No more rows of one can be wanted than of all.
-        let fetch = scanning.fetch.map(|fetch| fetch.max(least_rows(scanning.order.as_ref())) as u64);
-        let told = fetch.filter(|_| scanning.plan.exact);
-        let (mut received, mut dropped) = (0, 0);
-        let mut pages = reader.pages(&scanning, &scan, plan.with_fetch(told), pace);
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(at_table)?;
-            let batch = reader.finish(&page.batch)?;
-            counters.page(&scan, &page);
-            received += page.batch.num_rows() as u64;
-            dropped += page.batch.num_rows() - batch.num_rows();
-            yield batch;
+/// What the streams of one partition share.
+pub(super) struct Driver {
+    pub(super) scanning: Arc<Scanning>,
+    pub(super) reader: Arc<Reader>,
+    pub(super) scan: Arc<Scan>,
+    pub(super) counters: Counters,
+    pub(super) query: Arc<Query>,
+    concurrency: usize,
+}
+
+impl Driver {
+    async fn start(self: Arc<Self>, rows: &[RecordBatch], merging: Merging) -> DataFusionResult<Batches> {
+        let Scanning { plan, order, fetch, wanted, .. } = self.scanning.as_ref();
+        if plan.template.endpoint == Endpoint::List {
+            let list = RequestPlan::list();
+            return Ok(self.one_after_another(vec![list], Pace::OnDemand));
         }
-        if dropped > 0 && told.is_some_and(|told| received >= told) {
-            Err(at_table(filters_ignored(dropped)))?;
+        let searches = self.plans(rows).await?;
+        let ahead = Pace::Ahead(self.concurrency);
+        let Some(order) = order else {
+            let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
+            return match fetch {
+                Some(_) => Ok(self.one_after_another(plans, ahead)),
+                None => self.all_at_once(plans),
+            };
+        };
+        // The windows of a saved search follow each other in the order of time; in another they are merged.
+        let by_time = self.scanning.spec.time.as_ref() == Some(&order.column);
+        let mut groups =
+            if by_time { searches } else { searches.into_iter().flatten().map(|plan| vec![plan]).collect() };
+        if order.options.descending {
+            groups.iter_mut().for_each(|group| group.reverse());
         }
-    };
-    Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+        self.require(groups.len())?;
+        // With a limit nobody knows whose rows will be wanted; without, all of them will.
+        let limited = fetch.is_some() || wanted.is_some();
+        if groups.len() <= 1 {
+            let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
+            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace));
+        }
+        let pace = if limited { Pace::OnDemand } else { Pace::Ahead(self.concurrency.div_ceil(groups.len())) };
+        let streams = groups.into_iter().map(|group| {
+            let rows = Arc::clone(&self).one_after_another(group, pace);
+            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
+        });
+        Ok(merging.merge(streams.collect(), &self.scanning, &self.reader)?.boxed())
+    }
+
+    /// The plans of the saved searches that can have rows, those of one together.
+    async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
+        let Scanning { connection, plan, order, skip, predicate, above, .. } = self.scanning.as_ref();
+        let mut aids: Vec<String> = Vec::new();
+        for aid in rows.iter().flat_map(plans::read) {
+            match aid {
+                Some(aid) => aids.push(aid),
+                None => {
+                    let listed = connection.listed_aids(&self.query, &self.scan).await;
+                    aids.extend(listed.map_err(|error| self.at_table(error))?);
+                }
+            }
+        }
+        if let Some(column) = self.scanning.aid_column() {
+            aids = discover::possible(aids, predicate.iter().chain(above), column)?;
+        }
+        let of = |aid: &String, window: &String| {
+            let sort = order.as_ref().map(|order| order.value.clone());
+            let ordered = sort.is_some() || plan.until.is_some();
+            RequestPlan {
+                aid: Some(aid.clone()),
+                duration: Some(window.clone()),
+                sort: sort.or_else(|| plan.template.sort.clone()),
+                pages: plan.template.pages.map(|pages| Pages { ordered, skip: *skip as u64, ..pages }),
+                ..plan.template.clone()
+            }
+        };
+        Ok(aids.iter().map(|aid| plan.windows.iter().map(|window| of(aid, window)).collect()).collect())
+    }
+
+    /// The rows of all plans as they come. All together keep no more requests under way than one would.
+    fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>) -> DataFusionResult<Batches> {
+        self.require(plans.len())?;
+        let scans = plans.len().clamp(1, self.concurrency);
+        let pace = Pace::Ahead(self.concurrency.div_ceil(scans));
+        let streams = stream::iter(plans).map(move |plan| Arc::clone(&self).rows(plan, None, pace));
+        Ok(streams.flatten_unordered(scans).boxed())
+    }
+
+    /// The rows of all plans, one after another until the limit is met.
+    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace) -> Batches {
+        let stream = try_stream! {
+            let Scanning { plan: ScanPlan { exact, .. }, fetch, order, .. } = self.scanning.as_ref();
+            let mut left = fetch.unwrap_or(usize::MAX);
+            for plan in plans {
+                if left == 0 {
+                    break;
+                }
+                let told = fetch.filter(|_| *exact).map(|_| left.max(least_rows(order.as_ref())) as u64);
+                // Pages ahead are of use only where all their rows count.
+                let pace = if fetch.is_some() && told.is_none() { Pace::OnDemand } else { pace };
+                let mut rows = Arc::clone(&self).rows(plan, told, pace);
+                while left > 0 && let Some(batch) = rows.next().await {
+                    let batch = batch?;
+                    let batch = batch.slice(0, batch.num_rows().min(left));
+                    left -= batch.num_rows();
+                    yield batch;
+                }
+            }
+        };
+        stream.boxed()
+    }
+
+    /// The rows of one plan. `told` is the number of rows that the service is asked for.
+    fn rows(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace) -> Batches {
+        if plan.pages.is_none() {
+            return self.answer(plan);
+        }
+        let stream = try_stream! {
+            let Self { scanning, reader, scan, .. } = self.as_ref();
+            let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
+            let mut check = reader.check();
+            let mut dropped = 0;
+            let plan = Arc::new(plan.with_fetch(told));
+            let mut pages = Box::pin(read_pages(scanning.connection.client(), scan, plan, reader.decoder.as_ref(), pace));
+            let mut received = 0;
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|error| self.at_table(error))?;
+                if let Some(check) = &mut check {
+                    let place = Place { aid: aid.clone(), ..Place::default() };
+                    check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
+                }
+                let batch = reader.finish(&page.batch)?;
+                self.counters.page(scan, &page);
+                received += page.batch.num_rows() as u64;
+                dropped += page.batch.num_rows() - batch.num_rows();
+                if skips && dropped > 0 {
+                    Err(self.at_table(filters_ignored(dropped)))?;
+                }
+                yield batch;
+                if reader.is_past(&page.batch) {
+                    return;
+                }
+            }
+            // The service gave as many rows as it was asked for, and not all of them count.
+            if dropped > 0 && told.is_some_and(|told| received >= told) {
+                Err(self.at_table(filters_ignored(dropped)))?;
+            }
+        };
+        stream.boxed()
+    }
+
+    /// The rows of an answer without mentions.
+    fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
+        let stream = try_stream! {
+            let Self { scanning, reader, scan, query, .. } = self.as_ref();
+            let request = PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None };
+            let body = if request.plan.endpoint == Endpoint::List {
+                scanning.connection.list(query, scan).await
+            } else {
+                let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
+                let accept = move |body: &[u8]| Ok(decoder.decode(&asked, body)?.batch.num_rows() as u64);
+                scanning.connection.answer(query, scan, request.clone(), accept).await
+            };
+            let body = body.map_err(|error| self.at_table(error))?;
+            let page = reader.decoder.decode(&request, &body).map_err(|error| self.at_table(error))?;
+            self.counters.page(scan, &page);
+            yield reader.finish(&page.batch)?;
+        };
+        stream.boxed()
+    }
+
+    fn require(&self, requests: usize) -> DataFusionResult<()> {
+        self.scan.query.require(requests as u64).map_err(|error| self.at_table(error).into())
+    }
+
+    pub(super) fn at_table(&self, error: Error) -> Error {
+        error.at(Place { table: Some(self.scanning.table.name().to_owned()), ..Place::default() })
+    }
 }
 
 /// Merges streams that are in one order.
@@ -190,18 +254,20 @@ struct Merging {
 }
 
 impl Merging {
-    fn new(context: &TaskContext) -> Self {
+    /// `wanted` rows may do; more are not waited for before some leave.
+    fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
         let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
-        Self { reservation, batch_size: context.session_config().batch_size() }
+        let batch_size = context.session_config().batch_size();
+        Self { reservation, batch_size: wanted.map_or(batch_size, |wanted| wanted.clamp(1, batch_size)) }
     }
 
     fn merge(
         self,
         streams: Vec<SendableRecordBatchStream>,
+        scanning: &Scanning,
         reader: &Reader,
-        fetch: Option<usize>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = reader.order.as_ref().and_then(|(_, order)| sort_key(order, &reader.schema));
+        let key = scanning.order.as_ref().and_then(|order| sort_key(order, &reader.schema));
         let Some(ordering) = LexOrdering::new(key) else {
             return internal_err!("an order without a key in the output");
         };
@@ -212,7 +278,7 @@ impl Merging {
             // The merge counts its own; the operator's are counted here.
             .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
             .with_batch_size(self.batch_size)
-            .with_fetch(fetch)
+            .with_fetch(scanning.fetch)
             .with_reservation(self.reservation)
             .build()
     }
@@ -224,165 +290,4 @@ fn filters_ignored(dropped: usize) -> Error {
         format!("the service gave {dropped} mentions that do not satisfy the filters it was sent"),
     )
     .advice("it ignores a parameter or compares otherwise: correct [filters] or [window] in the profile")
-}
-
-/// What turns pages into output: the columns read, the predicate over them, and those that leave.
-struct Reader {
-    decoder: Decoder,
-    predicate: Option<Arc<dyn PhysicalExpr>>,
-    order: Option<(usize, ServiceOrder)>,
-    output: Vec<usize>,
-    schema: SchemaRef,
-}
-
-impl Reader {
-    fn try_new(scanning: &Scanning, schema: SchemaRef) -> DataFusionResult<Self> {
-        let Scanning { connection, spec, projection, predicate, order, .. } = scanning;
-        let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
-        // Positions in the table; ids and the key of the order are read whether they leave or not.
-        let mut read: BTreeSet<usize> = projection.iter().copied().collect();
-        read.extend(spec.id.as_deref().and_then(position));
-        read.extend(order.as_ref().and_then(|order| position(&order.column)));
-        read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
-        let read: Vec<usize> = read.into_iter().collect();
-        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read);
-        let predicate = predicate
-            .as_ref()
-            .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
-            .transpose()?;
-        let at = |column: usize| read.binary_search(&column).ok();
-        let order = order.as_ref().and_then(|order| Some((at(position(&order.column)?)?, order.clone())));
-        // Every column of the projection is among those read.
-        let output = projection.iter().filter_map(|column| at(*column)).collect();
-        Ok(Self { decoder, predicate, order, output, schema })
-    }
-
-    /// The pages of a plan; where an order was asked for, it is checked.
-    fn pages<'a>(
-        &'a self,
-        scanning: &'a Scanning,
-        scan: &'a Scan,
-        plan: RequestPlan,
-        pace: Pace,
-    ) -> BoxStream<'a, Result<Decoded>> {
-        let aid = plan.aid.clone();
-        let mut check = self.order.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None });
-        let pages = read_pages(scanning.connection.client(), scan, Arc::new(plan), &self.decoder, pace);
-        let pages = pages.map(move |page| {
-            let page = page?;
-            match check.as_mut().map(|check| check.observe(&page.batch)) {
-                Some(Err(error)) => Err(error.at(Place { aid: aid.clone(), ..Place::default() })),
-                _ => Ok(page),
-            }
-        });
-        pages.boxed()
-    }
-
-    /// The rows that satisfy the predicate, and the columns that leave.
-    fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
-        let filtered;
-        let batch = match &self.predicate {
-            Some(predicate) => {
-                let flags = predicate.evaluate(batch)?.into_array(batch.num_rows())?;
-                filtered = filter_record_batch(batch, &no_nulls(as_boolean_array(&flags)?)?)?;
-                &filtered
-            }
-            None => batch,
-        };
-        let columns: Vec<ArrayRef> = self.output.iter().map(|at| Arc::clone(batch.column(*at))).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
-    }
-}
-
-/// NULL is not true.
-fn no_nulls(flags: &BooleanArray) -> DataFusionResult<BooleanArray> {
-    if flags.null_count() == 0 {
-        return Ok(flags.clone());
-    }
-    let values = BooleanArray::new(flags.values().clone(), None);
-    Ok(and(&values, &is_not_null(flags)?)?)
-}
-
-/// Checks that rows come in the order that was asked for.
-struct OrderCheck<'a> {
-    column: usize,
-    order: &'a ServiceOrder,
-    /// The last key, as an array of one.
-    last: Option<ArrayRef>,
-}
-
-impl OrderCheck<'_> {
-    fn observe(&mut self, batch: &RecordBatch) -> Result<()> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        let keys = batch.column(self.column);
-        let options: SortOptions = self.order.options;
-        let failed = |error| Error::new(ErrorKind::Contradiction, format!("keys cannot be compared: {error}"));
-        if let Some(last) = &self.last {
-            let compare = arrow::array::make_comparator(last, keys, options).map_err(failed)?;
-            if compare(0, 0).is_gt() {
-                return Err(self.violation());
-            }
-        }
-        let compare = arrow::array::make_comparator(keys, keys, options).map_err(failed)?;
-        if (1..keys.len()).any(|row| compare(row - 1, row).is_gt()) {
-            return Err(self.violation());
-        }
-        self.last = Some(keys.slice(keys.len() - 1, 1));
-        Ok(())
-    }
-
-    fn violation(&self) -> Error {
-        let ServiceOrder { value, column, .. } = self.order;
-        Error::new(
-            ErrorKind::Contradiction,
-            format!("the service does not keep the order `{value}` by `{column}` that it was asked for"),
-        )
-        .advice("correct or remove that value in the profile's [sort]")
-    }
-}
-
-/// The counters that EXPLAIN ANALYZE shows.
-struct Counters {
-    baseline: BaselineMetrics,
-    requests: Count,
-    retries: Count,
-    pages: Count,
-    received: Count,
-    bytes: Count,
-    wait_ms: Count,
-    conflicts: Count,
-}
-
-impl Counters {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
-        Self {
-            baseline: BaselineMetrics::new(metrics, partition),
-            requests: counter("requests"),
-            retries: counter("retries"),
-            pages: counter("pages"),
-            received: counter("mentions_received"),
-            bytes: counter("bytes_received"),
-            wait_ms: counter("wait_ms"),
-            conflicts: counter("type_conflicts"),
-        }
-    }
-
-    fn page(&self, scan: &Scan, page: &Decoded) {
-        self.pages.add(1);
-        self.received.add(page.batch.num_rows());
-        self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
-        for (counter, now) in [
-            (&self.requests, &scan.requests),
-            (&self.retries, &scan.retries),
-            (&self.bytes, &scan.bytes),
-            (&self.wait_ms, &scan.wait_ms),
-        ] {
-            let now = usize::try_from(now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-            counter.add(now.saturating_sub(counter.value()));
-        }
-    }
 }

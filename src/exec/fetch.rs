@@ -10,11 +10,14 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
-use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs,
@@ -44,8 +47,12 @@ pub(crate) struct Scanning {
     pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
     /// Rows after which no more are wanted.
     pub(crate) fetch: Option<usize>,
+    /// Rows left out at the beginning, where the service leaves them out.
+    pub(crate) skip: usize,
     /// The order that the service was asked for and the output keeps.
     pub(crate) order: Option<ServiceOrder>,
+    /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
+    pub(crate) wanted: Option<usize>,
 }
 
 impl Scanning {
@@ -88,13 +95,57 @@ impl FetchExec {
     /// The period that is read because the query bounds no time; `None` where it bounds it.
     pub fn default_window(&self) -> Option<&str> {
         let plan = &self.scanning.plan;
-        plan.template.duration.as_deref().filter(|_| plan.default_window)
+        plan.windows.first().map(String::as_str).filter(|_| plan.default_window)
     }
 
     fn with(&self, change: impl FnOnce(&mut Scanning)) -> Result<Self> {
         let mut scanning = self.scanning.as_ref().clone();
         change(&mut scanning);
         Self::try_new(scanning, Arc::clone(&self.input))
+    }
+
+    fn aid_among(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let aid = self.scanning.aid_column();
+        collect_columns(filter).iter().any(|column| Some(column.name()) == aid)
+    }
+
+    /// Makes filters over the output those of the scan, where it can: a limited scan gives any rows, of which filtering
+    /// would choose others.
+    fn take_on(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let free = self.scanning.fetch.is_none() && self.scanning.skip == 0;
+        let table = arrow_schema(&self.scanning.spec);
+        let mut taken = Vec::new();
+        let mut answers = Vec::new();
+        for filter in filters {
+            let dynamic = DynamicFilterTracking::classify(&filter).contains_dynamic_filter();
+            let takes = free && !is_volatile(&filter) && !dynamic;
+            answers.push(if takes { PushedDown::Yes } else { PushedDown::No });
+            if takes {
+                taken.push(filter);
+            }
+        }
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        if taken.is_empty() {
+            return Ok(propagation);
+        }
+        // What looks at the aid alone chooses saved searches, and leaves their rows as they are.
+        let aid = self.scanning.aid_column();
+        let chooses = |filter: &Arc<dyn PhysicalExpr>| {
+            let columns = collect_columns(filter);
+            !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid)
+        };
+        let exact = taken.iter().all(chooses);
+        let taken: Vec<_> =
+            taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
+        let node = self.with(|scanning| {
+            let predicate = scanning.predicate.take();
+            scanning.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
+            scanning.plan.exact &= exact;
+        })?;
+        Ok(propagation.with_updated_node(Arc::new(node)))
     }
 
     /// Requests that the scan takes, as far as it can be known before the first one.
@@ -128,7 +179,7 @@ impl FetchExec {
 
 impl DisplayAs for FetchExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scanning { table, plan, predicate, above, fetch, order, .. } = self.scanning.as_ref();
+        let Scanning { table, plan, predicate, above, fetch, skip, order, wanted, .. } = self.scanning.as_ref();
         let aids = match &plan.aids {
             Aids::NotNeeded => None,
             Aids::Given(aids) => Some(aids.join("|")),
@@ -138,6 +189,7 @@ impl DisplayAs for FetchExec {
         let sorted = order.as_ref().map(|order| order.value.clone());
         let mut template = plan.template.clone();
         template.sort = sorted.or(template.sort);
+        template.duration = (!plan.windows.is_empty()).then(|| plan.windows.join("|"));
         let page = template.pages.map(|pages| match fetch {
             Some(fetch) if plan.exact => pages.size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => pages.size,
@@ -155,7 +207,10 @@ impl DisplayAs for FetchExec {
             ("filter", predicate.as_ref().map(ToString::to_string)),
             ("joined", (!above.is_empty()).then(|| "the saved searches of the other side".to_owned())),
             ("order", order.as_ref().map(|order| format!("{} {}", order.column, direction(order.options)))),
+            ("until", plan.until.as_ref().map(|(order, since)| format!("{} < {since}", order.column))),
+            ("skip", (*skip > 0).then(|| skip.to_string())),
             ("fetch", fetch.map(|fetch| fetch.to_string())),
+            ("pages", wanted.map(|_| "on demand".to_owned())),
         ];
         let said = parts.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
         match format {
@@ -245,8 +300,8 @@ impl ExecutionPlan for FetchExec {
         Ok(Arc::new(statistics))
     }
 
-    /// Takes note of filters that are only known while the query runs. They choose saved searches; the rows stay with
-    /// those who gave the filters.
+    /// Takes on filters that the table could not, such as `aid = (SELECT …)`. Of those that are only known while the query
+    /// runs it takes note: they choose saved searches; the rows stay with those who gave the filters.
     fn handle_child_pushdown_result(
         &self,
         phase: FilterPushdownPhase,
@@ -254,16 +309,18 @@ impl ExecutionPlan for FetchExec {
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters = child_pushdown_result.parent_filters.iter().map(|parent| Arc::clone(&parent.filter));
-        let aid = self.scanning.aid_column();
-        let on_aid =
-            |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(|column| Some(column.name()) == aid);
-        let above: Vec<_> = filters.filter(|filter| phase == FilterPushdownPhase::Post && on_aid(filter)).collect();
-        let propagation = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
-        if above.is_empty() || self.scanning.fetch.is_some() {
-            return Ok(propagation);
+        match phase {
+            FilterPushdownPhase::Pre => self.take_on(filters.collect()),
+            FilterPushdownPhase::Post => {
+                let above: Vec<_> = filters.filter(|filter| self.aid_among(filter)).collect();
+                let propagation = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
+                if above.is_empty() || self.scanning.fetch.is_some() {
+                    return Ok(propagation);
+                }
+                let node: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.above.extend(above))?);
+                Ok(propagation.with_updated_node(node))
+            }
         }
-        let node: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.above.extend(above))?);
-        Ok(propagation.with_updated_node(node))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -11,10 +11,12 @@
 //! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
 //! it declares, or an error. Dropping its stream ends the requests.
 
+mod counters;
 mod discover;
 mod drive;
 mod fetch;
 mod plans;
+mod reader;
 
 pub use fetch::FetchExec;
 pub(crate) use fetch::Scanning;

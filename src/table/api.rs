@@ -127,7 +127,9 @@ impl TableProvider for ApiTable {
             predicate: predicate.map(|predicate| state.create_physical_expr(predicate, &schema)).transpose()?,
             above: Vec::new(),
             fetch: args.limit(),
+            skip: 0,
             order: None,
+            wanted: None,
         };
         Ok(ScanResult::new(Arc::new(FetchExec::try_new(scanning, input)?)))
     }

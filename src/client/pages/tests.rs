@@ -3,26 +3,34 @@ use proptest::prelude::*;
 use super::*;
 
 fn reading(size: u64, fetch: Option<u64>, change: impl Fn(&mut Profile)) -> Reading {
+    reading_from(0, size, fetch, change)
+}
+
+fn reading_from(skip: u64, size: u64, fetch: Option<u64>, change: impl Fn(&mut Profile)) -> Reading {
     let mut profile = Profile::v4();
     change(&mut profile);
-    Reading::new(Pages { size, fetch, ordered: false }, &profile)
+    Reading::new(Pages { size, skip, fetch, ordered: false }, &profile)
 }
 
 proptest! {
     #[test]
     fn spans_cover_what_is_needed_once(
         total in 0..5_000_u64, size in 1..300_u64, fetch in prop::option::of(1..2_000_u64), aligned: bool, clamp in 1..300_u64,
+        skip in prop_oneof![Just(0), 0..6_000_u64],
     ) {
-        let mut reading = reading(size, fetch, |profile| {
+        // Pages that are counted cannot begin in the middle of one.
+        let skip = if aligned { 0 } else { skip };
+        let mut reading = reading_from(skip, size, fetch, |profile| {
             profile.offset.unit = if aligned { OffsetUnit::Page } else { OffsetUnit::Row };
             profile.page.beyond = if aligned { Oversize::Rejected } else { Oversize::Clamped };
         });
         reading.announce(Some(total)).expect("no depth");
         let first = reading.first();
         let clamp = if aligned { u64::MAX } else { clamp };
-        let got = first.size.min(total).min(clamp);
-        let need = total.min(fetch.unwrap_or(u64::MAX));
-        let mut next = if aligned { first.size } else { got };
+        prop_assert_eq!(first.row, skip);
+        let got = first.size.min(total.saturating_sub(skip)).min(clamp);
+        let need = total.min(fetch.map_or(u64::MAX, |fetch| skip + fetch));
+        let mut next = skip + if aligned { first.size } else { got };
         let rest = reading.rest(got).expect("the total is known");
         prop_assert_eq!(rest.requests(), rest.count() as u64);
         for span in rest {
@@ -33,7 +41,7 @@ proptest! {
             next = span.row + span.due;
         }
         prop_assert!(next >= need, "rows {}..{} are not asked for", next, need);
-        prop_assert!(aligned || next == need.max(got), "more is expected than needed: {} {}", next, need);
+        prop_assert!(aligned || next == need.max(skip + got), "more is expected than needed: {} {}", next, need);
     }
 }
 

@@ -1,0 +1,56 @@
+//! The counters that EXPLAIN ANALYZE shows.
+
+use std::sync::atomic::Ordering;
+
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+
+use crate::client::Scan;
+use crate::decode::Decoded;
+
+/// The counters of one partition.
+pub(super) struct Counters {
+    /// The engine's own: rows and time.
+    pub(super) baseline: BaselineMetrics,
+    requests: Count,
+    retries: Count,
+    pages: Count,
+    received: Count,
+    bytes: Count,
+    wait_ms: Count,
+    conflicts: Count,
+    doubles: Count,
+}
+
+impl Counters {
+    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            baseline: BaselineMetrics::new(metrics, partition),
+            requests: counter("requests"),
+            retries: counter("retries"),
+            pages: counter("pages"),
+            received: counter("mentions_received"),
+            bytes: counter("bytes_received"),
+            wait_ms: counter("wait_ms"),
+            conflicts: counter("type_conflicts"),
+            doubles: counter("doubles_dropped"),
+        }
+    }
+
+    /// Takes note of a page that a scan has received.
+    pub(super) fn page(&self, scan: &Scan, page: &Decoded) {
+        self.pages.add(1);
+        self.received.add(page.batch.num_rows());
+        self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
+        for (counter, now) in [
+            (&self.requests, &scan.requests),
+            (&self.retries, &scan.retries),
+            (&self.bytes, &scan.bytes),
+            (&self.wait_ms, &scan.wait_ms),
+            (&self.doubles, &scan.doubles),
+        ] {
+            let now = usize::try_from(now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+            counter.add(now.saturating_sub(counter.value()));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Pages into output: the columns read, the predicate over them, the order that is checked, and what leaves.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
+use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+
+use super::fetch::Scanning;
+use crate::decode::Decoder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::pushdown::ServiceOrder;
+
+/// What turns pages into output.
+pub(super) struct Reader {
+    pub(super) decoder: Arc<Decoder>,
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// The order that pages are checked for, and its column among those read.
+    checked: Option<(usize, ServiceOrder)>,
+    /// The first instant that is wanted of the checked column, newest first.
+    until: Option<i64>,
+    /// Columns read that leave; `None`: how many mentions a row stands for, which is one.
+    output: Vec<Option<usize>>,
+    pub(super) schema: SchemaRef,
+}
+
+impl Reader {
+    /// A reader of pages in the order `sorted`, if any, whose rows are told by `schema`.
+    pub(super) fn try_new(
+        scanning: &Scanning,
+        sorted: Option<&ServiceOrder>,
+        schema: SchemaRef,
+    ) -> DataFusionResult<Self> {
+        let Scanning { connection, spec, projection, predicate, plan, .. } = scanning;
+        let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
+        let until = plan.until.as_ref().filter(|(order, _)| sorted.is_none_or(|sorted| sorted == order));
+        let checked = sorted.or(until.map(|(order, _)| order));
+        // Positions in the table; ids and the key of the order are read whether they leave or not.
+        let mut read: BTreeSet<usize> = projection.iter().copied().filter(|at| *at < spec.columns.len()).collect();
+        read.extend(spec.id.as_deref().and_then(position));
+        read.extend(checked.and_then(|order| position(&order.column)));
+        read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
+        let read: Vec<usize> = read.into_iter().collect();
+        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read);
+        let predicate = predicate
+            .as_ref()
+            .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
+            .transpose()?;
+        let at = |column: usize| read.binary_search(&column).ok();
+        let until = until.map(|(_, since)| since.timestamp_micros());
+        let checked = checked.and_then(|order| Some((at(position(&order.column)?)?, order.clone())));
+        let output = projection.iter().map(|column| at(*column)).collect();
+        Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, schema })
+    }
+
+    /// The rows that satisfy the predicate, and the columns that leave. `weights` says how many mentions each row of the
+    /// result stands for; without, it is one.
+    pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
+        let filtered;
+        let batch = match &self.predicate {
+            Some(predicate) => {
+                let flags = predicate.evaluate(batch)?.into_array(batch.num_rows())?;
+                filtered = filter_record_batch(batch, &no_nulls(as_boolean_array(&flags)?)?)?;
+                &filtered
+            }
+            None => batch,
+        };
+        let ones = || Arc::new(Int64Array::from_value(1, batch.num_rows()));
+        let column = |at: &Option<usize>| at.map_or_else(|| ones() as ArrayRef, |at| Arc::clone(batch.column(at)));
+        let columns: Vec<ArrayRef> = self.output.iter().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// Rows of the output with other numbers of mentions that they stand for.
+    pub(super) fn weighted(&self, batch: &RecordBatch, weights: Vec<i64>) -> DataFusionResult<RecordBatch> {
+        let weights: ArrayRef = Arc::new(Int64Array::from(weights));
+        let columns = batch.columns().iter().zip(&self.output);
+        let columns = columns.map(|(column, from)| Arc::clone(from.map_or(&weights, |_| column))).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// A check of the pages of one plan; `None` where no order was asked for.
+    pub(super) fn check(&self) -> Option<OrderCheck<'_>> {
+        self.checked.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None })
+    }
+
+    /// Whether what comes after this page is older than what is wanted.
+    pub(super) fn is_past(&self, batch: &RecordBatch) -> bool {
+        let (Some(until), Some((column, _)), Some(last)) = (self.until, &self.checked, batch.num_rows().checked_sub(1))
+        else {
+            return false;
+        };
+        let times = batch.column(*column).as_primitive_opt::<TimestampMicrosecondType>();
+        times.is_some_and(|times| times.is_valid(last) && times.value(last) < until)
+    }
+}
+
+/// NULL is not true.
+fn no_nulls(flags: &BooleanArray) -> DataFusionResult<BooleanArray> {
+    if flags.null_count() == 0 {
+        return Ok(flags.clone());
+    }
+    let values = BooleanArray::new(flags.values().clone(), None);
+    Ok(and(&values, &is_not_null(flags)?)?)
+}
+
+/// Checks that rows come in the order that was asked for.
+pub(super) struct OrderCheck<'a> {
+    column: usize,
+    order: &'a ServiceOrder,
+    /// The last key, as an array of one.
+    last: Option<ArrayRef>,
+}
+
+impl OrderCheck<'_> {
+    /// Checks the next page.
+    pub(super) fn observe(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let keys = batch.column(self.column);
+        let options: SortOptions = self.order.options;
+        let failed = |error| Error::new(ErrorKind::Contradiction, format!("keys cannot be compared: {error}"));
+        if let Some(last) = &self.last {
+            let compare = arrow::array::make_comparator(last, keys, options).map_err(failed)?;
+            if compare(0, 0).is_gt() {
+                return Err(self.violation());
+            }
+        }
+        let compare = arrow::array::make_comparator(keys, keys, options).map_err(failed)?;
+        if (1..keys.len()).any(|row| compare(row - 1, row).is_gt()) {
+            return Err(self.violation());
+        }
+        self.last = Some(keys.slice(keys.len() - 1, 1));
+        Ok(())
+    }
+
+    fn violation(&self) -> Error {
+        let ServiceOrder { value, column, .. } = self.order;
+        Error::new(
+            ErrorKind::Contradiction,
+            format!("the service does not keep the order `{value}` by `{column}` that it was asked for"),
+        )
+        .advice("correct or remove that value in the profile's [sort]")
+    }
+}
