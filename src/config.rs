@@ -15,6 +15,8 @@ pub struct SessionSettings {
     /// Requests that one query may issue, retries included. A query that needs more is refused as soon as that is
     /// known: before its first request, or after the first page has told the total.
     pub max_requests: u64,
+    /// Whether mentions are counted by the numbers of the overview.
+    pub count_from_overview: CountFromOverview,
     /// Zone sent where a query names none; empty: the profile's default.
     pub timezone: String,
     /// Requests that one scan keeps under way. The limiter of the key bounds all scans together.
@@ -25,10 +27,33 @@ pub struct SessionSettings {
     pub query_deadline: Duration,
 }
 
+/// Whether mentions are counted by the numbers of the overview, one request a saved search, instead of one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountFromOverview {
+    /// Where the profile says that they are exact, and the answer does not say otherwise.
+    Exact,
+    /// Wherever there are such numbers, approximate ones included.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl CountFromOverview {
+    /// The value as it is set.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
 impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             max_requests: 1_000,
+            count_from_overview: CountFromOverview::Exact,
             timezone: String::new(),
             concurrency: 4,
             request_timeout: Duration::from_secs(60),
@@ -77,6 +102,11 @@ impl ExtensionOptions for SessionSettings {
         };
         match key {
             "max_requests" => self.max_requests = number()?,
+            "count_from_overview" => {
+                let all = [CountFromOverview::Exact, CountFromOverview::Always, CountFromOverview::Never];
+                let named = all.into_iter().find(|choice| choice.name() == value);
+                self.count_from_overview = named.ok_or_else(|| bad("exact, always or never"))?;
+            }
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
                 let known = value.is_empty() || value.parse::<chrono_tz::Tz>().is_ok();
@@ -107,6 +137,11 @@ impl ExtensionOptions for SessionSettings {
         };
         vec![
             entry("max_requests", self.max_requests.to_string(), "requests that one query may issue"),
+            entry(
+                "count_from_overview",
+                self.count_from_overview.name().to_owned(),
+                "whether mentions are counted by the overview: exact, always or never",
+            ),
             entry("timezone", self.timezone.clone(), "zone sent where a query names none; empty: the profile's"),
             entry("concurrency", self.concurrency.to_string(), "requests that one scan keeps under way"),
             entry("request_timeout", self.request_timeout.as_secs().to_string(), "seconds for one attempt"),

@@ -6,6 +6,7 @@
 //!                                  └─ queries under way: one budget and one answer to each question for all scans of a query
 //! ```
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -13,7 +14,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{BoxFuture, Shared};
+use futures::future::{BoxFuture, WeakShared};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::{
@@ -32,7 +33,8 @@ use crate::request::PageRequest;
 pub struct Connection {
     client: Client,
     clock: Clock,
-    queries: Mutex<HashMap<String, Weak<Query>>>,
+    /// By their names, with what runs them.
+    queries: Mutex<HashMap<String, (Weak<Execution>, Arc<Query>)>>,
 }
 
 /// Makes a [`Connection`].
@@ -51,7 +53,19 @@ pub struct ConnectionBuilder {
 pub(crate) struct Query {
     pub(crate) budget: Arc<QueryBudget>,
     /// Answers without mentions, by their endpoints and parameters: each is asked for once.
-    answers: Mutex<HashMap<String, Shared<BoxFuture<'static, Result<Bytes>>>>>,
+    answers: Mutex<HashMap<String, Answer>>,
+}
+
+/// What runs a query; it lives as long as the query does.
+type Execution = dyn Any + Send + Sync;
+
+/// An answer without mentions.
+#[derive(Debug)]
+enum Answer {
+    /// Asked for, as long as somebody waits for it.
+    Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
+    /// There.
+    Given(Bytes),
 }
 
 impl ConnectionBuilder {
@@ -127,17 +141,20 @@ impl Connection {
         &self.clock
     }
 
-    /// The query of this id: one budget for all its scans, kept as long as one of them lives.
-    pub(crate) fn query(&self, id: &str, settings: &SessionSettings) -> Arc<Query> {
+    /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
+    /// lives. A plan that is run again is another query.
+    pub(crate) fn query(&self, id: &str, execution: &Arc<Execution>, settings: &SessionSettings) -> Arc<Query> {
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(query) = queries.get(id).and_then(Weak::upgrade) {
-            return query;
+        queries.retain(|_, (execution, _)| execution.strong_count() > 0);
+        if let Some((known, query)) = queries.get(id)
+            && known.ptr_eq(&Arc::downgrade(execution))
+        {
+            return Arc::clone(query);
         }
-        queries.retain(|_, query| query.strong_count() > 0);
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout);
         let query = Arc::new(Query { budget: Arc::new(budget), answers: Mutex::default() });
-        queries.insert(id.to_owned(), Arc::downgrade(&query));
+        queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
         query
     }
 
@@ -159,9 +176,14 @@ impl Connection {
         accept: impl Fn(&[u8]) -> Result<u64> + Send + Sync + 'static,
     ) -> Result<Bytes> {
         let key = format!("{} {:?}", request.plan.endpoint, request.parameters(self.profile()));
-        let answer = {
+        let asked = {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            let ask = || {
+            match answers.get(&key) {
+                Some(Answer::Given(body)) => return Ok(body.clone()),
+                Some(Answer::Asked(asked)) => asked.upgrade(),
+                None => None,
+            }
+            .unwrap_or_else(|| {
                 let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
                 // On a task of its own: scans that wait for it must not depend on who asked first being polled.
                 let asking = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -169,11 +191,15 @@ impl Connection {
                     connection.client.fetch(&scan, &request, keep).await
                 }));
                 let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
-                asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared()
-            };
-            answers.entry(key).or_insert_with(ask).clone()
+                let asked = asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared();
+                answers.extend(asked.downgrade().map(|asked| (key.clone(), Answer::Asked(asked))));
+                asked
+            })
         };
-        answer.await
+        let body = asked.await?;
+        let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.insert(key, Answer::Given(body.clone()));
+        Ok(body)
     }
 
     /// The aids that a query without one asks for: each once, in the order of the list.

@@ -30,6 +30,7 @@ pub mod connection;
 pub mod decode;
 pub mod error;
 pub mod exec;
+pub mod optimizer;
 pub mod profile;
 pub mod pushdown;
 pub mod request;

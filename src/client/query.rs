@@ -1,13 +1,17 @@
 //! What one query may spend, and what it has spent.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Profile;
+use crate::request::PageRequest;
 
 /// The allowance of one query, shared by all its scans.
 #[derive(Debug)]
@@ -81,6 +85,8 @@ pub struct Scan {
     pub wait_ms: AtomicU64,
     /// Rows that came more than once and were dropped.
     pub doubles: AtomicU64,
+    /// Answers that were looked at for another reason and will be wanted as pages, by their parameters.
+    kept: Mutex<HashMap<String, Bytes>>,
 }
 
 impl Scan {
@@ -88,7 +94,26 @@ impl Scan {
     pub fn new(query: Arc<QueryBudget>, concurrency: usize) -> Self {
         let zero = AtomicU64::default;
         let places = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { query, places, requests: zero(), retries: zero(), bytes: zero(), wait_ms: zero(), doubles: zero() }
+        Self {
+            query,
+            places,
+            requests: zero(),
+            retries: zero(),
+            bytes: zero(),
+            wait_ms: zero(),
+            doubles: zero(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Keeps an answer for the next one who asks for it.
+    pub fn keep(&self, request: &PageRequest, profile: &Profile, body: Bytes) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(parameters_text(&request.parameters(profile)), body);
+    }
+
+    pub(super) fn take_kept(&self, parameters: &str) -> Option<Bytes> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(parameters)
     }
 
     pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {
@@ -97,4 +122,9 @@ impl Scan {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.wait_ms.fetch_add(wait.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
     }
+}
+
+/// Parameters as one text, decoded.
+pub(super) fn parameters_text(parameters: &[(String, String)]) -> String {
+    parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
 }

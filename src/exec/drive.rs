@@ -7,6 +7,7 @@
 //!     └─ an order          merged: a page of each to begin with, then of those whose rows come next
 //! ```
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -32,7 +33,7 @@ use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::error::{Error, ErrorKind, Place};
-use crate::pushdown::ScanPlan;
+use crate::pushdown::{ScanPlan, SummaryRows};
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 
 /// Batches of the output.
@@ -43,7 +44,7 @@ pub(super) fn run(
     scanning: Arc<Scanning>,
     rows: SendableRecordBatchStream,
     schema: SchemaRef,
-    context: &TaskContext,
+    context: &Arc<TaskContext>,
     metrics: &ExecutionPlanMetricsSet,
     partition: usize,
 ) -> SendableRecordBatchStream {
@@ -51,7 +52,8 @@ pub(super) fn run(
     let counters = Counters::new(metrics, partition);
     let merging = Merging::new(context, scanning.wanted);
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
-    let query = scanning.connection.query(&scanning.query, &settings);
+    let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
+    let query = scanning.connection.query(&scanning.query, &execution, &settings);
     let output = Arc::clone(&schema);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
@@ -118,7 +120,7 @@ impl Driver {
 
     /// The plans of the saved searches that can have rows, those of one together.
     async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
-        let Scanning { connection, plan, order, skip, predicate, above, .. } = self.scanning.as_ref();
+        let Scanning { connection, plan, order, skip, predicate, above, summary, .. } = self.scanning.as_ref();
         let mut aids: Vec<String> = Vec::new();
         for aid in rows.iter().flat_map(plans::read) {
             match aid {
@@ -132,12 +134,18 @@ impl Driver {
         if let Some(column) = self.scanning.aid_column() {
             aids = discover::possible(aids, predicate.iter().chain(above), column)?;
         }
+        // Days are counted in their own zone.
+        let timezone = match summary.as_ref().map(|summary| &summary.rows) {
+            Some(SummaryRows::Days(zone)) => Some(zone.name().to_owned()),
+            _ => plan.template.timezone.clone(),
+        };
         let of = |aid: &String, window: &String| {
             let sort = order.as_ref().map(|order| order.value.clone());
             let ordered = sort.is_some() || plan.until.is_some();
             RequestPlan {
                 aid: Some(aid.clone()),
                 duration: Some(window.clone()),
+                timezone: timezone.clone(),
                 sort: sort.or_else(|| plan.template.sort.clone()),
                 pages: plan.template.pages.map(|pages| Pages { ordered, skip: *skip as u64, ..pages }),
                 ..plan.template.clone()
@@ -151,7 +159,10 @@ impl Driver {
         self.require(plans.len())?;
         let scans = plans.len().clamp(1, self.concurrency);
         let pace = Pace::Ahead(self.concurrency.div_ceil(scans));
-        let streams = stream::iter(plans).map(move |plan| Arc::clone(&self).rows(plan, None, pace));
+        let streams = stream::iter(plans).map(move |plan| match &self.scanning.summary {
+            Some(summary) => Arc::clone(&self).summary(summary.clone(), plan),
+            None => Arc::clone(&self).rows(plan, None, pace),
+        });
         Ok(streams.flatten_unordered(scans).boxed())
     }
 
@@ -180,7 +191,7 @@ impl Driver {
     }
 
     /// The rows of one plan. `told` is the number of rows that the service is asked for.
-    fn rows(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace) -> Batches {
+    pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace) -> Batches {
         if plan.pages.is_none() {
             return self.answer(plan);
         }
@@ -284,7 +295,7 @@ impl Merging {
     }
 }
 
-fn filters_ignored(dropped: usize) -> Error {
+pub(super) fn filters_ignored(dropped: usize) -> Error {
     Error::new(
         ErrorKind::Contradiction,
         format!("the service gave {dropped} mentions that do not satisfy the filters it was sent"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -27,8 +27,8 @@ use datafusion::physical_plan::{
 use super::drive;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::profile::{Origin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Table, service_order};
+use crate::profile::{OffsetUnit, Origin, TableSpec};
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, service_order};
 
 /// Everything about a scan that is decided when it is planned.
 #[derive(Debug, Clone)]
@@ -51,8 +51,29 @@ pub(crate) struct Scanning {
     pub(crate) skip: usize,
     /// The order that the service was asked for and the output keeps.
     pub(crate) order: Option<ServiceOrder>,
+    /// What stands in for the rows, where only numbers of them are wanted.
+    pub(crate) summary: Option<Summary>,
+    /// Why nothing does, though numbers are all that is wanted.
+    pub(crate) read_because: Option<String>,
     /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
     pub(crate) wanted: Option<usize>,
+}
+
+/// Column of a summary's rows: how many mentions each stands for.
+pub(crate) const WEIGHT: &str = "__mentions";
+
+/// The columns that a scan can give: those of the table, and how many mentions a row of a summary stands for.
+pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> SchemaRef {
+    let table = arrow_schema(spec);
+    if summary.is_none() {
+        return table;
+    }
+    // Columns that nothing looks at are NULL in rows that stand for several mentions.
+    let columns = table.fields().iter().zip(&spec.columns).map(|(field, column)| {
+        let asked = matches!(column.origin, Origin::Aid | Origin::Duration | Origin::Timezone);
+        Arc::new(field.as_ref().clone().with_nullable(!asked))
+    });
+    Arc::new(Schema::new(columns.chain([Arc::new(Field::new(WEIGHT, DataType::Int64, false))]).collect::<Vec<_>>()))
 }
 
 impl Scanning {
@@ -73,7 +94,8 @@ pub struct FetchExec {
 
 impl FetchExec {
     pub(crate) fn try_new(scanning: Scanning, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let schema: SchemaRef = Arc::new(arrow_schema(&scanning.spec).project(&scanning.projection)?);
+        let schema = scan_schema(&scanning.spec, scanning.summary.as_ref()).project(&scanning.projection)?;
+        let schema: SchemaRef = Arc::new(schema);
         let ordering = scanning.order.as_ref().and_then(|order| sort_key(order, &schema)).map(|key| [key]);
         let equivalences = EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering);
         let partitions = input.properties().partitioning.partition_count();
@@ -104,6 +126,58 @@ impl FetchExec {
         Self::try_new(scanning, Arc::clone(&self.input))
     }
 
+    /// The scan in each order of the service that has these options, for a plan that will do with `wanted` rows as a
+    /// rule: its pages come on demand.
+    pub(crate) fn in_orders(&self, options: SortOptions, wanted: usize) -> Result<Vec<Self>> {
+        let Scanning { connection, spec, projection, .. } = self.scanning.as_ref();
+        if !self.can_be_ordered() {
+            return Ok(Vec::new());
+        }
+        let columns = projection.iter().filter_map(|at| spec.columns.get(*at));
+        let orders = columns.filter_map(|column| service_order(connection.profile(), &column.name, options));
+        orders
+            .map(|order| {
+                self.with(|scanning| {
+                    scanning.order = Some(order);
+                    scanning.wanted = Some(wanted);
+                })
+            })
+            .collect()
+    }
+
+    /// The scan without its first `skip` rows, with `fetch` of those that follow; `None` where the service cannot leave
+    /// out just these.
+    pub(crate) fn skipping(&self, skip: usize, fetch: Option<usize>) -> Result<Option<Self>> {
+        let Scanning { connection, table, plan, above, .. } = self.scanning.as_ref();
+        let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1) && plan.windows.len() == 1;
+        let counts_rows = connection.profile().offset.unit == OffsetUnit::Row;
+        let same_limit = self.scanning.fetch == fetch.map(|fetch| skip.saturating_add(fetch));
+        let able = *table == Table::Mentions
+            && plan.exact
+            && above.is_empty()
+            && self.scanning.skip == 0
+            && self.scanning.summary.is_none();
+        if !(one && counts_rows && same_limit && able) {
+            return Ok(None);
+        }
+        self.with(|scanning| {
+            scanning.skip = skip;
+            scanning.fetch = fetch;
+        })
+        .map(Some)
+    }
+
+    /// Whether rows tell how many mentions they stand for.
+    fn counts(&self) -> bool {
+        self.schema().column_with_name(WEIGHT).is_some()
+    }
+
+    /// A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
+    fn can_be_ordered(&self) -> bool {
+        let Scanning { table, fetch, skip, order, summary, .. } = self.scanning.as_ref();
+        *table == Table::Mentions && summary.is_none() && fetch.is_none() && *skip == 0 && order.is_none()
+    }
+
     fn aid_among(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
         let aid = self.scanning.aid_column();
         collect_columns(filter).iter().any(|column| Some(column.name()) == aid)
@@ -117,11 +191,18 @@ impl FetchExec {
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let free = self.scanning.fetch.is_none() && self.scanning.skip == 0;
         let table = arrow_schema(&self.scanning.spec);
+        // What looks at the aid alone chooses saved searches, and leaves their rows as they are.
+        let aid = self.scanning.aid_column();
+        let chooses = |filter: &Arc<dyn PhysicalExpr>| {
+            let columns = collect_columns(filter);
+            !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid)
+        };
         let mut taken = Vec::new();
         let mut answers = Vec::new();
         for filter in filters {
             let dynamic = DynamicFilterTracking::classify(&filter).contains_dynamic_filter();
-            let takes = free && !is_volatile(&filter) && !dynamic;
+            let whole = self.scanning.summary.is_none() || chooses(&filter);
+            let takes = free && whole && !is_volatile(&filter) && !dynamic;
             answers.push(if takes { PushedDown::Yes } else { PushedDown::No });
             if takes {
                 taken.push(filter);
@@ -131,12 +212,6 @@ impl FetchExec {
         if taken.is_empty() {
             return Ok(propagation);
         }
-        // What looks at the aid alone chooses saved searches, and leaves their rows as they are.
-        let aid = self.scanning.aid_column();
-        let chooses = |filter: &Arc<dyn PhysicalExpr>| {
-            let columns = collect_columns(filter);
-            !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid)
-        };
         let exact = taken.iter().all(chooses);
         let taken: Vec<_> =
             taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
@@ -162,6 +237,14 @@ impl FetchExec {
                 None => "1 + 1 per saved search".into(),
             };
         };
+        let windows = plan.windows.len() as u64;
+        if let Some(summary) = &self.scanning.summary {
+            let each = windows * if let SummaryRows::Firsts(orders) = &summary.rows { orders.len() as u64 } else { 1 };
+            return match searches {
+                Some(searches) => (searches * each).to_string(),
+                None => format!("1 + {each} per saved search"),
+            };
+        }
         match (searches, fetch) {
             (Some(0), _) | (_, Some(0)) => "0".into(),
             (Some(1), Some(fetch)) if plan.exact => (*fetch as u64).div_ceil(pages.size).to_string(),
@@ -179,7 +262,8 @@ impl FetchExec {
 
 impl DisplayAs for FetchExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scanning { table, plan, predicate, above, fetch, skip, order, wanted, .. } = self.scanning.as_ref();
+        let Scanning { table, plan, predicate, above, fetch, skip, order, wanted, summary, read_because, .. } =
+            self.scanning.as_ref();
         let aids = match &plan.aids {
             Aids::NotNeeded => None,
             Aids::Given(aids) => Some(aids.join("|")),
@@ -187,21 +271,37 @@ impl DisplayAs for FetchExec {
         };
         let window = plan.default_window.then(|| "the profile's default".to_owned());
         let sorted = order.as_ref().map(|order| order.value.clone());
+        let schema = self.schema();
         let mut template = plan.template.clone();
         template.sort = sorted.or(template.sort);
         template.duration = (!plan.windows.is_empty()).then(|| plan.windows.join("|"));
-        let page = template.pages.map(|pages| match fetch {
-            Some(fetch) if plan.exact => pages.size.min((*fetch).max(least_rows(order.as_ref())) as u64),
+        let page = template.pages.map(|pages| match (fetch, summary.as_ref().map(|summary| &summary.rows)) {
+            (_, Some(SummaryRows::Total | SummaryRows::Days(_))) => 0,
+            (_, Some(SummaryRows::Firsts(orders))) if plan.exact && orders.len() == 1 && !self.counts() => 2,
+            (_, Some(SummaryRows::List(list))) if list.whole || list.missing.is_some() => 0,
+            (Some(fetch), _) if plan.exact => pages.size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => pages.size,
         });
-        let columns: Vec<_> =
-            self.scanning.projection.iter().map(|at| self.scanning.spec.columns[*at].name.as_str()).collect();
+        match summary.as_ref().map(|summary| &summary.rows) {
+            Some(SummaryRows::Days(zone)) => template.timezone = Some(zone.name().to_owned()),
+            Some(SummaryRows::Firsts(orders)) => {
+                template.sort = Some(orders.iter().map(|order| order.value.as_str()).collect::<Vec<_>>().join("|"));
+            }
+            _ => {}
+        }
+        if page == Some(0) {
+            template.sort = None;
+        }
+        let because = read_because.as_ref().map(|because| format!("one by one, since {because}"));
+        let counted = summary.as_ref().map(|summary| said_of(&summary.rows)).or(because);
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let parts = [
             ("table", Some(table.name().to_owned())),
             ("sent", Some(format!("[{template}]"))),
             ("aids", aids),
             ("window", window),
             ("page", page.map(|size| size.to_string())),
+            ("counted", counted),
             ("requests", Some(self.estimate())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
@@ -235,6 +335,19 @@ pub(super) fn sort_key(order: &ServiceOrder, schema: &SchemaRef) -> Option<Physi
 /// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.
 pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
     if order.is_some() { 2 } else { 1 }
+}
+
+/// Where the numbers of a summary come from.
+fn said_of(rows: &SummaryRows) -> String {
+    match rows {
+        SummaryRows::Total => "by the overview's total".to_owned(),
+        SummaryRows::List(list) => format!("by the overview's list `{}`", list.dimension),
+        SummaryRows::Days(zone) => format!("by the overview's days in {zone}"),
+        SummaryRows::Firsts(orders) => {
+            let first = |order: &ServiceOrder| format!("{} {}", order.column, direction(order.options));
+            format!("by the first mention of {}", orders.iter().map(first).collect::<Vec<_>>().join(" and of "))
+        }
+    }
 }
 
 fn direction(options: SortOptions) -> &'static str {
@@ -291,6 +404,7 @@ impl ExecutionPlan for FetchExec {
         let mut statistics = Statistics::new_unknown(&self.schema());
         let rows: usize = match self.scanning.table {
             Table::SavedSearches => 100,
+            Table::Mentions if self.scanning.summary.is_some() => 10_000,
             Table::Overview | Table::Volume | Table::Breakdowns => 10_000,
             Table::Mentions => 1_000_000,
         };
@@ -328,16 +442,17 @@ impl ExecutionPlan for FetchExec {
     }
 
     fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        if self.scanning.summary.is_some() {
+            return None;
+        }
         Some(Arc::new(self.with(|scanning| scanning.fetch = fetch).ok()?))
     }
 
     /// Saved searches can be read in the service's order, which the stream then checks, and merged.
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let Scanning { connection, table, .. } = self.scanning.as_ref();
-        // A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
-        let free = self.scanning.fetch.is_none() && self.scanning.order.is_none();
+        let connection = &self.scanning.connection;
         let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };
-        let (true, Table::Mentions, Some(column)) = (free, table, key.expr.downcast_ref::<Column>()) else {
+        let (true, Some(column)) = (self.can_be_ordered(), key.expr.downcast_ref::<Column>()) else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
         match service_order(connection.profile(), column.name(), key.options) {

@@ -17,7 +17,8 @@ mod drive;
 mod fetch;
 mod plans;
 mod reader;
+mod summary;
 
 pub use fetch::FetchExec;
-pub(crate) use fetch::Scanning;
+pub(crate) use fetch::{Scanning, WEIGHT, scan_schema};
 pub(crate) use plans::source;

@@ -77,6 +77,11 @@ impl Reader {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 
+    /// Whether rows tell how many mentions they stand for.
+    pub(super) fn counts(&self) -> bool {
+        self.output.contains(&None)
+    }
+
     /// Rows of the output with other numbers of mentions that they stand for.
     pub(super) fn weighted(&self, batch: &RecordBatch, weights: Vec<i64>) -> DataFusionResult<RecordBatch> {
         let weights: ArrayRef = Arc::new(Int64Array::from(weights));

@@ -9,9 +9,9 @@ use chrono_tz::Tz;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape};
+use super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
 use super::spec::{
-    Auth, Budget, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
+    Auth, Budget, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
     SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, TimezoneKind, Total, Trust,
 };
 use super::window::{End, Instants, WindowSpec};
@@ -53,6 +53,8 @@ pub struct Profile {
     pub budget: Budget,
     /// The number of matching mentions.
     pub total: Total,
+    /// Which numbers of the overview count mentions; absent: none.
+    pub counts: Option<Counts>,
     /// What an answer repeats of its question.
     pub echo: EchoSpec,
     /// How an error looks.
@@ -176,6 +178,37 @@ impl Profile {
             "filters.separator",
             "expected a text, since several = \"separated\"".into(),
         );
+        if let Some(counts) = &self.counts {
+            let overview = &self.tables.overview;
+            for (path, column) in [("counts.total", Some(&counts.total)), ("counts.relation", counts.relation.as_ref())]
+            {
+                let there = column.is_none_or(|column| overview.column(column).is_some());
+                no(there, path, "expected a column of tables.overview".into());
+            }
+            let counted =
+                |table: &TableSpec, columns: [&str; 2]| columns.iter().all(|name| table.column(name).is_some());
+            let days =
+                self.tables.volume.time.as_deref().is_some_and(|time| counted(&self.tables.volume, [time, "mentions"]));
+            no(
+                !counts.days || days,
+                "counts.days",
+                "expected tables.volume with a time and a column `mentions`".into(),
+            );
+            for list in &counts.lists {
+                let column =
+                    self.tables.mentions.column(&list.column).is_some_and(|column| column.kind == ColumnType::Utf8);
+                let breakdowns = &self.tables.breakdowns;
+                let section = breakdowns.sections.iter().any(|section| section.label == list.dimension);
+                no(
+                    column && section && counted(breakdowns, ["name", "mentions"]),
+                    "counts.lists",
+                    format!(
+                        "expected a text column of tables.mentions and a label of tables.breakdowns, found `{}` and `{}`",
+                        list.column, list.dimension
+                    ),
+                );
+            }
+        }
         no(!self.throttle.when.is_empty(), "throttle.when", "expected at least one status".into());
         no(
             self.throttle.when.iter().all(|rule| rule.code.is_some() || !(200..300).contains(&rule.status)),

@@ -21,8 +21,9 @@ mod window;
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub use document::Profile;
 pub use spec::{
-    Auth, Budget, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec, Evidence, FilterParameter,
-    Filters, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, Page, RateWindow, RequestedBy, ResetFormat,
-    SearchEndpoint, Several, Sort, SortValue, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
+    Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,
+    Evidence, FilterParameter, Filters, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, Page, RateWindow,
+    RequestedBy, ResetFormat, SearchEndpoint, Several, Sort, SortValue, Tables, Throttle, ThrottleRule, Timezone,
+    TimezoneKind, Total, Trust,
 };
 pub use window::{End, Instants, Period, WindowSpec};

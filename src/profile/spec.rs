@@ -363,6 +363,41 @@ pub enum Trust {
     Absent,
 }
 
+/// Which numbers of the overview count the mentions that match, so that they need not be read to be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// How far they are believed; by advisory ones a query counts only if it says so.
+    pub trust: Trust,
+    /// Column of `overview` with the number of all mentions that match.
+    pub total: String,
+    /// Column of `overview` that says `eq` where the total is exact; absent, or NULL there: it is.
+    pub relation: Option<String>,
+    /// Whether the buckets of `volume` are the days of the zone that was asked for, and count the window's mentions.
+    pub days: bool,
+    /// The lists of `breakdowns` that count each mention of a column's value.
+    pub lists: Vec<CountList>,
+}
+
+/// A list of `breakdowns` that counts the mentions of each value of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountList {
+    /// Column of `mentions`.
+    pub column: String,
+    /// Label of the section of `breakdowns`.
+    pub dimension: String,
+    /// Name of the entry for mentions without a value.
+    pub missing: Option<String>,
+    /// Whether the list has all values. Otherwise it counts only where its numbers add up to the total.
+    #[serde(default)]
+    pub whole: bool,
+    /// Where the overview tells the number of mentions whose values the list leaves out, from the record of `overview`.
+    pub rest: Option<Pointer>,
+}
+
 /// What an answer repeats of its question. Compared with the question where present.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

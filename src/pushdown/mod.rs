@@ -16,9 +16,12 @@ mod plan;
 mod range;
 mod sort;
 mod step;
+mod summary;
 mod time;
 mod window;
 
 pub use filter::can_claim;
 pub use plan::{Aids, ScanPlan, Table, plan_scan};
 pub use sort::{ServiceOrder, service_order};
+pub use summary::{Summary, SummaryRows, Wanted, summarize};
+pub(crate) use time::days_of;

@@ -44,8 +44,16 @@ pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
     }
 }
 
-/// The zone whose days, or longer steps of them, the expression over the time column tells, and no shorter ones.
-pub(super) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
+/// The zone by whose days, or longer steps of them, the expression over the time column goes, and by no shorter ones.
+pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
+    if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr
+        && let ("date_part", [part, of]) = (func.name(), args.as_slice())
+    {
+        let part = text(part)?.to_lowercase();
+        let of_days = ["year", "quarter", "month", "week", "day", "dow", "doy"].contains(&part.as_str());
+        let Instant { zone, loose, .. } = instant_of(of, time).filter(|_| of_days)?;
+        return (!loose).then(|| zone.unwrap_or(Tz::UTC));
+    }
     let Instant { step, zone, loose, .. } = instant_of(expr, time)?;
     (!loose && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraint, Constraints, DFSchema, Result};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
@@ -16,9 +17,9 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::Place;
-use crate::exec::{FetchExec, Scanning, source};
+use crate::exec::{FetchExec, Scanning, scan_schema, source};
 use crate::profile::{Origin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, Table, can_claim, plan_scan};
+use crate::pushdown::{Aids, ScanPlan, Summary, Table, can_claim, plan_scan};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ pub struct ApiTable {
     spec: Arc<TableSpec>,
     schema: SchemaRef,
     constraints: Constraints,
+    /// Stands in for the rows where only numbers of them are wanted; the schema then has a column more.
+    summary: Option<Summary>,
+    /// Why nothing does, though numbers are all that is wanted.
+    read_because: Option<String>,
 }
 
 impl ApiTable {
@@ -41,11 +46,46 @@ impl ApiTable {
         let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
         let constraints = key.into_iter().collect();
         let constraints = Constraints::new_unverified(constraints);
-        Self { connection, table, spec, schema, constraints }
+        Self { connection, table, spec, schema, constraints, summary: None, read_because: None }
     }
 
-    fn plan(&self, state: &dyn Session, filters: &[Expr]) -> Result<ScanPlan> {
-        let settings = SessionSettings::of(state.config_options());
+    /// Which of the service's tables it is.
+    pub fn table(&self) -> Table {
+        self.table
+    }
+
+    /// The connection that it reads from.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Whether it has been decided how its rows are counted.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.summary.is_some() || self.read_because.is_some()
+    }
+
+    /// The table whose rows are those of a summary, with one more column, [`WEIGHT`](crate::exec::WEIGHT).
+    pub(crate) fn summarized(&self, summary: Summary) -> Self {
+        let schema = scan_schema(&self.spec, Some(&summary));
+        let (connection, spec) = (Arc::clone(&self.connection), Arc::clone(&self.spec));
+        // Its rows have no key.
+        let constraints = Constraints::default();
+        Self { connection, table: self.table, spec, schema, constraints, summary: Some(summary), read_because: None }
+    }
+
+    /// The table, with the reason for EXPLAIN why its rows are read though numbers of them are all that is wanted.
+    pub(crate) fn read_because(&self, because: String) -> Self {
+        let (connection, spec, schema) = (Arc::clone(&self.connection), Arc::clone(&self.spec), self.schema());
+        let constraints = self.constraints.clone();
+        Self { connection, table: self.table, spec, schema, constraints, summary: None, read_because: Some(because) }
+    }
+
+    /// What is asked of the service under these filters.
+    ///
+    /// # Errors
+    /// As [`plan_scan`].
+    pub(crate) fn plan(&self, options: &ConfigOptions, filters: &[Expr]) -> Result<ScanPlan> {
+        let settings = SessionSettings::of(options);
         let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
         let now = self.connection.clock().now();
         plan_scan(self.connection.profile(), self.table, &conjuncts, &settings.timezone, now).map_err(|error| {
@@ -109,7 +149,7 @@ impl TableProvider for ApiTable {
             Some(columns) => columns.to_vec(),
             None => (0..self.schema.fields().len()).collect(),
         };
-        let plan = self.plan(state, filters)?;
+        let plan = self.plan(state.config_options(), filters)?;
         if plan.aids == Aids::Given(Vec::new()) || args.limit() == Some(0) {
             let schema = Arc::new(self.schema.project(&projection)?);
             return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
@@ -128,6 +168,8 @@ impl TableProvider for ApiTable {
             above: Vec::new(),
             fetch: args.limit(),
             skip: 0,
+            summary: self.summary.clone(),
+            read_because: self.read_because.clone(),
             order: None,
             wanted: None,
         };

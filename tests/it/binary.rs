@@ -378,7 +378,7 @@ fn the_simulator_ends_gracefully_on_both_signals() {
 #[test]
 fn a_rate_limit_is_kept_and_waited_out() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "700", "--searches", "1", "--rate-limit", "4/1"]);
-    let sql = "SELECT count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'; \
+    let sql = "SELECT count(DISTINCT id) AS n FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'; \
                SELECT sum(wait) > 0 AS waited, max(rate_limit) AS allowed FROM system.requests";
     let output = service.sql(&["--format", "csv", "-c", sql]).output().unwrap();
     assert_eq!(out(&output), "n\n700\nwaited,allowed\ntrue,4\n", "{}", err(&output));

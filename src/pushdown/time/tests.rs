@@ -78,6 +78,11 @@ fn a_day_of_a_zone_is_told_from_shorter_steps_and_from_those_of_another() {
     assert_eq!(days_of(&cast(col("t"), DataType::Date32), "t"), Some(Tz::UTC));
     assert_eq!(days_of(&trunc("month", local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
     assert_eq!(days_of(&trunc("hour", local("Europe/Berlin")), "t"), None);
+    let part = |unit: &str, of| {
+        Expr::ScalarFunction(ScalarFunction::new_udf(datafusion::functions::datetime::date_part(), vec![lit(unit), of]))
+    };
+    assert_eq!(days_of(&part("MONTH", local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
+    assert_eq!(days_of(&part("hour", col("t")), "t"), None);
     assert_eq!(days_of(&col("t"), "t"), None);
     let mixed = cast(trunc("day", col("t")), DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Tokyo".into())));
     assert_eq!(days_of(&trunc("day", mixed), "t"), None);

@@ -1,20 +1,30 @@
 //! The composition root: a DataFusion session with a connection's tables and the defaults that they work best with.
 
+mod now;
+
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use self::now::Now;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
+use crate::optimizer::with_rules;
 
 /// A session whose default tables are those of `connection`. No request is made.
 ///
 /// # Errors
 /// As [`catalog`].
 pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
-    let context = SessionContext::new_with_config(session_config());
+    // Batches of about a page: operators that gather rows must not wait for pages that a limit does not need.
+    let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
+    let builder =
+        SessionStateBuilder::new().with_config(session_config().with_batch_size(page)).with_default_features();
+    let context = SessionContext::new_with_state(with_rules(builder).build());
+    context.register_udf(Now::new(context.copied_config().options()).into());
     context.register_catalog(CATALOG, catalog(connection)?);
     Ok(context)
 }

@@ -1,0 +1,333 @@
+//! Numbers of mentions without the mentions: rows that stand for many.
+//!
+//! ```text
+//! plan ─▶ overview answer ─ its numbers add up ─▶ a row a value or day, with its number of mentions
+//!                └─ they do not, or are called approximate ─▶ the mentions themselves, each standing for one
+//! plan ─▶ first mention in each order ─ these are all ─▶ each standing for one
+//!                └─ there are more ─▶ the first ones, together standing for all
+//! ```
+//!
+//! The same answer that tells the numbers shows whether the service kept to the question: the window that it echoes, and
+//! the values in the lists of filtered columns. What contradicts it is an error, since nothing here could be filtered.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{FieldRef, Int64Type};
+use async_stream::try_stream;
+use bytes::Bytes;
+use datafusion::error::Result as DataFusionResult;
+use futures::StreamExt;
+
+use super::drive::{Batches, Driver};
+use super::fetch::Scanning;
+use super::reader::Reader;
+use crate::client::{Pace, read_pages};
+use crate::decode::{Decoded, Decoder};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Scope, TableSpec};
+use crate::pushdown::{ScanPlan, ServiceOrder, Summary, SummaryRows};
+use crate::request::{PageRequest, Pages, RequestPlan};
+
+impl Driver {
+    /// The rows that stand for the mentions of one plan.
+    pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
+        match summary.rows.clone() {
+            SummaryRows::Firsts(orders) => self.firsts(orders, plan),
+            _ => self.counted(summary, plan),
+        }
+    }
+
+    fn counted(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
+        let stream = try_stream! {
+            let request = self.overview_request(&summary, &plan);
+            let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
+            let counted = self.count(&summary, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
+            match counted {
+                Some(batch) => yield batch?,
+                None => {
+                    if request.plan.pages.is_some() {
+                        self.scan.keep(&request, self.scanning.connection.profile(), body);
+                    }
+                    let mut rows = self.rows(plan, None, Pace::Ahead(1));
+                    while let Some(batch) = rows.next().await {
+                        yield batch?;
+                    }
+                }
+            }
+        };
+        stream.boxed()
+    }
+
+    /// The request whose answer tells the numbers: one without mentions, or the first page where that may be needed.
+    fn overview_request(&self, summary: &Summary, plan: &RequestPlan) -> PageRequest {
+        match (&summary.rows, plan.pages) {
+            (SummaryRows::List(list), Some(pages)) if !list.whole && list.missing.is_none() => {
+                PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None }
+            }
+            _ => {
+                let plan = RequestPlan { pages: None, sort: None, ..plan.clone() };
+                PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None }
+            }
+        }
+    }
+
+    async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
+        let Self { scanning, scan, query, .. } = self;
+        let Some(counts) = &scanning.connection.profile().counts else {
+            return Err(Error::new(ErrorKind::Profile, "the profile has no [counts]"));
+        };
+        let (decoder, asked) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
+        let accept = move |body: &[u8]| Ok(decoder.decode(&asked, body)?.batch.num_rows() as u64);
+        if request.plan.pages.is_none() {
+            return scanning.connection.answer(query, scan, request.clone(), accept).await;
+        }
+        let keep = |body: &[u8]| Ok((Bytes::copy_from_slice(body), accept(body)?));
+        scanning.connection.client().fetch(scan, request, keep).await
+    }
+
+    /// The rows that an answer tells; `None` where its numbers are no exact counts of all mentions.
+    fn count(
+        &self,
+        summary: &Summary,
+        request: &PageRequest,
+        body: &[u8],
+    ) -> Result<Option<DataFusionResult<RecordBatch>>> {
+        let profile = self.scanning.connection.profile();
+        let Some(counts) = &profile.counts else { return Ok(None) };
+        let rest = match &summary.rows {
+            SummaryRows::List(list) => list.rest.clone(),
+            _ => None,
+        };
+        let head = self.decoder(totals(counts, rest, &self.overview_table())).decode(request, body)?;
+        self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
+        self.check_window(request, &head)?;
+        self.check_filters(counts, request, body)?;
+        let number = |column: usize| {
+            let column = head.batch.column(column).as_primitive_opt::<Int64Type>()?;
+            column.iter().next().flatten()
+        };
+        let exact = counts.relation.is_none() || {
+            let relation = head.batch.column(2).as_string_opt::<i32>();
+            relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
+        };
+        let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
+        let (values, mut numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
+            SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
+            SummaryRows::List(list) => {
+                let (mut names, mut numbers) = self.list(list, request, body)?;
+                if let Some(missing) = &list.missing {
+                    names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
+                }
+                let left = total - numbers.iter().sum::<i64>();
+                let whole = list.whole || (list.rest.is_some() && number(1) == Some(0));
+                if !summary.approximate && (left < 0 || (left > 0 && !(whole && self.nullable(&list.column)))) {
+                    return Ok(None);
+                }
+                if left > 0 && whole {
+                    names.push(None);
+                    numbers.push(left);
+                }
+                (Arc::new(StringArray::from(names)), numbers)
+            }
+            SummaryRows::Days(_) => {
+                let volume = &profile.tables.volume;
+                let time = volume.time.clone().unwrap_or_default();
+                let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
+                let numbers = weights(days.column(1));
+                if days.column(0).null_count() > 0 || (!summary.approximate && numbers.iter().sum::<i64>() != total) {
+                    return Ok(None);
+                }
+                (Arc::clone(days.column(0)), numbers)
+            }
+            SummaryRows::Firsts(_) => return Ok(None),
+        };
+        numbers.iter_mut().for_each(|number| *number = (*number).max(0));
+        Ok(Some(self.standing_for(&summary.rows, &request.plan, &values, numbers)))
+    }
+
+    /// Rows of the output, those that stand for no mention left out.
+    fn standing_for(
+        &self,
+        rows: &SummaryRows,
+        plan: &RequestPlan,
+        values: &ArrayRef,
+        numbers: Vec<i64>,
+    ) -> DataFusionResult<RecordBatch> {
+        let Scanning { spec, projection, .. } = self.scanning.as_ref();
+        let some = numbers.iter().map(|number| Some(*number > 0)).collect();
+        let count = numbers.len();
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+        let text = |value: &Option<String>| Arc::new(StringArray::from(vec![value.as_deref(); count])) as ArrayRef;
+        let counted = match rows {
+            SummaryRows::List(list) => Some(&list.column),
+            SummaryRows::Days(_) => spec.time.as_ref(),
+            SummaryRows::Total | SummaryRows::Firsts(_) => None,
+        };
+        let column = |(field, at): (&FieldRef, &usize)| match spec.columns.get(*at) {
+            None => Arc::clone(&numbers),
+            Some(column) => match column.origin {
+                Origin::Aid => text(&plan.aid),
+                Origin::Duration => text(&plan.duration),
+                Origin::Timezone => text(&plan.timezone),
+                _ if counted == Some(&column.name) => Arc::clone(values),
+                // Nothing above looks at it.
+                _ => arrow::array::new_null_array(field.data_type(), count),
+            },
+        };
+        let columns = self.reader.schema.fields().iter().zip(projection).map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.reader.schema), columns, &options)?;
+        Ok(arrow::compute::filter_record_batch(&batch, &some)?)
+    }
+
+    /// The names and numbers of a list.
+    fn list(&self, list: &CountList, request: &PageRequest, body: &[u8]) -> Result<(Vec<Option<String>>, Vec<i64>)> {
+        let breakdowns = &self.scanning.connection.profile().tables.breakdowns;
+        let mut table = picked(breakdowns, &["name", "mentions"]);
+        table.sections.retain(|section| section.label == list.dimension);
+        let batch = self.decoder(table).decode(request, body)?.batch;
+        let names = batch.column(0).as_string_opt::<i32>().into_iter().flatten();
+        Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
+    }
+
+    /// The window that the service went by is the one that it was asked for.
+    fn check_window(&self, request: &PageRequest, head: &Decoded) -> Result<()> {
+        let asked = request.plan.duration.as_deref();
+        let asked = asked.and_then(|words| self.scanning.connection.profile().window.span_of(words));
+        match (asked, head.window) {
+            (Some(asked), Some(echoed)) if asked != echoed => Err(Error::new(
+                ErrorKind::Contradiction,
+                format!("asked for {} to {}, the answer is for {} to {}", asked.0, asked.1, echoed.0, echoed.1),
+            )
+            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lists of filtered columns name no other values than those that were asked for.
+    fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
+        let parameters = &self.scanning.connection.profile().filters.parameters;
+        for term in &request.plan.filters {
+            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
+            let Some(list) = counts.lists.iter().find(|list| Some(&list.column) == column) else { continue };
+            let (names, numbers) = self.list(list, request, body)?;
+            let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
+            let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
+            if let Some(other) = others.next() {
+                let message =
+                    format!("asked for {} `{}`, the answer counts `{other}` too", list.column, term.values.join("|"));
+                return Err(Error::new(ErrorKind::Contradiction, message)
+                    .advice("the service ignores the filter or compares otherwise: correct the profile's [filters]"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first mention in each order. Where a page holds all mentions, it is all that is asked for.
+    fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
+        let stream = try_stream! {
+            let Scanning { plan: ScanPlan { exact, .. }, connection, .. } = self.scanning.as_ref();
+            let counts = self.reader.counts();
+            let (first_plan, mut left) = (plan.clone(), None);
+            for (at, order) in orders.iter().enumerate() {
+                let reader = Reader::try_new(&self.scanning, Some(order), Arc::clone(&self.reader.schema))?;
+                let mut check = reader.check();
+                // Two show a wrong direction; a page may show that there are no more.
+                let size = if at == 0 && (counts || orders.len() > 1) { plan.pages.map_or(1, |pages| pages.size) } else { 2 };
+                let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
+                let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
+                let mut pages = Box::pin(read_pages(connection.client(), &self.scan, Arc::clone(&plan), reader.decoder.as_ref(), Pace::OnDemand));
+                let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
+                while let Some(page) = pages.next().await {
+                    let page = page.map_err(|error| self.at_plan(error, &plan))?;
+                    if let Some(check) = &mut check {
+                        check.observe(&page.batch).map_err(|error| self.at_plan(error, &plan))?;
+                    }
+                    self.counters.page(&self.scan, &page);
+                    received += page.batch.num_rows();
+                    total = page.total;
+                    let batch = reader.finish(&page.batch)?;
+                    if *exact && batch.num_rows() < page.batch.num_rows() {
+                        let dropped = page.batch.num_rows() - batch.num_rows();
+                        Err(self.at_plan(super::drive::filters_ignored(dropped), &plan))?;
+                    }
+                    let found = batch.num_rows() > 0;
+                    rows.push(batch);
+                    if found && !*exact {
+                        break;
+                    }
+                }
+                let total = total.and_then(|total| usize::try_from(total).ok());
+                if *exact && at == 0 && total == Some(received) {
+                    for batch in rows {
+                        yield batch;
+                    }
+                    return;
+                }
+                let Some(first) = rows.iter().find(|batch| batch.num_rows() > 0) else { continue };
+                // The first mention stands for all, where their number is wanted.
+                let number = match (left, total) {
+                    (Some(left), _) => left,
+                    (None, Some(total)) => i64::try_from(total).unwrap_or(i64::MAX),
+                    (None, None) if counts => {
+                        // The service told no exact number.
+                        let mut all = Arc::clone(&self).rows(first_plan, None, Pace::Ahead(1));
+                        while let Some(batch) = all.next().await {
+                            yield batch?;
+                        }
+                        return;
+                    }
+                    (None, None) => 1,
+                };
+                left = Some(0);
+                yield reader.weighted(&first.slice(0, 1), vec![number])?;
+            }
+        };
+        stream.boxed()
+    }
+
+    fn nullable(&self, column: &str) -> bool {
+        self.scanning.spec.column(column).is_some_and(|column| column.nullable)
+    }
+
+    fn overview_table(&self) -> TableSpec {
+        self.scanning.connection.profile().tables.overview.clone()
+    }
+
+    fn decoder(&self, table: TableSpec) -> Decoder {
+        let columns: Vec<usize> = (0..table.columns.len()).collect();
+        Decoder::new(Arc::clone(self.scanning.connection.profile()), Arc::new(table), &columns)
+    }
+
+    fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
+        self.at_table(error.at(Place { aid: plan.aid.clone(), ..Place::default() }))
+    }
+}
+
+/// The numbers of a column; what is missing counts nothing.
+fn weights(column: &ArrayRef) -> Vec<i64> {
+    column.as_primitive_opt::<Int64Type>().into_iter().flatten().map(Option::unwrap_or_default).collect()
+}
+
+/// The table with these columns alone, in this order.
+fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
+    let columns = columns.iter().filter_map(|name| table.column(name)).cloned();
+    // A value that is missing makes the numbers not add up, which is told from here.
+    let columns = columns.map(|column| ColumnSpec { nullable: true, ..column }).collect();
+    TableSpec { columns, id: None, time: None, ..table.clone() }
+}
+
+/// The numbers of all mentions: total, what a list leaves out, and whether they are exact.
+fn totals(counts: &Counts, rest: Option<crate::profile::Pointer>, overview: &TableSpec) -> TableSpec {
+    let mut table = picked(overview, &[counts.total.as_str()]);
+    let number = table.columns.first().cloned();
+    table.columns.extend(number.map(|total| ColumnSpec {
+        name: "rest".to_owned(),
+        kind: ColumnType::Int64,
+        nullable: true,
+        origin: rest.map_or(total.origin, |rest| Origin::Field(rest, Scope::Record)),
+    }));
+    table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());
+    table
+}

@@ -1,0 +1,41 @@
+//! Rules that let a session's planner ask the service for less.
+//!
+//! ```text
+//! logical    summary        numbers of mentions from the overview, smallest and largest from a first row
+//! physical   … engine's …
+//!            ordered_scan   the first rows of an order through joins, filters and further keys
+//!            (limits again, which the rule above and orders of scans have set free)
+//!            offset         rows to leave out, left out by the service
+//! ```
+//!
+//! Answers are the same with and without them; they change what is asked. A session that has none of them is right
+//! and asks for more.
+//!
+//! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
+
+mod offset;
+mod ordered_scan;
+mod summary;
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
+
+use self::offset::OffsetAtService;
+use self::ordered_scan::OrderedScan;
+use self::summary::Summarize;
+
+/// Adds the rules to a session's. They go by the tables of a plan, whatever connection those belong to.
+pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+    // Behind the engine's own pushing of orders, which takes what a scan takes whole; before filters that refer to plan
+    // nodes, which must not be replaced afterwards.
+    let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
+    let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
+        [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetAtService)];
+    rules.splice(behind..behind, own);
+    // Last, where filters have reached the scans and what is not looked at is gone.
+    builder.with_physical_optimizer_rules(rules).with_optimizer_rule(Arc::new(Summarize))
+}

@@ -1,0 +1,87 @@
+//! The first rows of an order, where a join, a filter or a further key stands between them and the scan.
+//!
+//! `ORDER BY published_at DESC, id LIMIT 10`, or the same above a join, needs the newest pages only. The engine pushes
+//! an order to a scan that gives it whole; here a scan is put into the order of the first key, page by page on
+//! demand. What the plan above makes of that is for the engine to say: the rule keeps its change only where the
+//! engine's own reasoning finds the order, or its first keys, in what comes out of it. The sort then ends, or ends early.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
+
+use crate::exec::FetchExec;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct OrderedScan;
+
+impl PhysicalOptimizerRule for OrderedScan {
+    fn name(&self) -> &'static str {
+        "savedsearch_ordered_scan"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_down(|node| match node.downcast_ref::<SortExec>().map(sorted).transpose()?.flatten() {
+            Some(better) => Ok(Transformed::yes(better)),
+            None => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+}
+
+/// The sort over a scan in its order; `None` where there is no such scan.
+fn sorted(sort: &SortExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(fetch) = sort.fetch() else { return Ok(None) };
+    for input in in_order(sort.input(), sort.expr().first(), fetch)? {
+        let (prefix, whole) = input.equivalence_properties().extract_common_sort_prefix(sort.expr().clone())?;
+        if whole && input.output_partitioning().partition_count() == 1 {
+            return Ok(Some(Arc::new(GlobalLimitExec::new(input, 0, Some(fetch)))));
+        }
+        if !prefix.is_empty() {
+            let sort = SortExec::new(sort.expr().clone(), input)
+                .with_fetch(Some(fetch))
+                .with_preserve_partitioning(sort.preserve_partitioning());
+            return Ok(Some(Arc::new(sort)));
+        }
+    }
+    Ok(None)
+}
+
+/// The plan with one of its scans in an order that has the key's direction, in each way that there is.
+fn in_order(
+    plan: &Arc<dyn ExecutionPlan>,
+    key: &PhysicalSortExpr,
+    wanted: usize,
+) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<FetchExec>() {
+        return Ok(scan.in_orders(key.options, wanted)?.into_iter().map(|scan| Arc::new(scan) as _).collect());
+    }
+    let mut ways = Vec::new();
+    let children = plan.children();
+    for (at, (child, keeps)) in children.iter().zip(plan.maintains_input_order()).enumerate() {
+        // What is limited below would be another set of rows in another order.
+        if !keeps || plan.fetch().is_some() {
+            continue;
+        }
+        for way in in_order(child, key, wanted)? {
+            let mut children: Vec<_> = children.iter().map(|child| Arc::clone(child)).collect();
+            children[at] = way;
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            ways.push(Arc::clone(plan).replace_children(children, options)?);
+        }
+    }
+    Ok(ways)
+}

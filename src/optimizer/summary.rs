@@ -1,0 +1,403 @@
+//! Aggregates over mentions that need their numbers only, or the smallest and largest of what the service sorts by.
+//!
+//! ```text
+//! Aggregate count(*) by language          Projection coalesce(sum(m.__mentions), 0)
+//!   … joins, filters, projections …   ─▶    Aggregate sum(m.__mentions) by language
+//!     mentions m                              … the same …
+//!                                               mentions m, its rows those of a summary
+//! ```
+//!
+//! A mention that an aggregate does not tell apart from others can stand for them: rows of a summary have the columns that
+//! are looked at, and a weight. Sums count each row by its weight; what ignores doubles stays as it is. This holds through
+//! everything that makes each of its rows of one row of the scan. Where it does not, the scan keeps the reason for EXPLAIN.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::DataType;
+use chrono_tz::Tz;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result, ScalarValue, TableReference};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::functions_aggregate::{approx_distinct, bool_and_or, count, min_max, sum};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{
+    Aggregate, Cast, Expr, ExprSchemable, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan,
+    TableScanBuilder, when,
+};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::prelude::lit;
+
+use crate::config::{CountFromOverview, SessionSettings};
+use crate::exec::WEIGHT;
+use crate::profile::TableSpec;
+use crate::pushdown::{Aids, Summary, Table, Wanted, days_of, service_order, summarize};
+use crate::table::ApiTable;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Summarize;
+
+impl OptimizerRule for Summarize {
+    fn name(&self) -> &'static str {
+        "savedsearch_summary"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+        let Some(below) = mentions_below(&aggregate.input) else { return Ok(Transformed::no(plan)) };
+        let Below { scan, way, between, .. } = &below;
+        let provider = source_as_provider(&scan.source)?;
+        let Some(table) = provider.downcast_ref::<ApiTable>() else { return Ok(Transformed::no(plan)) };
+        let options = config.options();
+        // What cannot be asked at all is told by the scan.
+        let Ok(scan_plan) = table.plan(&options, &scan.filters) else { return Ok(Transformed::no(plan)) };
+        if scan_plan.aids == Aids::Given(Vec::new()) {
+            return Ok(Transformed::no(plan));
+        }
+        let use_overview = SessionSettings::of(&options).count_from_overview;
+        let stands = between.as_ref().map_or(Ok(()), |between| Err(format!("{between} stands between")));
+        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, table)).and_then(|looked| {
+            if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
+                return Err("count_from_overview = never".to_owned());
+            }
+            let approximate = use_overview == CountFromOverview::Always;
+            let summary = summarize(table.connection().profile(), &scan_plan, &looked.wanted, approximate)?;
+            Ok((looked, summary))
+        });
+        let rewritten = match found {
+            Ok((looked, summary)) => with_summary(aggregate, &below, table, &looked, summary)?,
+            Err(because) => {
+                let table = Arc::new(table.read_because(because));
+                let scan = TableScan { source: provider_as_source(table), ..(*scan).clone() };
+                let input = rebuilt(&aggregate.input, way, LogicalPlan::TableScan(scan), None)?.0;
+                plan.with_new_exprs(plan.expressions(), vec![input])?
+            }
+        };
+        Ok(Transformed::yes(rewritten))
+    }
+}
+
+/// A scan of mentions below an aggregate.
+struct Below<'p> {
+    scan: &'p TableScan,
+    /// Positions of inputs on the way to it.
+    way: Vec<usize>,
+    /// Whether rows above may stand for no mention.
+    outer: bool,
+    /// What keeps a row of the scan from making rows above one by one.
+    between: Option<String>,
+}
+
+/// The first scan of mentions whose rows are not decided on yet; those that can be summarized come before others.
+fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
+    if let LogicalPlan::TableScan(scan) = plan {
+        let provider = source_as_provider(&scan.source).ok()?;
+        let table = provider.downcast_ref::<ApiTable>()?;
+        let open = scan.fetch.is_none() && table.table() == Table::Mentions && !table.is_decided();
+        return open.then_some(Below { scan, way: Vec::new(), outer: false, between: None });
+    }
+    let found = plan.inputs().into_iter().enumerate().filter_map(|(at, input)| {
+        let mut below = mentions_below(input)?;
+        below.way.insert(0, at);
+        let (passes, outer) = match plan {
+            LogicalPlan::SubqueryAlias(_) | LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => (true, false),
+            LogicalPlan::Join(Join { join_type, .. }) => match (join_type, at) {
+                (JoinType::Inner, _) => (true, false),
+                (JoinType::LeftSemi | JoinType::LeftAnti, 0) | (JoinType::RightSemi | JoinType::RightAnti, 1) => {
+                    (true, false)
+                }
+                (JoinType::Left, at) => (true, at == 1),
+                (JoinType::Right, at) => (true, at == 0),
+                (JoinType::Full, _) => (true, true),
+                _ => (false, false),
+            },
+            // Its own rows have been decided on.
+            LogicalPlan::Aggregate(_) => return None,
+            _ => (false, false),
+        };
+        below.outer |= outer;
+        if !passes && below.between.is_none() {
+            below.between = Some(plan.display().to_string().split([':', ' ']).next().unwrap_or_default().to_owned());
+        }
+        Some(below)
+    });
+    found.min_by_key(|below| below.between.is_some())
+}
+
+/// What an aggregate makes of the columns of a scan.
+struct Looked {
+    wanted: Wanted,
+    /// For each aggregate expression, what becomes of it.
+    weighing: Vec<Weighing>,
+    /// Columns of the scan that are looked at above it.
+    columns: BTreeSet<String>,
+}
+
+/// What becomes of an aggregate expression over rows with weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weighing {
+    /// It ignores doubles.
+    Same,
+    /// The number of rows: the sum of the weights.
+    Rows,
+    /// The number of rows where its argument is not NULL.
+    RowsOf,
+    /// The number of mentions, of which an outer join makes rows without.
+    Mentions,
+    /// The sum of its argument times the weight.
+    Sum,
+    /// The smallest or largest value of a column, which a first mention has.
+    First,
+}
+
+impl Looked {
+    fn at(aggregate: &Aggregate, way: &[usize], scan: &TableScan, table: &ApiTable) -> Result<Self, String> {
+        let profile = table.connection().profile();
+        let spec = &profile.tables.mentions;
+        let mut references = References { spec, columns: BTreeSet::new(), days: None, renamed: false };
+        let mut qualifier = scan.table_name.clone();
+        // From the scan up: what each node looks at, under the name that the scan has there.
+        let mut nodes = Vec::new();
+        let mut node: &LogicalPlan = &aggregate.input;
+        for at in way {
+            nodes.push(node);
+            node = node.inputs()[*at];
+        }
+        let mut passed = BTreeSet::new();
+        for node in nodes.iter().rev() {
+            for expr in node.expressions() {
+                match (&expr, node) {
+                    // It keeps its name, and is looked at where that is used.
+                    (Expr::Column(column), LogicalPlan::Projection(_)) if references.own(column, &qualifier) => {
+                        passed.insert(column.name.clone());
+                    }
+                    _ => references.note(&expr, &qualifier)?,
+                }
+            }
+            match node {
+                LogicalPlan::SubqueryAlias(alias) => qualifier = alias.alias.clone(),
+                LogicalPlan::Projection(_) => references.renamed = true,
+                _ => {}
+            }
+        }
+        for expr in &aggregate.group_expr {
+            if matches!(expr, Expr::GroupingSet(_)) {
+                return Err("it is grouped in several ways at once".into());
+            }
+            references.note(expr, &qualifier)?;
+        }
+        let own = |expr: &Expr| match expr {
+            Expr::Column(column) if references.own(column, &qualifier) => spec.column(&column.name),
+            _ => None,
+        };
+        let mut firsts = Vec::new();
+        let mut weighing = Vec::new();
+        let mut inputs = Vec::new();
+        for expr in &aggregate.aggr_expr {
+            let function = aggregate_function(expr).ok_or("it is no plain aggregate")?;
+            let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
+            let name = function.func.name();
+            let [argument] = args.as_slice() else { return Err(format!("{name} has not one argument")) };
+            if !order_by.is_empty() || null_treatment.is_some() {
+                return Err(format!("{name} has an order"));
+            }
+            let largest = function.func == min_max::max_udaf();
+            let smallest = function.func == min_max::min_udaf();
+            let order = own(argument).filter(|_| (largest || smallest) && filter.is_none()).and_then(|column| {
+                service_order(profile, &column.name, SortOptions { descending: largest, nulls_first: false })
+            });
+            let becomes = if let Some(order) = order {
+                firsts.push(order);
+                Weighing::First
+            } else if *distinct || largest || smallest || ignores_doubles(function) {
+                Weighing::Same
+            } else if function.func == count::count_udaf() {
+                let always = matches!(argument, Expr::Literal(value, _) if !value.is_null());
+                if always {
+                    Weighing::Rows
+                } else if own(argument).is_some_and(|column| !column.nullable) {
+                    Weighing::Mentions
+                } else {
+                    Weighing::RowsOf
+                }
+            } else if function.func == sum::sum_udaf()
+                && argument.get_type(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer())
+            {
+                Weighing::Sum
+            } else {
+                return Err(format!("{name} needs each mention"));
+            };
+            // What a number or a first mention is taken of is not looked at.
+            let looks = !matches!(becomes, Weighing::Rows | Weighing::Mentions | Weighing::First);
+            inputs.extend(filter.iter().map(|filter| filter.as_ref().clone()));
+            inputs.extend(looks.then(|| argument.clone()));
+            weighing.push(becomes);
+        }
+        let counts = weighing.iter().any(|weighing| !matches!(weighing, Weighing::Same | Weighing::First));
+        for input in &inputs {
+            references.note(input, &qualifier)?;
+        }
+        let mut columns = references.columns.clone();
+        columns.extend(passed);
+        columns.extend(references.days.and(spec.time.clone()));
+        columns.extend(firsts.iter().map(|order| order.column.clone()));
+        let wanted = Wanted { columns: references.columns, days: references.days, counts, firsts };
+        Ok(Self { wanted, weighing, columns })
+    }
+}
+
+fn ignores_doubles(function: &AggregateFunction) -> bool {
+    let known = [bool_and_or::bool_and_udaf(), bool_and_or::bool_or_udaf(), approx_distinct::approx_distinct_udaf()];
+    known.contains(&function.func)
+}
+
+fn aggregate_function(expr: &Expr) -> Option<&AggregateFunction> {
+    match expr {
+        Expr::AggregateFunction(function) => Some(function),
+        Expr::Alias(alias) => aggregate_function(&alias.expr),
+        _ => None,
+    }
+}
+
+/// The columns of a scan that expressions look at.
+struct References<'t> {
+    spec: &'t TableSpec,
+    columns: BTreeSet<String>,
+    /// Where the time is looked at by its days only, their zone.
+    days: Option<Tz>,
+    /// Whether names without a table may be those of expressions.
+    renamed: bool,
+}
+
+impl References<'_> {
+    /// Whether it is a column of the scan, which is called `qualifier`.
+    fn own(&self, column: &Column, qualifier: &TableReference) -> bool {
+        let named = match &column.relation {
+            Some(relation) => relation.resolved_eq(qualifier),
+            None => !self.renamed,
+        };
+        named && self.spec.column(&column.name).is_some()
+    }
+
+    fn note(&mut self, expr: &Expr, qualifier: &TableReference) -> Result<(), String> {
+        let mut refused = None;
+        let visited = expr.apply(|part| {
+            let days = self.spec.time.as_deref().and_then(|time| days_of(part, time));
+            if let Some(zone) = days.filter(|_| part.column_refs().iter().all(|column| self.own(column, qualifier))) {
+                if self.days.is_some_and(|days| days != zone) {
+                    refused = Some("it looks at days of several zones".to_owned());
+                }
+                self.days = Some(zone);
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            if let Expr::Column(column) = part
+                && self.own(column, qualifier)
+            {
+                self.columns.insert(column.name.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        match (refused, visited) {
+            (Some(refused), _) => Err(refused),
+            (None, Err(error)) => Err(error.to_string()),
+            (None, Ok(_)) => Ok(()),
+        }
+    }
+}
+
+/// The aggregate over the scan's summary, with the columns that it had.
+fn with_summary(
+    aggregate: &Aggregate,
+    below: &Below<'_>,
+    table: &ApiTable,
+    looked: &Looked,
+    summary: Summary,
+) -> Result<LogicalPlan> {
+    let Below { scan, way, outer, .. } = below;
+    let source = provider_as_source(Arc::new(table.summarized(summary)));
+    let schema = source.schema();
+    let mut projection = vec![schema.index_of(WEIGHT)?];
+    for column in &looked.columns {
+        projection.push(schema.index_of(column)?);
+    }
+    projection.sort_unstable();
+    let scan = TableScanBuilder::new(scan.table_name.clone(), source)
+        .with_projection(Some(projection))
+        .with_filters(scan.filters.clone())
+        .build()?;
+    let weight = Column::new(Some(scan.table_name.clone()), WEIGHT);
+    let (input, weight) = rebuilt(&aggregate.input, way, LogicalPlan::TableScan(scan), Some(weight))?;
+    let weight = Expr::Column(weight.unwrap_or_else(|| Column::from_name(WEIGHT)));
+    // A row of an outer join without a mention is one row.
+    let rows = if *outer { coalesce(vec![weight.clone(), lit(1_i64)]) } else { weight.clone() };
+
+    let mut expressions = Vec::new();
+    for (at, (expr, weighing)) in aggregate.aggr_expr.iter().zip(&looked.weighing).enumerate() {
+        let Some(AggregateFunction { params, .. }) = aggregate_function(expr) else { continue };
+        let argument = params.args.first().cloned().unwrap_or_else(|| lit(1_i64));
+        let weighed = match weighing {
+            Weighing::Same | Weighing::First => expr.clone().unalias(),
+            Weighing::Mentions => summed(weight.clone(), params),
+            Weighing::Rows => summed(rows.clone(), params),
+            Weighing::RowsOf => summed(when(argument.is_not_null(), rows.clone()).otherwise(lit(0_i64))?, params),
+            Weighing::Sum => {
+                let argument = Expr::Cast(Cast::new(Box::new(argument), DataType::Int64));
+                summed(argument * rows.clone(), params)
+            }
+        };
+        expressions.push(weighed.alias(format!("__summary_{at}")));
+    }
+    let grouped = aggregate.group_expr.len();
+    let aggregated = LogicalPlanBuilder::from(input).aggregate(aggregate.group_expr.clone(), expressions)?.build()?;
+    let named = aggregate.schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let column = Expr::Column(Column::from(aggregated.schema().qualified_field(at)));
+        let weighing = at.checked_sub(grouped).and_then(|at| looked.weighing.get(at));
+        let column = match weighing {
+            Some(Weighing::Rows | Weighing::RowsOf | Weighing::Mentions) => {
+                coalesce(vec![column, lit(ScalarValue::Int64(Some(0)))])
+            }
+            _ => column,
+        };
+        column.alias_qualified(qualifier.cloned(), field.name())
+    });
+    let named: Vec<Expr> = named.collect();
+    LogicalPlanBuilder::from(aggregated).project(named)?.build()
+}
+
+fn summed(argument: Expr, params: &AggregateFunctionParams) -> Expr {
+    let function =
+        AggregateFunction::new_udf(sum::sum_udaf(), vec![argument], false, params.filter.clone(), vec![], None);
+    Expr::AggregateFunction(function)
+}
+
+/// The plan with another scan at the end of the way, and the name that the weight has above it.
+fn rebuilt(
+    plan: &LogicalPlan,
+    way: &[usize],
+    scan: LogicalPlan,
+    weight: Option<Column>,
+) -> Result<(LogicalPlan, Option<Column>)> {
+    let Some((at, rest)) = way.split_first() else { return Ok((scan, weight)) };
+    let mut inputs: Vec<LogicalPlan> = plan.inputs().into_iter().cloned().collect();
+    let (input, weight) = rebuilt(&inputs[*at], rest, scan, weight)?;
+    inputs[*at] = input;
+    if let LogicalPlan::SubqueryAlias(alias) = plan {
+        let input = inputs.swap_remove(0);
+        let renamed = SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?;
+        let weight = weight.map(|_| Column::new(Some(alias.alias.clone()), WEIGHT));
+        return Ok((LogicalPlan::SubqueryAlias(renamed), weight));
+    }
+    let mut expressions = plan.expressions();
+    if matches!(plan, LogicalPlan::Projection(_)) {
+        expressions.extend(weight.clone().map(Expr::Column));
+    }
+    Ok((plan.with_new_exprs(expressions, inputs)?, weight))
+}

@@ -1,0 +1,154 @@
+//! Where numbers of mentions, or their smallest and largest values, can be had without reading them.
+
+use std::collections::BTreeSet;
+
+use chrono_tz::Tz;
+
+use super::plan::ScanPlan;
+use super::sort::ServiceOrder;
+use crate::profile::{CountList, Origin, Profile, TimezoneKind, Trust};
+
+/// What is wanted of the mentions of a scan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Columns whose values tell mentions apart, other than by their days.
+    pub columns: BTreeSet<String>,
+    /// The zone of the days that tell mentions apart.
+    pub days: Option<Tz>,
+    /// Whether it matters how many mentions there are.
+    pub counts: bool,
+    /// The first mention in each of these orders.
+    pub firsts: Vec<ServiceOrder>,
+}
+
+/// Stands in for the mentions of a scan: rows with a number of mentions each, as few as can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// What the rows are.
+    pub rows: SummaryRows,
+    /// Whether approximate numbers will do.
+    pub approximate: bool,
+}
+
+/// What the rows of a summary are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SummaryRows {
+    /// One for all mentions of a saved search.
+    Total,
+    /// One for each value of a column.
+    List(CountList),
+    /// One for each day of the zone.
+    Days(Tz),
+    /// The first mention in each of these orders; together they stand for all.
+    Firsts(Vec<ServiceOrder>),
+}
+
+/// The summary of a scan's mentions that has what is wanted.
+///
+/// # Errors
+/// Why there is none, for EXPLAIN.
+pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximate: bool) -> Result<Summary, String> {
+    let spec = &profile.tables.mentions;
+    // The same for all mentions of one request.
+    let asked = |name: &String| {
+        let column = spec.column(name);
+        column.is_some_and(|c| matches!(c.origin, Origin::Aid | Origin::Duration | Origin::Timezone))
+    };
+    let mut columns = wanted.columns.iter().filter(|name| !asked(name));
+    let (column, further) = (columns.next(), columns.next());
+    if !wanted.firsts.is_empty() {
+        if let Some(column) = column {
+            return Err(format!("the first mention of each `{column}` cannot be asked for"));
+        }
+        if wanted.days.is_some() {
+            return Err("the first mention of each day cannot be asked for".into());
+        }
+        if !plan.exact && (wanted.counts || wanted.firsts.len() > 1) {
+            return Err("the service cannot be sent all of the conditions".into());
+        }
+        let rows = SummaryRows::Firsts(wanted.firsts.clone());
+        return Ok(Summary { rows, approximate });
+    }
+    if !plan.exact {
+        return Err("the service cannot be sent all of the conditions".into());
+    }
+    let Some(counts) = &profile.counts else { return Err("the profile has no [counts]".into()) };
+    match counts.trust {
+        Trust::Exact => {}
+        Trust::Advisory if approximate => {}
+        Trust::Advisory => return Err("the profile's [counts] are advisory, and count_from_overview = exact".into()),
+        Trust::Absent => return Err("the profile's [counts] are absent".into()),
+    }
+    let rows = match (column, further, wanted.days) {
+        (None, _, None) => SummaryRows::Total,
+        (Some(column), None, None) => {
+            let list = counts.lists.iter().find(|list| list.column == *column);
+            let list = list.ok_or_else(|| format!("the overview does not count by `{column}`"))?;
+            SummaryRows::List(list.clone())
+        }
+        (None, _, Some(zone)) => {
+            let sent = plan.template.timezone.as_deref();
+            let same = sent == Some(zone.name());
+            // In another zone a relative period may be another one, and `timezone` would show it.
+            let instants = plan.windows.iter().all(|words| profile.window.span_of(words).is_some());
+            if !counts.days || profile.timezone.kind != TimezoneKind::Iana {
+                return Err("the profile's timeline does not count by days of a zone".into());
+            }
+            if !same && (!instants || wanted.columns.iter().any(|name| asked(name) && name != "aid")) {
+                return Err(format!(
+                    "days of {zone} are counted where the zone asked for is {zone}, or published_at bounds the time"
+                ));
+            }
+            SummaryRows::Days(zone)
+        }
+        (Some(column), further, _) => {
+            let other = further.map_or("day".to_owned(), |further| format!("`{further}`"));
+            return Err(format!("the overview does not count by `{column}` and {other} together"));
+        }
+    };
+    Ok(Summary { rows, approximate })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::{Expr, col, lit};
+
+    use super::*;
+    use crate::pushdown::{Table, plan_scan};
+
+    fn plan(conjuncts: &[Expr]) -> ScanPlan {
+        let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
+        plan_scan(&Profile::v4(), Table::Mentions, conjuncts, "", now).expect("a plan")
+    }
+
+    fn by(columns: &[&str], days: Option<Tz>) -> Result<SummaryRows, String> {
+        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+        let wanted = Wanted { columns, days, counts: true, firsts: Vec::new() };
+        summarize(&Profile::v4(), &plan(&[]), &wanted, false).map(|summary| summary.rows)
+    }
+
+    #[test]
+    fn the_overview_counts_by_one_thing_at_a_time() {
+        assert_eq!(by(&["aid", "duration"], None), Ok(SummaryRows::Total));
+        assert!(matches!(by(&["aid", "language"], None), Ok(SummaryRows::List(list)) if list.whole));
+        assert_eq!(by(&["aid"], Some(Tz::UTC)), Ok(SummaryRows::Days(Tz::UTC)));
+        assert!(by(&["language", "source"], None).expect_err("two").contains("together"));
+        assert!(by(&["language"], Some(Tz::UTC)).expect_err("two").contains("together"));
+        assert!(by(&["title"], None).expect_err("no list").contains("does not count by `title`"));
+        // The default window is relative: another zone may make it another one.
+        assert!(by(&[], Some(Tz::Asia__Tokyo)).expect_err("another zone").contains("Asia/Tokyo"));
+    }
+
+    #[test]
+    fn conditions_that_stay_here_and_profiles_that_promise_nothing_are_named() {
+        let total = Wanted { counts: true, ..Wanted::default() };
+        let residual = summarize(&Profile::v4(), &plan(&[col("reach").gt(lit(5_i64))]), &total, false);
+        assert!(residual.expect_err("residual").contains("all of the conditions"));
+        let mut profile = Profile::v4();
+        profile.counts.as_mut().expect("counts").trust = Trust::Advisory;
+        assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory").contains("advisory"));
+        assert!(summarize(&profile, &plan(&[]), &total, true).is_ok());
+        profile.counts = None;
+        assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("none").contains("[counts]"));
+    }
+}
