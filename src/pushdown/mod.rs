@@ -22,6 +22,6 @@ mod window;
 
 pub use filter::can_claim;
 pub use plan::{Aids, ScanPlan, Table, plan_scan};
-pub use sort::{ServiceOrder, service_order};
+pub use sort::{ServiceOrder, order_named, service_order};
 pub use summary::{Summary, SummaryRows, Wanted, summarize};
 pub(crate) use time::days_of;

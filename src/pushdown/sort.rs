@@ -27,6 +27,14 @@ pub fn service_order(profile: &Profile, column: &str, options: SortOptions) -> O
     })
 }
 
+/// The order that the service calls so.
+pub fn order_named(profile: &Profile, value: &str) -> Option<ServiceOrder> {
+    let known = profile.sort.values.iter().find(|known| known.value == value)?;
+    let options =
+        SortOptions { descending: known.direction == Direction::Desc, nulls_first: known.nulls == Nulls::First };
+    Some(ServiceOrder { value: known.value.clone(), column: known.column.clone(), options })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

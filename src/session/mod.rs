@@ -13,6 +13,7 @@ use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::optimizer::with_rules;
+use crate::table::TableFunctions;
 
 /// A session whose default tables are those of `connection`. No request is made.
 ///
@@ -26,6 +27,7 @@ pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
     let context = SessionContext::new_with_state(with_rules(builder).build());
     context.register_udf(Now::new(context.copied_config().options()).into());
     context.register_catalog(CATALOG, catalog(connection)?);
+    context.register_relation_planner(Arc::new(TableFunctions::new(connection)))?;
     Ok(context)
 }
 

@@ -10,8 +10,11 @@ use datafusion::common::{Constraint, Constraints, DFSchema, Result};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -19,10 +22,10 @@ use crate::decode::arrow_schema;
 use crate::error::Place;
 use crate::exec::{FetchExec, Scanning, scan_schema, source};
 use crate::profile::{Origin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, Summary, Table, can_claim, plan_scan};
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, Table, can_claim, plan_scan};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ApiTable {
     connection: Arc<Connection>,
     table: Table,
@@ -33,6 +36,8 @@ pub struct ApiTable {
     summary: Option<Summary>,
     /// Why nothing does, though numbers are all that is wanted.
     read_because: Option<String>,
+    /// The service's order that its rows come in.
+    order: Option<ServiceOrder>,
 }
 
 impl ApiTable {
@@ -46,7 +51,13 @@ impl ApiTable {
         let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
         let constraints = key.into_iter().collect();
         let constraints = Constraints::new_unverified(constraints);
-        Self { connection, table, spec, schema, constraints, summary: None, read_because: None }
+        Self { connection, table, spec, schema, constraints, summary: None, read_because: None, order: None }
+    }
+
+    /// The same table, with its rows in an order of the service.
+    #[must_use]
+    pub fn in_order(self, order: ServiceOrder) -> Self {
+        Self { order: Some(order), ..self }
     }
 
     /// Which of the service's tables it is.
@@ -67,17 +78,13 @@ impl ApiTable {
     /// The table whose rows are those of a summary, with one more column, [`WEIGHT`](crate::exec::WEIGHT).
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
-        let (connection, spec) = (Arc::clone(&self.connection), Arc::clone(&self.spec));
-        // Its rows have no key.
-        let constraints = Constraints::default();
-        Self { connection, table: self.table, spec, schema, constraints, summary: Some(summary), read_because: None }
+        // Its rows have no key and no order.
+        Self { schema, constraints: Constraints::default(), summary: Some(summary), order: None, ..self.clone() }
     }
 
     /// The table, with the reason for EXPLAIN why its rows are read though numbers of them are all that is wanted.
     pub(crate) fn read_because(&self, because: String) -> Self {
-        let (connection, spec, schema) = (Arc::clone(&self.connection), Arc::clone(&self.spec), self.schema());
-        let constraints = self.constraints.clone();
-        Self { connection, table: self.table, spec, schema, constraints, summary: None, read_because: Some(because) }
+        Self { read_because: Some(because), ..self.clone() }
     }
 
     /// What is asked of the service under these filters.
@@ -157,6 +164,10 @@ impl TableProvider for ApiTable {
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let predicate = conjunction(filters.to_vec());
         let input = source(&plan.aids)?;
+        // Saved searches are merged by the key of their order, which may not leave.
+        let width = projection.len();
+        let key = self.order.as_ref().map(|order| self.schema.index_of(&order.column)).transpose()?;
+        let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
         let scanning = Scanning {
             connection: Arc::clone(&self.connection),
             table: self.table,
@@ -170,9 +181,18 @@ impl TableProvider for ApiTable {
             skip: 0,
             summary: self.summary.clone(),
             read_because: self.read_because.clone(),
-            order: None,
+            order: self.order.clone(),
             wanted: None,
         };
-        Ok(ScanResult::new(Arc::new(FetchExec::try_new(scanning, input)?)))
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(scanning, input)?);
+        let fields = scan.schema();
+        if fields.fields().len() == width {
+            return Ok(ScanResult::new(scan));
+        }
+        let leaving = fields.fields().iter().take(width).enumerate();
+        let columns = leaving.map(|(at, field)| {
+            (Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>, field.name().clone())
+        });
+        Ok(ScanResult::new(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), scan)?)))
     }
 }

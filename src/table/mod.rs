@@ -4,7 +4,9 @@
 //! [`SystemTable`] shows what the process knows and costs no request.
 
 mod api;
+mod functions;
 mod system;
 
 pub use api::ApiTable;
+pub use functions::{ARGUMENTS, TableFunctions};
 pub use system::SystemTable;

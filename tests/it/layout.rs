@@ -19,7 +19,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("table", &["error", "config", "profile", "client", "decode", "pushdown", "connection", "exec"]),
     ("catalog", &["connection", "pushdown", "table"]),
     ("optimizer", &["config", "profile", "pushdown", "exec", "table"]),
-    ("session", &["config", "connection", "catalog", "optimizer"]),
+    ("session", &["config", "connection", "table", "catalog", "optimizer"]),
     ("shell", &["error", "connection", "exec", "session"]),
     ("simulator", &["clock"]),
     ("lib", &["*"]),

@@ -1,0 +1,130 @@
+//! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`.
+//!
+//! An argument is a condition on the column of its name, except `sort_by`, which names the service's order in its own
+//! words: rows come in it, and a LIMIT takes the first of it. Arguments are named, or come in the order of
+//! [`ARGUMENTS`]; none is required.
+
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_datafusion_err, plan_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::prelude::ident;
+use datafusion::sql::sqlparser::ast::{
+    FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, TableFactor, TableFunctionArgs,
+};
+
+use super::ApiTable;
+use crate::connection::Connection;
+use crate::pushdown::{ServiceOrder, Table, order_named};
+
+/// The arguments of the functions, in their order; the last one is that of `mentions` alone.
+pub const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
+
+/// Plans the table functions of a connection. Register it with
+/// [`register_relation_planner`](datafusion::prelude::SessionContext::register_relation_planner).
+#[derive(Debug)]
+pub struct TableFunctions {
+    connection: Arc<Connection>,
+}
+
+impl TableFunctions {
+    /// The functions over this connection. No request is made.
+    pub fn new(connection: &Arc<Connection>) -> Self {
+        Self { connection: Arc::clone(connection) }
+    }
+
+    fn plan(&self, table: Table, given: Vec<(String, Expr)>) -> Result<LogicalPlanBuilder> {
+        let mut provider = ApiTable::new(Arc::clone(&self.connection), table);
+        let mut conditions = Vec::new();
+        for (name, value) in given {
+            if name == "sort_by" {
+                provider = provider.in_order(self.order(&value)?);
+                continue;
+            }
+            let column = ident(&name);
+            conditions.push(match value {
+                Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "make_array" && name == "aid" => {
+                    column.in_list(args.into_iter().map(|value| text(&name, value)).collect::<Result<_>>()?, false)
+                }
+                value => column.eq(text(&name, value)?),
+            });
+        }
+        let scan = LogicalPlanBuilder::scan(table.name(), provider_as_source(Arc::new(provider)), None)?;
+        conditions.into_iter().try_fold(scan, LogicalPlanBuilder::filter)
+    }
+
+    fn order(&self, value: &Expr) -> Result<ServiceOrder> {
+        let profile = self.connection.profile();
+        let named = match value {
+            Expr::Literal(value, _) => value.try_as_str().flatten().and_then(|value| order_named(profile, value)),
+            _ => None,
+        };
+        named.ok_or_else(|| {
+            let known: Vec<&str> = profile.sort.values.iter().map(|known| known.value.as_str()).collect();
+            plan_datafusion_err!("sort_by takes one of {}, found {value}", known.join(", "))
+        })
+    }
+}
+
+impl RelationPlanner for TableFunctions {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let TableFactor::Table { name, alias, args: Some(TableFunctionArgs { args, .. }), .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let Some(table) = table_named(name, context) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let known = if table == Table::Mentions { &ARGUMENTS[..] } else { &ARGUMENTS[..3] };
+        let mut given: Vec<(String, Expr)> = Vec::new();
+        for (at, argument) in args.iter().enumerate() {
+            let (name, value) = match argument {
+                FunctionArg::Named { name, arg, .. } => (Some(context.normalize_ident(name.clone())), arg),
+                FunctionArg::Unnamed(arg) if given.len() == at && at < known.len() => (Some(known[at].to_owned()), arg),
+                _ => (None, argument_value(argument)),
+            };
+            let name =
+                name.filter(|name| known.contains(&name.as_str()) && given.iter().all(|(other, _)| other != name));
+            let (Some(name), FunctionArgExpr::Expr(value)) = (name, value) else {
+                return plan_err!(
+                    "{} takes {}, each once and named as in aid => '…', found `{argument}`",
+                    table.name(),
+                    known.join(", ")
+                );
+            };
+            given.push((name, context.sql_to_expr(value.clone(), &DFSchema::empty())?));
+        }
+        let plan = self.plan(table, given)?.build()?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}
+
+fn argument_value(argument: &FunctionArg) -> &FunctionArgExpr {
+    match argument {
+        FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg) => arg,
+    }
+}
+
+/// The table of the service that is called like this, the list excepted: it takes no arguments.
+fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<Table> {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
+    let name = context.normalize_ident(name.clone());
+    Table::ALL.into_iter().find(|table| *table != Table::SavedSearches && table.name() == name)
+}
+
+/// The value as a text: numbers are taken for the digits that they are written with.
+fn text(name: &str, value: Expr) -> Result<Expr> {
+    match value {
+        Expr::Literal(value, _) if value.is_null() => plan_err!("{name} is NULL, which asks for nothing"),
+        Expr::Literal(value @ (ScalarValue::Int64(_) | ScalarValue::UInt64(_)), metadata) => {
+            Ok(Expr::Literal(ScalarValue::from(value.to_string()), metadata))
+        }
+        value => Ok(value),
+    }
+}
