@@ -153,7 +153,8 @@ impl Connection {
         }
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout);
-        let query = Arc::new(Query { budget: Arc::new(budget), answers: Mutex::default() });
+        let possible = self.client.possible_until(budget.deadline);
+        let query = Arc::new(Query { budget: Arc::new(budget.with_possible(possible)), answers: Mutex::default() });
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
         query
     }

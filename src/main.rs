@@ -46,6 +46,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
+  savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE language = 'de' AND duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
   savedsearch sql --format parquet -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
 
@@ -63,6 +64,9 @@ struct SqlArguments {
     /// File for the results, instead of stdout; it appears only when they are whole
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Prints what the statements would cost, without a request, instead of running them
+    #[arg(long)]
+    estimate: bool,
     /// Setting of the session, as in SET: max_requests=50, datafusion.execution.target_partitions=1
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -190,7 +194,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
-    let mut shell = Shell::new(context, connection);
+    let mut shell = Shell::new(context, connection).estimating(sql.estimate);
     let mut texts = sql.command.clone();
     if let Some(file) = &sql.file {
         let text = std::fs::read_to_string(file)

@@ -136,6 +136,11 @@ impl Client {
         self.limiter.closed_for()
     }
 
+    /// Requests that the profile's declared budget allows until then; `None` where it declares none.
+    pub fn possible_until(&self, deadline: Instant) -> Option<u64> {
+        self.limiter.possible(deadline)
+    }
+
     /// Asks for a page until `decode` accepts the answer. `decode` returns the value and the records in it.
     ///
     /// # Errors

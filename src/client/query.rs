@@ -23,6 +23,8 @@ pub struct QueryBudget {
     /// Longest time for one attempt, from the first byte sent to the last received.
     pub request_timeout: Duration,
     max_requests: u64,
+    /// Requests that the declared budget of the service allows before the deadline.
+    possible: Option<u64>,
     issued: AtomicU64,
     /// Requests that scans have announced.
     planned: AtomicU64,
@@ -32,7 +34,14 @@ impl QueryBudget {
     /// An allowance that starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let deadline = Instant::now() + query_deadline;
-        Self { id, deadline, request_timeout, max_requests, issued: AtomicU64::new(0), planned: AtomicU64::new(0) }
+        let zero = AtomicU64::default;
+        Self { id, deadline, request_timeout, max_requests, possible: None, issued: zero(), planned: zero() }
+    }
+
+    /// The same allowance, where the declared budget of the service allows no more than this before the deadline.
+    #[must_use]
+    pub fn with_possible(self, possible: Option<u64>) -> Self {
+        Self { possible, ..self }
     }
 
     /// Takes one request out of the allowance.
@@ -54,10 +63,26 @@ impl QueryBudget {
     /// [`ErrorKind::Budget`] naming the need.
     pub fn require(&self, requests: u64) -> Result<()> {
         let needed = self.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
+        self.allow(needed)
+    }
+
+    /// Refuses a query that needs so many requests, where that is too much.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] naming the need.
+    pub fn allow(&self, needed: u64) -> Result<()> {
+        let message = format!("the query needs {needed} requests or more");
         if needed > self.max_requests {
-            return Err(self.exceeded(format!("the query needs {needed} requests or more")));
+            return Err(self.exceeded(message));
         }
-        Ok(())
+        match self.possible {
+            Some(possible) if needed > possible => Err(Error::new(
+                ErrorKind::Budget,
+                format!("{message}, the service's declared budget allows {possible} within savedsearch.query_deadline"),
+            )
+            .advice("narrow the query by aid or published_at, add a LIMIT, or allow more time")),
+            _ => Ok(()),
+        }
     }
 
     fn exceeded(&self, message: String) -> Error {

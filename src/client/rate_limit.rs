@@ -73,6 +73,27 @@ impl LimitState {
         Admission::Go
     }
 
+    /// Requests that may start until then, as far as declared windows say; `None`: none is declared.
+    pub(super) fn possible(&self, now: Instant, until: Instant) -> Option<u64> {
+        /// More than any query may issue.
+        const MANY: usize = 1_000_000;
+        let possible = self.windows.iter().map(|(window, starts)| {
+            let length = Duration::from_secs(window.seconds.into());
+            let mut starts: Vec<Instant> = starts.iter().copied().filter(|start| *start + length > now).collect();
+            let known = starts.len();
+            while starts.len() - known < MANY {
+                let earlier = starts.len().checked_sub(window.requests as usize).map(|at| starts[at] + length);
+                let start = earlier.map_or(now, |free| free.max(now));
+                if start > until {
+                    break;
+                }
+                starts.push(start);
+            }
+            (starts.len() - known) as u64
+        });
+        possible.min()
+    }
+
     /// A request ended, however it did.
     pub(super) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
@@ -148,6 +169,11 @@ impl Limiter {
                 Admission::Full => drop(timeout_at(deadline, ended).await),
             }
         }
+    }
+
+    /// See [`LimitState::possible`].
+    pub(super) fn possible(&self, until: Instant) -> Option<u64> {
+        self.state().possible(Instant::now(), until)
     }
 
     /// See [`LimitState::answered`].
@@ -246,5 +272,20 @@ mod tests {
         assert!(!waiting.is_finished());
         drop(first);
         waiting.await.expect("joined").expect("a place");
+    }
+
+    #[test]
+    fn what_declared_windows_allow_before_a_deadline_is_known_at_once() {
+        let mut budget = Profile::v4().budget;
+        let now = Instant::now();
+        let later = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(LimitState::new(&budget).possible(now, later(60)), None);
+        budget.windows = vec![RateWindow { requests: 3, seconds: 10 }, RateWindow { requests: 30, seconds: 600 }];
+        let mut state = LimitState::new(&budget);
+        assert_eq!(state.possible(now, later(9)), Some(3));
+        assert_eq!(state.possible(now, later(10)), Some(6));
+        assert_eq!(state.possible(now, later(599)), Some(30));
+        assert_eq!(state.admit(now), Admission::Go);
+        assert_eq!(state.possible(now, later(9)), Some(2));
     }
 }

@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -57,6 +58,8 @@ pub(super) fn run(
     let output = Arc::clone(&schema);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
+        // Of the whole plan, before the first request of any scan.
+        query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
         let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency));
         let driver = Arc::new(Driver { scanning, reader, scan, counters, query, concurrency: settings.concurrency });

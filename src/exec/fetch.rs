@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -29,6 +30,7 @@ use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::profile::{OffsetUnit, Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, service_order};
+use crate::request::RequestPlan;
 
 /// Everything about a scan that is decided when it is planned.
 #[derive(Debug, Clone)]
@@ -55,6 +57,8 @@ pub(crate) struct Scanning {
     pub(crate) summary: Option<Summary>,
     /// Why nothing does, though numbers are all that is wanted.
     pub(crate) read_because: Option<String>,
+    /// Requests that all scans of the plan take at least.
+    pub(crate) announced: Arc<AtomicU64>,
     /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
     pub(crate) wanted: Option<usize>,
 }
@@ -86,7 +90,7 @@ impl Scanning {
 /// Asks the service and streams its rows. See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct FetchExec {
-    scanning: Arc<Scanning>,
+    pub(super) scanning: Arc<Scanning>,
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -178,6 +182,43 @@ impl FetchExec {
         *table == Table::Mentions && summary.is_none() && fetch.is_none() && *skip == 0 && order.is_none()
     }
 
+    /// What is sent, without an aid.
+    pub(super) fn sent(&self) -> RequestPlan {
+        let Scanning { plan, order, summary, .. } = self.scanning.as_ref();
+        let mut sent = plan.template.clone();
+        sent.sort = order.as_ref().map(|order| order.value.clone()).or(sent.sort);
+        sent.duration = (!plan.windows.is_empty()).then(|| plan.windows.join("|"));
+        match summary.as_ref().map(|summary| &summary.rows) {
+            Some(SummaryRows::Days(zone)) => sent.timezone = Some(zone.name().to_owned()),
+            Some(SummaryRows::Firsts(orders)) => {
+                sent.sort = Some(orders.iter().map(|order| order.value.as_str()).collect::<Vec<_>>().join("|"));
+            }
+            _ => {}
+        }
+        if self.page_size() == Some(0) {
+            sent.sort = None;
+        }
+        sent
+    }
+
+    /// Mentions that are asked for at once.
+    fn page_size(&self) -> Option<u64> {
+        let Scanning { plan, fetch, order, summary, .. } = self.scanning.as_ref();
+        let size = plan.template.pages?.size;
+        Some(match (fetch, summary.as_ref().map(|summary| &summary.rows)) {
+            (_, Some(SummaryRows::Total | SummaryRows::Days(_))) => 0,
+            (_, Some(SummaryRows::Firsts(orders))) if plan.exact && orders.len() == 1 && !self.counts() => 2,
+            (_, Some(SummaryRows::List(list))) if list.whole || list.missing.is_some() => 0,
+            (Some(fetch), _) if plan.exact => size.min((*fetch).max(least_rows(order.as_ref())) as u64),
+            _ => size,
+        })
+    }
+
+    /// Takes note of the requests that all scans of the plan take at least, which are refused together.
+    pub(crate) fn announce(&self, requests: u64) {
+        self.scanning.announced.store(requests, Ordering::Relaxed);
+    }
+
     fn aid_among(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
         let aid = self.scanning.aid_column();
         collect_columns(filter).iter().any(|column| Some(column.name()) == aid)
@@ -222,42 +263,6 @@ impl FetchExec {
         })?;
         Ok(propagation.with_updated_node(Arc::new(node)))
     }
-
-    /// Requests that the scan takes, as far as it can be known before the first one.
-    fn estimate(&self) -> String {
-        let Scanning { plan, fetch, order, .. } = self.scanning.as_ref();
-        let (list, searches) = match &plan.aids {
-            Aids::NotNeeded => return "1".into(),
-            Aids::Given(aids) => (0, Some(aids.len() as u64)),
-            Aids::Listed => (1, None),
-        };
-        let Some(pages) = plan.template.pages else {
-            return match searches {
-                Some(searches) => searches.to_string(),
-                None => "1 + 1 per saved search".into(),
-            };
-        };
-        let windows = plan.windows.len() as u64;
-        if let Some(summary) = &self.scanning.summary {
-            let each = windows * if let SummaryRows::Firsts(orders) = &summary.rows { orders.len() as u64 } else { 1 };
-            return match searches {
-                Some(searches) => (searches * each).to_string(),
-                None => format!("1 + {each} per saved search"),
-            };
-        }
-        match (searches, fetch) {
-            (Some(0), _) | (_, Some(0)) => "0".into(),
-            (Some(1), Some(fetch)) if plan.exact => (*fetch as u64).div_ceil(pages.size).to_string(),
-            // In an order, each saved search is asked for its first rows.
-            (Some(searches), Some(_)) if order.is_some() => format!("{searches} or more"),
-            (None, Some(_)) if order.is_some() => format!("{list} + 1 or more per saved search"),
-            // Otherwise they are read one after another until the limit is met.
-            (Some(_), Some(_)) => "1 or more".into(),
-            (None, Some(_)) => format!("{list} + 1 or more"),
-            (Some(searches), None) => format!("{searches} or more, 1 per {} mentions", pages.size),
-            (None, None) => format!("{list} + 1 or more per saved search, 1 per {} mentions", pages.size),
-        }
-    }
 }
 
 impl DisplayAs for FetchExec {
@@ -270,28 +275,8 @@ impl DisplayAs for FetchExec {
             Aids::Listed => Some("* (from list)".to_owned()),
         };
         let window = plan.default_window.then(|| "the profile's default".to_owned());
-        let sorted = order.as_ref().map(|order| order.value.clone());
+        let (template, page) = (self.sent(), self.page_size());
         let schema = self.schema();
-        let mut template = plan.template.clone();
-        template.sort = sorted.or(template.sort);
-        template.duration = (!plan.windows.is_empty()).then(|| plan.windows.join("|"));
-        let page = template.pages.map(|pages| match (fetch, summary.as_ref().map(|summary| &summary.rows)) {
-            (_, Some(SummaryRows::Total | SummaryRows::Days(_))) => 0,
-            (_, Some(SummaryRows::Firsts(orders))) if plan.exact && orders.len() == 1 && !self.counts() => 2,
-            (_, Some(SummaryRows::List(list))) if list.whole || list.missing.is_some() => 0,
-            (Some(fetch), _) if plan.exact => pages.size.min((*fetch).max(least_rows(order.as_ref())) as u64),
-            _ => pages.size,
-        });
-        match summary.as_ref().map(|summary| &summary.rows) {
-            Some(SummaryRows::Days(zone)) => template.timezone = Some(zone.name().to_owned()),
-            Some(SummaryRows::Firsts(orders)) => {
-                template.sort = Some(orders.iter().map(|order| order.value.as_str()).collect::<Vec<_>>().join("|"));
-            }
-            _ => {}
-        }
-        if page == Some(0) {
-            template.sort = None;
-        }
         let because = read_because.as_ref().map(|because| format!("one by one, since {because}"));
         let counted = summary.as_ref().map(|summary| said_of(&summary.rows)).or(because);
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -302,7 +287,7 @@ impl DisplayAs for FetchExec {
             ("window", window),
             ("page", page.map(|size| size.to_string())),
             ("counted", counted),
-            ("requests", Some(self.estimate())),
+            ("requests", Some(self.cost().requests)),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
             ("joined", (!above.is_empty()).then(|| "the saved searches of the other side".to_owned())),

@@ -11,6 +11,7 @@
 //! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
 //! it declares, or an error. Dropping its stream ends the requests.
 
+mod cost;
 mod counters;
 mod discover;
 mod drive;
@@ -19,6 +20,7 @@ mod plans;
 mod reader;
 mod summary;
 
+pub use cost::{Cost, PlanCost, plan_cost};
 pub use fetch::FetchExec;
 pub(crate) use fetch::{Scanning, WEIGHT, scan_schema};
 pub(crate) use plans::source;

@@ -6,6 +6,8 @@
 //!            ordered_scan   the first rows of an order through joins, filters and further keys
 //!            (limits again, which the rule above and orders of scans have set free)
 //!            offset         rows to leave out, left out by the service
+//!            … engine's filters from joins …
+//!            announce       what all scans take together, to be refused before the first request
 //! ```
 //!
 //! Answers are the same with and without them; they change what is asked. A session that has none of them is right
@@ -13,6 +15,7 @@
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
 
+mod announce;
 mod offset;
 mod ordered_scan;
 mod summary;
@@ -23,6 +26,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
+use self::announce::Announce;
 use self::offset::OffsetAtService;
 use self::ordered_scan::OrderedScan;
 use self::summary::Summarize;
@@ -36,6 +40,7 @@ pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
         [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetAtService)];
     rules.splice(behind..behind, own);
+    rules.push(Arc::new(Announce));
     // Last, where filters have reached the scans and what is not looked at is gone.
     builder.with_physical_optimizer_rules(rules).with_optimizer_rule(Arc::new(Summarize))
 }

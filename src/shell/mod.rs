@@ -10,6 +10,7 @@
 //! one line on stderr and an exit status.
 #![expect(clippy::print_stderr, reason = "notes and errors of the shell go to stderr")]
 
+mod estimate;
 mod interactive;
 mod output;
 mod progress;

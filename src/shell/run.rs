@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -13,6 +15,7 @@ use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::estimate::estimate;
 use super::output::Output;
 use super::progress::Progress;
 use crate::connection::Connection;
@@ -24,6 +27,7 @@ pub struct Shell {
     context: SessionContext,
     connection: Arc<Connection>,
     told_window: bool,
+    estimates: bool,
 }
 
 /// Why statements were not all run.
@@ -55,7 +59,13 @@ impl From<io::Error> for Failure {
 impl Shell {
     /// A shell over a session made by [`session`](crate::session()).
     pub fn new(context: SessionContext, connection: Arc<Connection>) -> Self {
-        Self { context, connection, told_window: false }
+        Self { context, connection, told_window: false, estimates: false }
+    }
+
+    /// Tells what queries would cost instead of running them. Settings and views still take effect.
+    #[must_use]
+    pub fn estimating(self, estimates: bool) -> Self {
+        Self { estimates, ..self }
     }
 
     /// Runs the statements of a text in order, until one fails or the user interrupts.
@@ -78,6 +88,18 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
         let plan = self.context.state().statement_to_plan(statement).await?;
+        if self.estimates && runs_a_query(&plan) {
+            let plan = self.context.state().create_physical_plan(&plan).await?;
+            return Ok(write(&estimate(&plan)?, output)?);
+        }
+        let plan = match plan {
+            // It would run its query.
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if self.estimates => {
+                let plan = self.context.state().create_physical_plan(&table.input).await?;
+                return Ok(write(&estimate(&plan)?, output)?);
+            }
+            plan => plan,
+        };
         let frame = self.context.execute_logical_plan(plan).await?;
         if frame.schema().fields().is_empty() {
             // SET and DDL have run, and have no result.
@@ -117,6 +139,17 @@ impl Shell {
             self.told_window = true;
         }
     }
+}
+
+/// Whether it is neither a setting nor a definition, which cost nothing.
+fn runs_a_query(plan: &LogicalPlan) -> bool {
+    !matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_))
+}
+
+fn write(batch: &RecordBatch, output: &mut Output) -> io::Result<()> {
+    let mut result = output.begin(batch.schema())?;
+    result.write(batch)?;
+    result.finish()
 }
 
 fn default_window(plan: &Arc<dyn ExecutionPlan>) -> Option<String> {

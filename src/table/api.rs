@@ -179,6 +179,7 @@ impl TableProvider for ApiTable {
             above: Vec::new(),
             fetch: args.limit(),
             skip: 0,
+            announced: Arc::default(),
             summary: self.summary.clone(),
             read_because: self.read_because.clone(),
             order: self.order.clone(),

@@ -1,0 +1,36 @@
+//! Tells each scan what all scans of the plan take together, so that too much is refused before the first request.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::exec::{FetchExec, plan_cost};
+
+/// See the module's documentation. It changes no node, since filters may refer to them by now.
+#[derive(Debug)]
+pub(super) struct Announce;
+
+impl PhysicalOptimizerRule for Announce {
+    fn name(&self) -> &'static str {
+        "savedsearch_announce"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let requests = plan_cost(&plan).at_least;
+        plan.apply(|node| {
+            if let Some(scan) = node.downcast_ref::<FetchExec>() {
+                scan.announce(requests);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(plan)
+    }
+}

@@ -1,0 +1,28 @@
+//! What a query would cost, as a result of its own: a row a scan, and one for all together.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::common::Result;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::exec::{PlanCost, plan_cost};
+
+/// Columns `table`, `sent`, `requests` (in words where it hangs on what the service has) and `at_least`. The last row is
+/// that of the whole query, whose scans share the list and equal questions.
+pub(super) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
+    let PlanCost { scans, at_least, exact } = plan_cost(plan);
+    let all = if exact { at_least.to_string() } else { format!("{at_least} or more") };
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let tables = scans.iter().map(|scan| scan.table).chain(["all"]).map(Some);
+    let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([None]);
+    let requests = scans.iter().map(|scan| scan.requests.as_str()).chain([all.as_str()]).map(Some);
+    let least = scans.iter().map(|scan| number(scan.at_least + u64::from(scan.lists))).chain([number(at_least)]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("table", Arc::new(tables.collect::<StringArray>())),
+        ("sent", Arc::new(sent.collect::<StringArray>())),
+        ("requests", Arc::new(requests.collect::<StringArray>())),
+        ("at_least", Arc::new(least.map(Some).collect::<Int64Array>())),
+    ];
+    Ok(RecordBatch::try_from_iter(columns)?)
+}
