@@ -1,0 +1,470 @@
+//! What queries cost in requests, against the least that could answer them rightly.
+//!
+//! Run with `cargo bench --bench requests` (or `cargo test --bench requests`, which builds faster and asks the same).
+//! A fixed simulated corpus answers 24 named queries; each row is checked against the corpus itself, each cost against
+//! the least there could be, whose reasoning stands beside it. Fails when the sums differ or any row is wrong.
+//!
+//! The least that could answer is reckoned like this. A page holds 100 mentions at most, so that n mentions take
+//! max(1, ⌈n/100⌉) requests; an answer of the service is about one saved search and one window; nothing but the list tells
+//! which saved searches there are; nobody remembers an earlier query.
+#![expect(clippy::print_stdout, reason = "the bench prints what it counted")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Facts, KEY, SavedSearch, Settings};
+use datafusion_saved_search::{Clock, Connection, Secret, session};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const NOW: &str = "2026-07-01T12:00:00Z";
+/// A saved search with some thousands of mentions, and two smaller ones.
+const BIG: &str = "183772";
+const OTHER: &str = "184889";
+const THIRD: &str = "186006";
+/// A window with all mentions.
+const ALL: &str = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+
+/// A query, what it must answer, and the least requests that could.
+struct Query {
+    name: &'static str,
+    sql: String,
+    least: u64,
+    rows: Rows,
+}
+
+/// What must come out.
+enum Rows {
+    /// These, in this order.
+    InOrder(Vec<Vec<String>>),
+    /// These, in any order.
+    Any(Vec<Vec<String>>),
+    /// So many, each one of these.
+    SomeOf(usize, Vec<Vec<String>>),
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let now: DateTime<Utc> = NOW.parse()?;
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 1, searches: 6, mentions: 6_000, now }));
+    let clock = Clock::fixed(now);
+    let settings = Settings { clock: clock.clone(), ..Settings::default() };
+    let service = simulator::start("127.0.0.1:0".parse()?, Arc::clone(&corpus), settings).await?;
+    let connection = Connection::builder(service.base_url(), Secret::new(KEY)?).clock(clock).build()?;
+
+    println!("{:<44} {:>6} {:>6} {:>9} {:>9}  rows", "query", "asked", "least", "bytes", "mentions");
+    let (mut asked, mut least, mut wrong) = (0, 0, Vec::new());
+    for query in queries(&corpus, now) {
+        // A session of its own: nothing is remembered.
+        let context = session(&connection)?;
+        let before = (service.requests(), connection.client().log().records().len());
+        let batches = context.sql(&query.sql).await.map_err(|e| format!("{}: {e}", query.name))?.collect().await;
+        let batches = batches.map_err(|error| format!("{}: {error}", query.name))?;
+        let spent = service.requests() - before.0;
+        let records = connection.client().log().records().split_off(before.1);
+        let bytes: u64 = records.iter().map(|record| record.bytes).sum();
+        let mentions: u64 = records.iter().filter(|r| r.endpoint == "search").map(|record| record.rows).sum();
+        let right = query.rows.are(&cells(&batches)?);
+        println!(
+            "{:<44} {spent:>6} {:>6} {bytes:>9} {mentions:>9}  {}",
+            query.name,
+            query.least,
+            if right { "right" } else { "WRONG" }
+        );
+        if !right {
+            wrong.push(query.name);
+        }
+        asked += spent;
+        least += query.least;
+    }
+    println!("{:<44} {asked:>6} {least:>6}  ratio {:.2}", "sum", asked as f64 / least as f64);
+    if !wrong.is_empty() {
+        return Err(format!("wrong rows: {}", wrong.join(", ")).into());
+    }
+    if asked > least {
+        return Err(format!("{asked} requests were issued where {least} could do").into());
+    }
+    Ok(())
+}
+
+impl Rows {
+    fn are(&self, rows: &[Vec<String>]) -> bool {
+        let sorted = |rows: &[Vec<String>]| {
+            let mut rows = rows.to_vec();
+            rows.sort();
+            rows
+        };
+        match self {
+            Self::InOrder(expected) => rows == expected,
+            Self::Any(expected) => sorted(rows) == sorted(expected),
+            Self::SomeOf(count, of) => rows.len() == *count && rows.iter().all(|row| of.contains(row)),
+        }
+    }
+}
+
+fn cells(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+        rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|c| c.value(row).to_string()).collect()));
+    }
+    Ok(rows)
+}
+
+/// Requests that so many mentions take.
+fn pages(mentions: usize) -> u64 {
+    mentions.div_ceil(100).max(1) as u64
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().expect("an instant")
+}
+
+fn number(n: usize) -> Vec<String> {
+    vec![n.to_string()]
+}
+
+/// Mentions by a key, as rows of key and number.
+fn counted<'f>(facts: impl Iterator<Item = &'f Facts>, key: impl Fn(&Facts) -> Option<String>) -> Vec<Vec<String>> {
+    let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
+    for fact in facts {
+        *counts.entry(key(fact)).or_default() += 1;
+    }
+    counts.into_iter().map(|(key, n)| vec![key.unwrap_or_else(|| "NULL".to_owned()), n.to_string()]).collect()
+}
+
+fn text(value: &Option<Arc<str>>) -> Option<String> {
+    value.as_deref().map(str::to_owned)
+}
+
+fn rfc3339(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+}
+
+/// A queries' corpus: the saved searches that the key may read.
+struct World<'c> {
+    searches: Vec<&'c SavedSearch>,
+    now: DateTime<Utc>,
+}
+
+impl<'c> World<'c> {
+    fn of(&self, aid: &str) -> Vec<&'c Facts> {
+        let search = self.searches.iter().find(|search| search.aid == aid).expect("a saved search");
+        search.mentions.iter().map(|mention| &mention.facts).collect()
+    }
+
+    fn between(&self, aid: &str, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<&'c Facts> {
+        self.of(aid).into_iter().filter(|facts| (from..to).contains(&facts.published)).collect()
+    }
+
+    /// The profile's default window.
+    fn week(&self, aid: &str) -> Vec<&'c Facts> {
+        self.between(aid, self.now - TimeDelta::days(7), self.now)
+    }
+
+    /// Aids whose name begins with Acme, and their names.
+    fn acme(&self) -> Vec<(&'c str, &'c str)> {
+        let acme = self.searches.iter().filter(|search| search.name.starts_with("Acme"));
+        acme.map(|search| (search.aid.as_str(), search.name.as_str())).collect()
+    }
+
+    /// Rows of saved_searches that are no recent ones: a saved search may stand in both lists.
+    fn listed(&self) -> Vec<(&'c SavedSearch, &'static str)> {
+        let rows = self.searches.iter().flat_map(|search| {
+            [(search.personal, "saved"), (search.shared, "team")].map(|(there, kind)| (there, *search, kind))
+        });
+        rows.filter(|(there, ..)| *there).map(|(_, search, kind)| (search, kind)).collect()
+    }
+}
+
+fn newest<'f>(mut facts: Vec<&'f Facts>, count: usize) -> Vec<&'f Facts> {
+    facts.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| a.id.cmp(&b.id)));
+    facts.truncate(count);
+    facts
+}
+
+fn ids(facts: &[&Facts]) -> Vec<Vec<String>> {
+    facts.iter().map(|facts| vec![facts.id.to_string()]).collect()
+}
+
+#[expect(clippy::too_many_lines, reason = "a list of queries, each with its reasoning")]
+fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
+    let world = World { searches: corpus.searches.iter().filter(|search| search.team == 0).collect(), now };
+    let searches = world.searches.len() as u64;
+    let acme = world.acme();
+    let mut queries = Vec::new();
+    let mut add = |name, sql: String, least, rows| queries.push(Query { name, sql, least, rows });
+
+    // One page of ten in the service's order.
+    add(
+        "newest ten",
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC, id LIMIT 10"),
+        1,
+        Rows::InOrder(ids(&newest(world.week(BIG), 10))),
+    );
+
+    // The same, and an expression over it: still ten rows.
+    let titles = newest(world.week(BIG), 10).into_iter().map(|f| vec![f.id.to_uppercase()]).collect();
+    add(
+        "expression over the newest ten",
+        format!("SELECT upper(id) FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC, upper(id) LIMIT 10"),
+        1,
+        Rows::InOrder(titles),
+    );
+
+    // A saved search can be asked for its largest ones; two are one request each.
+    let mut reach: Vec<i64> =
+        [BIG, OTHER].iter().flat_map(|aid| world.of(aid)).filter_map(|facts| facts.reach).collect();
+    reach.sort_by(|a, b| b.cmp(a));
+    add(
+        "largest reach of two, merged",
+        format!("SELECT reach FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {ALL} ORDER BY reach DESC LIMIT 20"),
+        2,
+        Rows::InOrder(reach.iter().take(20).map(|reach| vec![reach.to_string()]).collect()),
+    );
+
+    // Every mention of the month leaves: all their pages.
+    let may = world.between(BIG, at("2026-05-01T00:00:00Z"), at("2026-06-01T00:00:00Z"));
+    add(
+        "a month",
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND date_trunc('month', published_at) = '2026-05-01'"),
+        pages(may.len()),
+        Rows::Any(ids(&may)),
+    );
+
+    // The service filters by language and sentiment: only those pages.
+    let german = world.of(BIG).into_iter().filter(|facts| {
+        facts.language.as_deref() == Some("de") && matches!(facts.sentiment.as_deref(), Some("negative" | "neutral"))
+    });
+    let german: Vec<&Facts> = german.collect();
+    add(
+        "declared filters",
+        format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'de' \
+             AND (sentiment = 'negative' OR sentiment = 'neutral')"
+        ),
+        pages(german.len()),
+        Rows::Any(ids(&german)),
+    );
+
+    // The first page has five that satisfy a condition which the service cannot take: more than one in twenty does.
+    let far: Vec<&Facts> = world.of(BIG).into_iter().filter(|facts| facts.reach > Some(1_000)).collect();
+    add(
+        "a condition of ours, five rows",
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND reach > 1000 LIMIT 5"),
+        1,
+        Rows::SomeOf(5, ids(&far)),
+    );
+
+    // Rows 500 to 509 in the service's order: one page that begins there.
+    let page = newest(world.of(BIG), 510).split_off(500);
+    add(
+        "offset 500",
+        format!(
+            "SELECT published_at FROM mentions WHERE aid = '{BIG}' AND {ALL} ORDER BY published_at DESC LIMIT 10 OFFSET 500"
+        ),
+        1,
+        Rows::InOrder(page.iter().map(|facts| vec![rfc3339(facts.published)]).collect()),
+    );
+
+    // Two days apart: an answer is about one window, so two, and their pages.
+    let day = |day: &str| {
+        let start = at(&format!("{day}T00:00:00Z"));
+        world.between(BIG, start, start + TimeDelta::days(1))
+    };
+    let (first, second) = (day("2026-05-02"), day("2026-06-10"));
+    add(
+        "two days apart",
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at::date IN ('2026-05-02', '2026-06-10')"),
+        pages(first.len()) + pages(second.len()),
+        Rows::Any(ids(&[first, second].concat())),
+    );
+
+    // A day of Berlin begins at 22:00 UTC in June: its own pages and no other day's.
+    let berlin = world.between(BIG, at("2026-06-09T22:00:00Z"), at("2026-06-10T22:00:00Z"));
+    add(
+        "a day of Berlin",
+        format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND (published_at AT TIME ZONE 'Europe/Berlin')::date = '2026-06-10'"
+        ),
+        pages(berlin.len()),
+        Rows::Any(ids(&berlin)),
+    );
+
+    // Every answer tells the total.
+    add(
+        "count",
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'en'"),
+        1,
+        Rows::Any(vec![number(world.of(BIG).iter().filter(|f| f.language.as_deref() == Some("en")).count())]),
+    );
+
+    // The total of each saved search, after the list has named them.
+    let totals = world.searches.iter().map(|search| (search.aid.clone(), world.week(&search.aid).len()));
+    let mut many: Vec<_> = totals.filter(|(_, n)| *n > 20).collect();
+    many.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    add(
+        "count by saved search, having",
+        "SELECT aid, count(*) AS n FROM mentions GROUP BY aid HAVING count(*) > 20 ORDER BY n DESC, aid".to_owned(),
+        1 + searches,
+        Rows::InOrder(many.into_iter().map(|(aid, n)| vec![aid, n.to_string()]).collect()),
+    );
+
+    // The overview counts by sentiment, missing ones included.
+    add(
+        "count by sentiment",
+        format!("SELECT sentiment, count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} GROUP BY sentiment"),
+        1,
+        Rows::Any(counted(world.of(BIG).into_iter(), |facts| text(&facts.sentiment))),
+    );
+
+    // The overview counts by language, each saved search for itself.
+    let both = || [OTHER, THIRD].into_iter().flat_map(|aid| world.of(aid));
+    add(
+        "count by language over two",
+        format!(
+            "SELECT language, count(*) FROM mentions WHERE aid IN ('{OTHER}', '{THIRD}') AND {ALL} GROUP BY language"
+        ),
+        2,
+        Rows::Any(counted(both(), |facts| text(&facts.language))),
+    );
+
+    // The overview lists the top sources and says how many mentions it leaves out: none here.
+    add(
+        "count by source",
+        format!(
+            "SELECT source, count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'de' GROUP BY source"
+        ),
+        1,
+        Rows::Any(counted(
+            world.of(BIG).into_iter().filter(|facts| facts.language.as_deref() == Some("de")),
+            |facts| text(&facts.source),
+        )),
+    );
+
+    // The timeline counts by days of the zone.
+    let local = |zone: Tz| {
+        move |facts: &Facts| Some(zone.from_utc_datetime(&facts.published.naive_utc()).date_naive().to_string())
+    };
+    add(
+        "count by day of Berlin",
+        format!(
+            "SELECT (published_at AT TIME ZONE 'Europe/Berlin')::date, count(*) FROM mentions \
+             WHERE aid = '{BIG}' AND {ALL} GROUP BY 1"
+        ),
+        1,
+        Rows::Any(counted(world.of(BIG).into_iter(), local(Tz::Europe__Berlin))),
+    );
+
+    // The newest and the oldest mention, and the total that either answer tells.
+    let published = |aid: &str| world.of(aid).into_iter().map(|facts| facts.published);
+    add(
+        "first, last and count",
+        format!("SELECT min(published_at), max(published_at), count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL}"),
+        2,
+        Rows::Any(vec![vec![
+            rfc3339(published(BIG).min().expect("mentions")),
+            rfc3339(published(BIG).max().expect("mentions")),
+            world.of(BIG).len().to_string(),
+        ]]),
+    );
+
+    // The list once, for both sides, and the newest mention of each saved search, those without any included.
+    let latest = world.listed().into_iter().map(|(search, kind)| {
+        let last = world.week(&search.aid).into_iter().map(|facts| facts.published).max();
+        vec![search.name.clone(), kind.to_owned(), last.map_or("NULL".to_owned(), rfc3339)]
+    });
+    add(
+        "latest mention of each saved search",
+        "SELECT s.name, s.kind, max(m.published_at) FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid \
+         WHERE s.kind <> 'recent' GROUP BY s.name, s.kind"
+            .to_owned(),
+        1 + searches,
+        Rows::Any(latest.collect()),
+    );
+
+    // The list, then a page of each Acme search: any of them may have the newest.
+    let mut first: Vec<_> = acme
+        .iter()
+        .flat_map(|(aid, name)| world.week(aid).into_iter().map(move |facts| (facts.published, *name)))
+        .collect();
+    first.sort_by(|a, b| b.cmp(a));
+    add(
+        "newest through a join",
+        "SELECT m.published_at, s.name FROM saved_searches s JOIN mentions m ON m.aid = s.aid \
+         WHERE s.name LIKE 'Acme%' AND s.kind = 'saved' ORDER BY m.published_at DESC LIMIT 5"
+            .to_owned(),
+        1 + acme.len() as u64,
+        Rows::InOrder(first.iter().take(5).map(|(at, name)| vec![rfc3339(*at), (*name).to_owned()]).collect()),
+    );
+
+    // The list, and the pages of the Acme searches alone.
+    let of_acme: Vec<Vec<String>> = acme.iter().flat_map(|(aid, _)| ids(&world.week(aid))).collect();
+    add(
+        "those of another query",
+        "SELECT id FROM mentions WHERE aid IN (SELECT aid FROM saved_searches WHERE name LIKE 'Acme%')".to_owned(),
+        1 + acme.iter().map(|(aid, _)| pages(world.week(aid).len())).sum::<u64>(),
+        Rows::Any(of_acme),
+    );
+
+    // The list for the subquery and to find the saved search, once; then the newest one.
+    let least = world.searches.iter().map(|search| search.aid.as_str()).min().expect("a saved search");
+    add(
+        "the one that a subquery gives",
+        "SELECT id FROM mentions WHERE aid = (SELECT min(aid) FROM saved_searches WHERE kind <> 'recent') \
+         ORDER BY published_at DESC, id LIMIT 1"
+            .to_owned(),
+        2,
+        Rows::InOrder(ids(&newest(world.week(least), 1))),
+    );
+
+    // Nothing can join: the list alone tells.
+    add(
+        "a join with nothing",
+        "SELECT m.id FROM mentions m JOIN saved_searches s ON s.aid = m.aid WHERE s.name = 'nobody'".to_owned(),
+        1,
+        Rows::Any(Vec::new()),
+    );
+
+    // The list names all aids; those that match are asked for.
+    let sixes: Vec<&str> =
+        world.searches.iter().map(|search| search.aid.as_str()).filter(|aid| aid.contains("86")).collect();
+    add(
+        "a pattern of aids",
+        "SELECT aid, total_mentions FROM overview WHERE aid LIKE '%86%'".to_owned(),
+        1 + sixes.len() as u64,
+        Rows::Any(sixes.iter().map(|aid| vec![(*aid).to_owned(), world.week(aid).len().to_string()]).collect()),
+    );
+
+    // Totals, days and languages of a saved search stand in one answer.
+    let languages =
+        counted(world.week(BIG).into_iter().filter(|facts| facts.language.is_some()), |facts| text(&facts.language));
+    add(
+        "three tables of one answer",
+        format!(
+            "SELECT DISTINCT b.name, b.mentions FROM overview('{BIG}') o JOIN volume('{BIG}') v ON v.aid = o.aid \
+             JOIN breakdowns('{BIG}') b ON b.aid = v.aid \
+             WHERE b.dimension = 'language' AND v.mentions > 0 AND o.total_mentions > 0"
+        ),
+        1,
+        Rows::Any(languages),
+    );
+
+    // What contradicts itself, and the schema, cost nothing.
+    add(
+        "nothing at all",
+        format!(
+            "SELECT id FROM mentions WHERE (aid = '{BIG}' AND aid = '{OTHER}') OR false UNION ALL SELECT id FROM mentions LIMIT 0"
+        ),
+        0,
+        Rows::Any(Vec::new()),
+    );
+    queries
+}
