@@ -161,7 +161,9 @@ impl Driver {
     fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>) -> DataFusionResult<Batches> {
         self.require(plans.len())?;
         let scans = plans.len().clamp(1, self.concurrency);
-        let pace = Pace::Ahead(self.concurrency.div_ceil(scans));
+        // Those who read until some page must not ask for the next ones ahead.
+        let ahead = Pace::Ahead(self.concurrency.div_ceil(scans));
+        let pace = if self.scanning.plan.until.is_some() { Pace::OnDemand } else { ahead };
         let streams = stream::iter(plans).map(move |plan| match &self.scanning.summary {
             Some(summary) => Arc::clone(&self).summary(summary.clone(), plan),
             None => Arc::clone(&self).rows(plan, None, pace),

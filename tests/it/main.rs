@@ -4,8 +4,10 @@
 #![expect(clippy::print_stdout, reason = "seeds and skipped parts are told")]
 
 mod binary;
+mod counting;
 mod differential;
 mod explain;
+mod frugal;
 mod layout;
 mod lies;
 mod real_data;

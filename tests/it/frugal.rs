@@ -1,0 +1,287 @@
+//! Plans that ask for less: shared answers, early ends, refusals before the first request, and no hang in any of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
+use datafusion_saved_search::exec::plan_cost;
+use datafusion_saved_search::profile::{OffsetUnit, RateWindow};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
+use futures::StreamExt;
+
+use crate::support::{BIG, OTHER, World, corpus, now, rows};
+
+fn connection(world: &World, profile: Profile) -> Arc<Connection> {
+    let builder = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
+    builder.profile(profile).clock(Clock::fixed(now())).build().unwrap()
+}
+
+/// A session without our rules and defaults.
+fn plain(world: &World) -> SessionContext {
+    let context = SessionContext::new();
+    context.register_catalog(CATALOG, catalog(&connection(world, Profile::v4())).unwrap());
+    context
+}
+
+async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let limit = Duration::from_secs(60);
+    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| panic!("it hangs: {what}"))
+}
+
+async fn failure(context: &SessionContext, sql: &str) -> Error {
+    let result = context.sql(sql).await.unwrap().collect().await;
+    Error::find(&result.expect_err(sql)).unwrap().clone()
+}
+
+/// Filters that a join, a sort or an aggregate completes late, or never for those who do not show that they use it.
+#[tokio::test]
+async fn no_plan_waits_for_a_filter_that_never_completes() {
+    let world = World::new().await;
+    let plain = plain(&world);
+    let (s, m) = (format!("{CATALOG}.v4.saved_searches"), format!("{CATALOG}.v4.mentions"));
+    for sql in [
+        format!("SELECT count(*) FROM {s} s JOIN {m} m ON m.aid = s.aid WHERE m.duration = '1d'"),
+        format!(
+            "SELECT m.id FROM {m} m JOIN {s} s ON m.aid = s.aid WHERE m.duration = '1d' ORDER BY m.published_at DESC LIMIT 3"
+        ),
+        format!(
+            "SELECT m.id FROM {s} s JOIN {m} m ON m.aid = s.aid WHERE m.duration = '1d' ORDER BY m.aid, m.reach LIMIT 3"
+        ),
+        format!("SELECT aid, id FROM {m} WHERE duration = '1d' ORDER BY aid DESC, id LIMIT 3"),
+        format!("SELECT max(aid), min(aid) FROM {m} WHERE duration = '1d' AND text IS NOT NULL"),
+        format!(
+            "SELECT DISTINCT m.aid FROM {m} m JOIN {s} s ON m.aid = s.aid WHERE m.duration = '1d' ORDER BY 1 LIMIT 2"
+        ),
+        format!(
+            "SELECT count(*) FROM {m} a JOIN {m} b ON a.aid = b.aid AND a.id = b.id WHERE a.duration = '1d' AND b.duration = '1d'"
+        ),
+        format!("SELECT count(*) FROM {m} m WHERE m.duration = '1d' AND m.aid = (SELECT max(aid) FROM {s})"),
+        format!("SELECT s.aid, m.id FROM {s} s, LATERAL (SELECT id FROM {m} WHERE aid = s.aid AND duration = '1d') m"),
+        format!(
+            "SELECT count(*) FROM {m} WHERE aid NOT IN (SELECT aid FROM {s} WHERE kind = 'team') AND duration = '1d'"
+        ),
+    ] {
+        let mut answers = Vec::new();
+        for context in [&world.context, &plain] {
+            let batches = in_time(&sql, context.sql(&sql).await.unwrap().collect()).await;
+            let mut rows = rows(&batches.unwrap_or_else(|error| panic!("{sql}: {error}")));
+            rows.sort();
+            answers.push(rows);
+        }
+        let limited = sql.contains("LIMIT");
+        assert_eq!(answers[0].len(), answers[1].len(), "{sql}");
+        assert!(limited || answers[0] == answers[1], "{sql}");
+    }
+}
+
+/// A client that reads one partition of a join and leaves the others. The engine's join waits for all its partitions
+/// where a leaf uses its filter, whatever the leaf; ours has one partition, and without that filter no join waits.
+#[tokio::test]
+async fn one_partition_of_a_join_can_be_read_alone() {
+    let world = World::new().await;
+    let plain = plain(&world);
+    plain.sql("SET datafusion.optimizer.enable_join_dynamic_filter_pushdown = false").await.unwrap();
+    for context in [world.context.clone(), plain] {
+        let sql = format!(
+            "SELECT s.name, m.id FROM {CATALOG}.v4.saved_searches s JOIN {CATALOG}.v4.mentions m ON m.aid = s.aid \
+             WHERE m.duration = '1d'"
+        );
+        let plan = context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let join = find_join(&plan).expect("a join");
+        let mut stream = join.execute(0, context.task_ctx()).unwrap();
+        in_time(&sql, async { while stream.next().await.transpose().unwrap().is_some() {} }).await;
+    }
+}
+
+fn find_join(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    if plan.downcast_ref::<HashJoinExec>().is_some() {
+        return Some(Arc::clone(plan));
+    }
+    plan.children().into_iter().find_map(find_join)
+}
+
+/// The network, with time on the way, so that requests are under way together.
+#[derive(Debug)]
+struct Slow(Network);
+
+#[async_trait]
+impl HttpService for Slow {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        self.0.call(request).await
+    }
+}
+
+fn slow(world: &World) -> Arc<Connection> {
+    let base_url = world.service.base_url();
+    let network = Network::try_new(HttpLimits::default(), &base_url.parse().unwrap()).unwrap();
+    let builder = Connection::builder(base_url, Secret::new(KEY).unwrap());
+    builder.service(Arc::new(Slow(network))).clock(Clock::fixed(now())).build().unwrap()
+}
+
+#[tokio::test]
+async fn equal_requests_under_way_are_shared_between_queries() {
+    let world = World::new().await;
+    let connection = slow(&world);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '20d'");
+    let (one, other) = (session(&connection).unwrap(), session(&connection).unwrap());
+    let (one, other) = (one.sql(&sql).await.unwrap(), other.sql(&sql).await.unwrap());
+    let (one, other) = tokio::join!(one.collect(), other.collect());
+    let (one, other) = (rows(&one.unwrap()), rows(&other.unwrap()));
+    let pages = one.len().div_ceil(100) as u64;
+    assert!(pages > 1 && one.len() == other.len());
+    assert!(world.service.requests() < 2 * pages, "{} requests for {pages} pages", world.service.requests());
+    let records = connection.client().log().records();
+    assert!(records.iter().any(|record| record.cached && record.attempts == 0), "{records:?}");
+}
+
+#[tokio::test]
+async fn a_query_that_may_not_ask_does_not_keep_others_from_asking() {
+    let world = World::new().await;
+    let connection = slow(&world);
+    let sql = format!("SELECT total_mentions FROM overview WHERE aid IN ('{BIG}', '{OTHER}')");
+    let (poor, rich) = (session(&connection).unwrap(), session(&connection).unwrap());
+    poor.sql("SET savedsearch.max_requests = 1").await.unwrap();
+    let (poor, rich) = (poor.sql(&sql).await.unwrap(), rich.sql(&sql).await.unwrap());
+    let (poor, rich) = tokio::join!(poor.collect(), rich.collect());
+    assert_eq!(Error::find(&poor.expect_err("two")).unwrap().kind(), ErrorKind::Budget);
+    assert_eq!(rows(&rich.unwrap()).len(), 2);
+}
+
+#[tokio::test]
+async fn a_query_asks_each_question_once() {
+    let world = World::new().await;
+    let sql = format!(
+        "SELECT o.total_mentions, sum(v.mentions) FROM overview o JOIN volume v ON v.aid = o.aid WHERE o.aid = '{BIG}' \
+         GROUP BY o.total_mentions UNION ALL SELECT (SELECT count(*) FROM mentions WHERE aid = '{BIG}'), \
+         (SELECT sum(mentions) FROM breakdowns WHERE aid = '{BIG}' AND dimension = 'sentiment')"
+    );
+    let (rows, requests) = world.cost(&sql).await;
+    assert_eq!(requests, 1, "{:?}", world.service.take_seen());
+    assert_eq!(rows[0], rows[1]);
+    assert_eq!(rows[0][0], rows[0][1]);
+    // The same query later asks again.
+    assert_eq!(world.cost(&sql).await.1, 1);
+    let frame = world.context.sql("SELECT count(*) FROM saved_searches").await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    for _ in 0..2 {
+        let before = world.service.requests();
+        collect(Arc::clone(&plan), world.context.task_ctx()).await.unwrap();
+        assert_eq!(world.service.requests() - before, 1, "a plan that is run again is another query");
+    }
+}
+
+#[tokio::test]
+async fn too_much_is_refused_before_the_first_request() {
+    let world = World::new().await;
+    world.context.sql("SET savedsearch.max_requests = 3").await.unwrap();
+    let overview = |days| {
+        format!("SELECT total_mentions FROM overview WHERE aid IN ('{BIG}', '{OTHER}') AND duration = '{days}d'")
+    };
+    let sql = format!("{} UNION ALL {}", overview(1), overview(2));
+    let error = failure(&world.context, &sql).await;
+    assert_eq!(error.kind(), ErrorKind::Budget);
+    assert!(error.to_string().contains("needs 4 requests") && error.to_string().contains("max_requests"), "{error}");
+    assert_eq!(world.service.requests(), 0);
+    // What the query cannot be given before its deadline is refused as well, and EXPLAIN shows it all the same.
+    let mut profile = Profile::v4();
+    profile.budget.windows = vec![RateWindow { requests: 1, seconds: 3_000 }];
+    let context = session(&connection(&world, profile)).unwrap();
+    let error = failure(&context, &overview(1)).await;
+    assert_eq!(error.kind(), ErrorKind::Budget);
+    assert!(error.to_string().contains("declared budget allows 1"), "{error}");
+    context.sql(&format!("EXPLAIN {}", overview(1))).await.unwrap().collect().await.unwrap();
+    assert_eq!(world.service.requests(), 0);
+}
+
+#[tokio::test]
+async fn a_plan_tells_its_cost() {
+    let world = World::new().await;
+    for (sql, at_least, exact) in [
+        (format!("SELECT * FROM overview WHERE aid IN ('{BIG}', '{OTHER}')"), 2, true),
+        (format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'"), 1, true),
+        (format!("SELECT id FROM mentions WHERE aid = '{BIG}' ORDER BY published_at LIMIT 10 OFFSET 40"), 1, true),
+        (format!("SELECT id FROM mentions WHERE aid = '{BIG}'"), 1, false),
+        (
+            format!("SELECT o.aid FROM overview o CROSS JOIN volume v WHERE o.aid = '{BIG}' AND v.aid = '{BIG}'"),
+            1,
+            true,
+        ),
+        ("SELECT * FROM saved_searches a JOIN saved_searches b USING (aid)".to_owned(), 1, true),
+        ("SELECT id FROM mentions".to_owned(), 1, false),
+        ("SELECT id FROM mentions WHERE false".to_owned(), 0, true),
+    ] {
+        let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let cost = plan_cost(&plan);
+        assert_eq!((cost.at_least, cost.exact), (at_least, exact), "{sql}\n{cost:?}");
+        let spent = world.cost(&sql).await.1;
+        assert!(spent >= at_least && (!exact || spent == at_least), "{spent} requests: {sql}");
+    }
+}
+
+#[tokio::test]
+async fn periods_that_end_now_are_read_newest_first_and_no_further_than_wanted() {
+    let spec = CorpusSpec { seed: 7, searches: 1, mentions: 12_000, now: now() };
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let world = World::with(Arc::new(Corpus::generate(spec)), settings, Profile::v4()).await;
+    let text = include_str!("../../src/profile/builtin/v4.toml");
+    let text = text
+        .replace("relative = [\"h\", \"d\", \"w\"]", "relative = [\"w\"]")
+        .replace("default = \"7d\"", "default = \"1w\"");
+    let profile = Profile::parse(&text.replace("absolute = ", "# absolute = "), "weeks only").unwrap();
+    let context = session(&connection(&world, profile)).unwrap();
+    let corpus = world.service.corpus();
+    let since = |instant: &str| {
+        let instant = instant.parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+        let mentions = &corpus.search(BIG).unwrap().mentions;
+        mentions.iter().filter(|mention| mention.facts.published >= instant).count()
+    };
+    // Nine days: two weeks are asked for, and read up to the first mention that is older.
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-22T12:00:00'");
+    let found = rows(&context.sql(&sql).await.unwrap().collect().await.unwrap());
+    let (wanted, of) = (since("2026-06-22T12:00:00Z"), since("2026-06-17T12:00:00Z"));
+    assert_eq!(found.len(), wanted);
+    assert_eq!(world.service.requests(), (wanted / 100 + 1) as u64);
+    assert!(wanted / 100 + 1 < of.div_ceil(100), "{wanted} of {of} show nothing");
+    let seen = world.service.take_seen();
+    assert!(seen[0].query.contains("duration=2w") && seen[0].query.contains("date_desc"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn rows_are_left_out_by_the_service_only_where_it_counts_rows() {
+    let world = World::new().await;
+    let mut profile = Profile::v4();
+    profile.offset.unit = OffsetUnit::Page;
+    // The simulator counts rows: a profile that says otherwise is answered wrongly unless nothing is skipped.
+    let paged = session(&connection(&world, profile)).unwrap();
+    let sql = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d' ORDER BY reach DESC LIMIT 5 OFFSET 20"
+    );
+    let plan = paged.sql(&format!("EXPLAIN {sql}")).await.unwrap().collect().await.unwrap();
+    assert!(rows(&plan)[1][1].contains("GlobalLimitExec: skip=20, fetch=5"), "{plan:?}");
+    let all = world.rows(&sql.replace("LIMIT 5 OFFSET 20", "")).await;
+    assert_eq!(world.rows(&sql).await, all[20..25]);
+    // Behind the end there is nothing, and between the last rows as many as there are.
+    assert_eq!(world.rows(&sql.replace("OFFSET 20", "OFFSET 100000")).await.len(), 0);
+    let end = format!("OFFSET {}", all.len() - 2);
+    assert_eq!(world.rows(&sql.replace("OFFSET 20", &end)).await, all[all.len() - 2..]);
+}
+
+#[tokio::test]
+async fn now_has_whole_seconds_so_that_ranges_by_it_can_be_counted() {
+    let settings = Settings { clock: Clock::system(), ..Settings::default() };
+    let world = World::with(corpus(), settings, Profile::v4()).await;
+    let sql = "SELECT date_part('microsecond', now()) % 1000000, date_part('microsecond', current_timestamp) % 1000000";
+    assert_eq!(world.rows(sql).await, [["0", "0"]]);
+    let sql = format!(
+        "SELECT count(*) > 0 FROM mentions WHERE aid = '{BIG}' AND published_at >= now() - INTERVAL '4000 days'"
+    );
+    let (rows, requests) = world.cost(&sql).await;
+    assert_eq!((rows, requests), (vec![vec!["true".to_owned()]], 1));
+}
