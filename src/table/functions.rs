@@ -64,7 +64,11 @@ impl TableFunctions {
         };
         named.ok_or_else(|| {
             let known: Vec<&str> = profile.sort.values.iter().map(|known| known.value.as_str()).collect();
-            plan_datafusion_err!("sort_by takes one of {}, found {value}", known.join(", "))
+            let found = match value {
+                Expr::Literal(value, _) => value.to_string(),
+                other => other.to_string(),
+            };
+            plan_datafusion_err!("sort_by takes one of {}, found {found}", known.join(", "))
         })
     }
 }
