@@ -190,8 +190,11 @@ impl Client {
                         break Err(error);
                     };
                     if let Cause::Throttled(_) = cause {
-                        // The limiter keeps this request waiting along with all others of the key.
-                        self.limiter.throttled(wait);
+                        // The limiter keeps this request waiting along with all others of the key. Who shared the
+                        // answer has been told about once.
+                        if !record.cached {
+                            self.limiter.throttled(wait);
+                        }
                         if wait > query.deadline.saturating_duration_since(Instant::now()) {
                             break Err(too_long(wait));
                         }
@@ -229,6 +232,8 @@ impl Client {
                 Err(_) => return Outcome::Failed(past_deadline()),
             };
             match outcome {
+                // Its time has passed, not ours.
+                Ok(Called { answer: None, .. }) if shared && Instant::now() < query.deadline => {}
                 Ok(called) => {
                     record.cached = shared;
                     break called;
@@ -323,7 +328,9 @@ impl Client {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
             return match accepted {
                 Ok((value, rows)) => {
-                    self.limiter.answered();
+                    if !record.cached {
+                        self.limiter.answered();
+                    }
                     record.rows += rows;
                     Outcome::Done(value)
                 }

@@ -70,7 +70,7 @@ impl FetchExec {
     /// What the scan costs.
     pub fn cost(&self) -> Cost {
         let Scanning { plan, fetch, skip, order, summary, above, table, .. } = self.scanning.as_ref();
-        let (sent, windows) = (self.sent().to_string(), plan.windows.len() as u64);
+        let (sent, windows) = (self.sent().to_string(), self.scanning.windows().len() as u64);
         let lists = matches!(plan.aids, Aids::Listed | Aids::NotNeeded);
         let cost = |at_least, exact, requests| {
             // A join may leave no saved search to ask for.
@@ -90,6 +90,7 @@ impl FetchExec {
                 None => cost(0, false, format!("1 + {windows} per saved search")),
             };
         };
+        let per_list = format!(", or 1 per {size} mentions where the list leaves some out");
         match summary.as_ref().map(|summary| &summary.rows) {
             Some(SummaryRows::Firsts(orders)) if orders.len() > 1 => {
                 let (one, all) = (windows, windows * orders.len() as u64);
@@ -98,12 +99,18 @@ impl FetchExec {
                     None => cost(0, false, format!("1 + {one} to {all} per saved search")),
                 };
             }
-            Some(_) => {
-                let exact = plan.exact;
-                let more = if exact { "" } else { " or more" };
+            Some(rows) => {
+                // Where its numbers may not add up, the mentions are read.
+                let certain = !matches!(rows, SummaryRows::List(list) if !list.whole);
+                let exact = plan.exact && certain;
+                let more = match (plan.exact, certain) {
+                    (true, true) => "",
+                    (true, false) => &per_list,
+                    (false, _) => " or more",
+                };
                 return match searches {
                     Some(searches) => cost(searches * windows, exact, format!("{}{more}", searches * windows)),
-                    None => cost(0, false, format!("1 + {windows}{more} per saved search")),
+                    None => cost(0, false, format!("1 + {windows} per saved search{more}")),
                 };
             }
             None => {}

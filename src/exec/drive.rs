@@ -34,7 +34,7 @@ use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::error::{Error, ErrorKind, Place};
-use crate::pushdown::{ScanPlan, SummaryRows};
+use crate::pushdown::{Aids, ScanPlan};
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 
 /// Batches of the output.
@@ -60,6 +60,7 @@ pub(super) fn run(
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
         // Of the whole plan, before the first request of any scan.
         query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
+        let scanning = scanning.bounded()?;
         let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency));
         let driver = Arc::new(Driver { scanning, reader, scan, counters, query, concurrency: settings.concurrency });
@@ -123,8 +124,11 @@ impl Driver {
 
     /// The plans of the saved searches that can have rows, those of one together.
     async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
-        let Scanning { connection, plan, order, skip, predicate, above, summary, .. } = self.scanning.as_ref();
+        let Scanning { connection, plan, order, skip, predicate, above, .. } = self.scanning.as_ref();
         let mut aids: Vec<String> = Vec::new();
+        if plan.aids == Aids::Given(Vec::new()) {
+            return Ok(Vec::new());
+        }
         for aid in rows.iter().flat_map(plans::read) {
             match aid {
                 Some(aid) => aids.push(aid),
@@ -137,24 +141,19 @@ impl Driver {
         if let Some(column) = self.scanning.aid_column() {
             aids = discover::possible(aids, predicate.iter().chain(above), column)?;
         }
-        // Days are counted in their own zone.
-        let timezone = match summary.as_ref().map(|summary| &summary.rows) {
-            Some(SummaryRows::Days(zone)) => Some(zone.name().to_owned()),
-            _ => plan.template.timezone.clone(),
-        };
         let of = |aid: &String, window: &String| {
             let sort = order.as_ref().map(|order| order.value.clone());
             let ordered = sort.is_some() || plan.until.is_some();
             RequestPlan {
                 aid: Some(aid.clone()),
                 duration: Some(window.clone()),
-                timezone: timezone.clone(),
                 sort: sort.or_else(|| plan.template.sort.clone()),
                 pages: plan.template.pages.map(|pages| Pages { ordered, skip: *skip as u64, ..pages }),
                 ..plan.template.clone()
             }
         };
-        Ok(aids.iter().map(|aid| plan.windows.iter().map(|window| of(aid, window)).collect()).collect())
+        let windows = self.scanning.windows();
+        Ok(aids.iter().map(|aid| windows.iter().map(|window| of(aid, window)).collect()).collect())
     }
 
     /// The rows of all plans as they come. All together keep no more requests under way than one would.
@@ -165,8 +164,8 @@ impl Driver {
         let ahead = Pace::Ahead(self.concurrency.div_ceil(scans));
         let pace = if self.scanning.plan.until.is_some() { Pace::OnDemand } else { ahead };
         let streams = stream::iter(plans).map(move |plan| match &self.scanning.summary {
-            Some(summary) => Arc::clone(&self).summary(summary.clone(), plan),
-            None => Arc::clone(&self).rows(plan, None, pace),
+            Some(summary) if self.scanning.is_whole(&plan) => Arc::clone(&self).summary(summary.clone(), plan),
+            _ => Arc::clone(&self).rows(plan, None, pace),
         });
         Ok(streams.flatten_unordered(scans).boxed())
     }

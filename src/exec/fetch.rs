@@ -4,16 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::common::{Result, ScalarValue, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
+use datafusion::logical_expr::{Cast, Expr};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, DynamicFilterTracking};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr::{
+    EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction, split_conjunction,
+};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{
@@ -24,10 +28,12 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs,
     apply_expression_roots,
 };
+use datafusion::prelude::ident;
 
 use super::drive;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
+use crate::error::Place;
 use crate::profile::{OffsetUnit, Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, service_order};
 use crate::request::RequestPlan;
@@ -53,6 +59,9 @@ pub(crate) struct Scanning {
     pub(crate) skip: usize,
     /// The order that the service was asked for and the output keeps.
     pub(crate) order: Option<ServiceOrder>,
+    /// Conditions on the time that are known when the query runs only, over the whole table's schema; they take the place
+    /// of the default window.
+    pub(crate) bounds: Vec<Arc<dyn PhysicalExpr>>,
     /// What stands in for the rows, where only numbers of them are wanted.
     pub(crate) summary: Option<Summary>,
     /// Why nothing does, though numbers are all that is wanted.
@@ -81,10 +90,77 @@ pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> Schema
 }
 
 impl Scanning {
+    /// The periods that are asked for: in pieces where they are counted, and some of those whole.
+    pub(super) fn windows(&self) -> Vec<String> {
+        match (&self.summary, &self.plan.pieces) {
+            (Some(_), Some(pieces)) => pieces.iter().map(|(words, _)| words.clone()).collect(),
+            _ => self.plan.windows.clone(),
+        }
+    }
+
+    /// Whether the service gives just the rows of the plan that count.
+    pub(super) fn is_whole(&self, plan: &RequestPlan) -> bool {
+        let mut pieces = self.plan.pieces.iter().flatten();
+        let piece = pieces.find(|(words, _)| Some(words) == plan.duration.as_ref());
+        piece.is_none_or(|(_, whole)| *whole)
+    }
+
+    /// The scan within the bounds that are known by now.
+    pub(super) fn bounded(self: Arc<Self>) -> Result<Arc<Self>> {
+        if self.bounds.is_empty() && !self.plan.is_open() {
+            return Ok(self);
+        }
+        let schema = arrow_schema(&self.spec);
+        let conjuncts: Vec<Expr> = self
+            .bounds
+            .iter()
+            .flat_map(split_conjunction)
+            .filter_map(|bound| known_bound(bound, &schema).transpose())
+            .collect::<Result<_>>()?;
+        let Self { connection, plan, table, .. } = self.as_ref();
+        let place = || Place { table: Some(table.name().to_owned()), ..Place::default() };
+        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, connection.clock().now());
+        let plan = plan.map_err(|error| error.at(place()))?;
+        Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
+    }
+
     /// Name of the column that holds the aid that was asked for.
     pub(super) fn aid_column(&self) -> Option<&str> {
         self.spec.columns.iter().find(|column| column.origin == Origin::Aid).map(|column| column.name.as_str())
     }
+}
+
+/// A comparison of a column with what is known by now, as an expression over literals; `None` for anything else.
+fn known_bound(bound: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
+    let Some(compare) = bound.downcast_ref::<BinaryExpr>() else { return Ok(None) };
+    let side = |side: &Arc<dyn PhysicalExpr>| -> Result<Option<Expr>> {
+        if collect_columns(side).is_empty() {
+            let row = RecordBatch::try_new_with_options(
+                Arc::new(Schema::empty()),
+                Vec::new(),
+                &RecordBatchOptions::new().with_row_count(Some(1)),
+            )?;
+            let value = ScalarValue::try_from_array(&side.evaluate(&row)?.into_array(1)?, 0)?;
+            return Ok(Some(Expr::Literal(value, None)));
+        }
+        Ok(match (side.downcast_ref::<Column>(), side.downcast_ref::<CastExpr>()) {
+            (Some(column), _) => Some(ident(column.name())),
+            (_, Some(cast)) => cast.expr().downcast_ref::<Column>().map(|column| {
+                let to = side.data_type(schema).unwrap_or(DataType::Null);
+                Expr::Cast(Cast::new(Box::new(ident(column.name())), to))
+            }),
+            _ => None,
+        })
+    };
+    let sides = side(compare.left())?.zip(side(compare.right())?);
+    let unknown = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
+    if sides.as_ref().is_some_and(|(left, right)| unknown(left) || unknown(right)) {
+        // It is true of nothing.
+        return Ok(Some(Expr::Literal(ScalarValue::Boolean(None), None)));
+    }
+    Ok(sides.map(|(left, right)| {
+        Expr::BinaryExpr(datafusion::logical_expr::BinaryExpr::new(Box::new(left), *compare.op(), Box::new(right)))
+    }))
 }
 
 /// Asks the service and streams its rows. See the module's documentation.
@@ -121,7 +197,7 @@ impl FetchExec {
     /// The period that is read because the query bounds no time; `None` where it bounds it.
     pub fn default_window(&self) -> Option<&str> {
         let plan = &self.scanning.plan;
-        plan.windows.first().map(String::as_str).filter(|_| plan.default_window)
+        plan.windows.first().map(String::as_str).filter(|_| plan.default_window && self.scanning.bounds.is_empty())
     }
 
     fn with(&self, change: impl FnOnce(&mut Scanning)) -> Result<Self> {
@@ -187,7 +263,8 @@ impl FetchExec {
         let Scanning { plan, order, summary, .. } = self.scanning.as_ref();
         let mut sent = plan.template.clone();
         sent.sort = order.as_ref().map(|order| order.value.clone()).or(sent.sort);
-        sent.duration = (!plan.windows.is_empty()).then(|| plan.windows.join("|"));
+        let windows = self.scanning.windows();
+        sent.duration = (!windows.is_empty() && self.scanning.bounds.is_empty()).then(|| windows.join("|"));
         match summary.as_ref().map(|summary| &summary.rows) {
             Some(SummaryRows::Days(zone)) => sent.timezone = Some(zone.name().to_owned()),
             Some(SummaryRows::Firsts(orders)) => {
@@ -212,6 +289,14 @@ impl FetchExec {
             (Some(fetch), _) if plan.exact => size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => size,
         })
+    }
+
+    /// Refuses a scan of which nothing says when its range begins.
+    pub(crate) fn check_bounds(&self) -> Result<()> {
+        if self.scanning.plan.is_open() && self.scanning.bounds.is_empty() {
+            Arc::clone(&self.scanning).bounded()?;
+        }
+        Ok(())
     }
 
     /// Takes note of the requests that all scans of the plan take at least, which are refused together.
@@ -256,7 +341,13 @@ impl FetchExec {
         let exact = taken.iter().all(chooses);
         let taken: Vec<_> =
             taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
+        // What bounds the time takes the place of the default window, once it is known.
+        let plan = &self.scanning.plan;
+        let time = self.scanning.spec.time.as_deref().filter(|_| plan.default_window || plan.is_open());
+        let bounds =
+            |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(|column| time == Some(column.name()));
         let node = self.with(|scanning| {
+            scanning.bounds.extend(taken.iter().filter(|filter| bounds(filter)).cloned());
             let predicate = scanning.predicate.take();
             scanning.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
             scanning.plan.exact &= exact;
@@ -274,7 +365,11 @@ impl DisplayAs for FetchExec {
             Aids::Given(aids) => Some(aids.join("|")),
             Aids::Listed => Some("* (from list)".to_owned()),
         };
-        let window = plan.default_window.then(|| "the profile's default".to_owned());
+        let window = match (plan.default_window, self.scanning.bounds.is_empty()) {
+            (_, false) => Some("bounded by the subquery when it is known".to_owned()),
+            (true, true) => Some("the profile's default".to_owned()),
+            (false, true) => None,
+        };
         let (template, page) = (self.sent(), self.page_size());
         let schema = self.schema();
         let because = read_because.as_ref().map(|because| format!("one by one, since {because}"));

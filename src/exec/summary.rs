@@ -27,7 +27,7 @@ use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Scope, TableSpec};
-use crate::pushdown::{ScanPlan, ServiceOrder, Summary, SummaryRows};
+use crate::pushdown::{ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 impl Driver {
@@ -43,7 +43,7 @@ impl Driver {
         let stream = try_stream! {
             let request = self.overview_request(&summary, &plan);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
-            let counted = self.count(&summary, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
+            let counted = self.count(&summary, &plan, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
                 Some(batch) => yield batch?,
                 None => {
@@ -67,7 +67,12 @@ impl Driver {
                 PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None }
             }
             _ => {
-                let plan = RequestPlan { pages: None, sort: None, ..plan.clone() };
+                // Days are counted in their own zone.
+                let timezone = match summary.rows {
+                    SummaryRows::Days(zone) => Some(zone.name().to_owned()),
+                    _ => plan.timezone.clone(),
+                };
+                let plan = RequestPlan { pages: None, sort: None, timezone, ..plan.clone() };
                 PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None }
             }
         }
@@ -91,6 +96,7 @@ impl Driver {
     fn count(
         &self,
         summary: &Summary,
+        plan: &RequestPlan,
         request: &PageRequest,
         body: &[u8],
     ) -> Result<Option<DataFusionResult<RecordBatch>>> {
@@ -144,7 +150,7 @@ impl Driver {
             SummaryRows::Firsts(_) => return Ok(None),
         };
         numbers.iter_mut().for_each(|number| *number = (*number).max(0));
-        Ok(Some(self.standing_for(&summary.rows, &request.plan, &values, numbers)))
+        Ok(Some(self.standing_for(&summary.rows, plan, &values, numbers)))
     }
 
     /// Rows of the output, those that stand for no mention left out.
@@ -233,7 +239,8 @@ impl Driver {
     /// The first mention in each order. Where a page holds all mentions, it is all that is asked for.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let Scanning { plan: ScanPlan { exact, .. }, connection, .. } = self.scanning.as_ref();
+            let connection = &self.scanning.connection;
+            let exact = self.scanning.plan.countable();
             let counts = self.reader.counts();
             let (first_plan, mut left) = (plan.clone(), None);
             for (at, order) in orders.iter().enumerate() {
@@ -254,18 +261,18 @@ impl Driver {
                     received += page.batch.num_rows();
                     total = page.total;
                     let batch = reader.finish(&page.batch)?;
-                    if *exact && batch.num_rows() < page.batch.num_rows() {
+                    if exact && batch.num_rows() < page.batch.num_rows() {
                         let dropped = page.batch.num_rows() - batch.num_rows();
                         Err(self.at_plan(super::drive::filters_ignored(dropped), &plan))?;
                     }
                     let found = batch.num_rows() > 0;
                     rows.push(batch);
-                    if found && !*exact {
+                    if found && !exact {
                         break;
                     }
                 }
                 let total = total.and_then(|total| usize::try_from(total).ok());
-                if *exact && at == 0 && total == Some(received) {
+                if exact && at == 0 && total == Some(received) {
                     for batch in rows {
                         yield batch;
                     }

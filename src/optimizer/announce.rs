@@ -1,4 +1,5 @@
-//! Tells each scan what all scans of the plan take together, so that too much is refused before the first request.
+//! Tells each scan what all scans of the plan take together, so that too much is refused before the first request; and
+//! refuses those of which nothing says when their range begins, now that all filters have reached them.
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ impl PhysicalOptimizerRule for Announce {
         let requests = plan_cost(&plan).at_least;
         plan.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>() {
+                scan.check_bounds()?;
                 scan.announce(requests);
             }
             Ok(TreeNodeRecursion::Continue)

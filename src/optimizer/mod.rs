@@ -1,7 +1,8 @@
 //! Rules that let a session's planner ask the service for less.
 //!
 //! ```text
-//! logical    summary        numbers of mentions from the overview, smallest and largest from a first row
+//! logical    unbounded      refuses joins on the time while the default window is read
+//!            summary        numbers of mentions from the overview, smallest and largest from a first row
 //! physical   … engine's …
 //!            ordered_scan   the first rows of an order through joins, filters and further keys
 //!            (limits again, which the rule above and orders of scans have set free)
@@ -19,6 +20,7 @@ mod announce;
 mod offset;
 mod ordered_scan;
 mod summary;
+mod unbounded;
 
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ use self::announce::Announce;
 use self::offset::OffsetAtService;
 use self::ordered_scan::OrderedScan;
 use self::summary::Summarize;
+use self::unbounded::RefuseUnbounded;
 
 /// Adds the rules to a session's. They go by the tables of a plan, whatever connection those belong to.
 pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
@@ -42,5 +45,8 @@ pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     rules.splice(behind..behind, own);
     rules.push(Arc::new(Announce));
     // Last, where filters have reached the scans and what is not looked at is gone.
-    builder.with_physical_optimizer_rules(rules).with_optimizer_rule(Arc::new(Summarize))
+    builder
+        .with_physical_optimizer_rules(rules)
+        .with_optimizer_rule(Arc::new(RefuseUnbounded))
+        .with_optimizer_rule(Arc::new(Summarize))
 }

@@ -7,12 +7,15 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::expressions::CastExpr;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
@@ -45,6 +48,9 @@ impl PhysicalOptimizerRule for OrderedScan {
 /// The sort over a scan in its order; `None` where there is no such scan.
 fn sorted(sort: &SortExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(fetch) = sort.fetch() else { return Ok(None) };
+    if sort.expr().iter().any(|key| loses_order(&key.expr)) {
+        return Ok(None);
+    }
     for input in in_order(sort.input(), sort.expr().first(), fetch)? {
         let (prefix, whole) = input.equivalence_properties().extract_common_sort_prefix(sort.expr().clone())?;
         if whole && input.output_partitioning().partition_count() == 1 {
@@ -73,7 +79,12 @@ fn in_order(
     let children = plan.children();
     for (at, (child, keeps)) in children.iter().zip(plan.maintains_input_order()).enumerate() {
         // What is limited below would be another set of rows in another order.
-        if !keeps || plan.fetch().is_some() {
+        let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
+        if !keeps || skips || plan.fetch().is_some() {
+            continue;
+        }
+        let computed = plan.downcast_ref::<ProjectionExec>();
+        if computed.is_some_and(|computed| computed.expr().iter().any(|output| loses_order(&output.expr))) {
             continue;
         }
         for way in in_order(child, key, wanted)? {
@@ -84,4 +95,16 @@ fn in_order(
         }
     }
     Ok(ways)
+}
+
+/// Whether the expression casts a time to one of a day, or a time on the wall to an instant. The engine takes both for
+/// casts that keep the order; the first starts again every day, the second goes back where the clock is set back.
+fn loses_order(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let casts = expr.downcast_ref::<CastExpr>().is_some_and(|cast| {
+        matches!(
+            cast.target_field().data_type(),
+            DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(_, Some(_))
+        )
+    });
+    casts || expr.children().into_iter().any(loses_order)
 }

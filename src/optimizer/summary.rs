@@ -21,7 +21,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::functions_aggregate::{approx_distinct, bool_and_or, count, min_max, sum};
+use datafusion::functions_aggregate::{approx_distinct, average, bool_and_or, count, min_max, sum};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
     Aggregate, Cast, Expr, ExprSchemable, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan,
@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use datafusion::prelude::lit;
+use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
@@ -59,7 +59,7 @@ impl OptimizerRule for Summarize {
         let options = config.options();
         // What cannot be asked at all is told by the scan.
         let Ok(scan_plan) = table.plan(&options, &scan.filters) else { return Ok(Transformed::no(plan)) };
-        if scan_plan.aids == Aids::Given(Vec::new()) {
+        if scan_plan.aids == Aids::Given(Vec::new()) || scan_plan.is_open() {
             return Ok(Transformed::no(plan));
         }
         let use_overview = SessionSettings::of(&options).count_from_overview;
@@ -74,6 +74,8 @@ impl OptimizerRule for Summarize {
         });
         let rewritten = match found {
             Ok((looked, summary)) => with_summary(aggregate, &below, table, &looked, summary)?,
+            // As in the round before.
+            Err(because) if table.reason() == Some(&because) => return Ok(Transformed::no(plan)),
             Err(because) => {
                 let table = Arc::new(table.read_because(because));
                 let scan = TableScan { source: provider_as_source(table), ..(*scan).clone() };
@@ -101,7 +103,7 @@ fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
     if let LogicalPlan::TableScan(scan) = plan {
         let provider = source_as_provider(&scan.source).ok()?;
         let table = provider.downcast_ref::<ApiTable>()?;
-        let open = scan.fetch.is_none() && table.table() == Table::Mentions && !table.is_decided();
+        let open = scan.fetch.is_none() && table.table() == Table::Mentions && !table.is_summarized();
         return open.then_some(Below { scan, way: Vec::new(), outer: false, between: None });
     }
     let found = plan.inputs().into_iter().enumerate().filter_map(|(at, input)| {
@@ -154,6 +156,8 @@ enum Weighing {
     Mentions,
     /// The sum of its argument times the weight.
     Sum,
+    /// That sum by the number of rows where its argument is not NULL.
+    Mean,
     /// The smallest or largest value of a column, which a first mention has.
     First,
 }
@@ -162,7 +166,8 @@ impl Looked {
     fn at(aggregate: &Aggregate, way: &[usize], scan: &TableScan, table: &ApiTable) -> Result<Self, String> {
         let profile = table.connection().profile();
         let spec = &profile.tables.mentions;
-        let mut references = References { spec, columns: BTreeSet::new(), days: None, renamed: false };
+        let names = spec.columns.iter().map(|column| column.name.clone()).collect();
+        let mut references = References { spec, names, columns: BTreeSet::new(), days: None, renamed: false };
         let mut qualifier = scan.table_name.clone();
         // From the scan up: what each node looks at, under the name that the scan has there.
         let mut nodes = Vec::new();
@@ -171,20 +176,29 @@ impl Looked {
             nodes.push(node);
             node = node.inputs()[*at];
         }
+        // A second weight would take the name of the first.
+        if nodes.iter().any(|node| node.schema().fields().iter().any(|field| field.name() == WEIGHT)) {
+            return Err("another scan below it is counted".to_owned());
+        }
         let mut passed = BTreeSet::new();
         for node in nodes.iter().rev() {
+            let mut kept = BTreeSet::new();
             for expr in node.expressions() {
                 match (&expr, node) {
                     // It keeps its name, and is looked at where that is used.
                     (Expr::Column(column), LogicalPlan::Projection(_)) if references.own(column, &qualifier) => {
                         passed.insert(column.name.clone());
+                        kept.insert(column.name.clone());
                     }
                     _ => references.note(&expr, &qualifier)?,
                 }
             }
             match node {
                 LogicalPlan::SubqueryAlias(alias) => qualifier = alias.alias.clone(),
-                LogicalPlan::Projection(_) => references.renamed = true,
+                LogicalPlan::Projection(_) => {
+                    references.renamed = true;
+                    references.names = kept;
+                }
                 _ => {}
             }
         }
@@ -232,8 +246,10 @@ impl Looked {
                 && argument.get_type(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer())
             {
                 Weighing::Sum
+            } else if function.func == average::avg_udaf() && is_whole(argument, &aggregate.input) {
+                Weighing::Mean
             } else {
-                return Err(format!("{name} needs each mention"));
+                return Err(format!("{name} needs the mentions themselves"));
             };
             // What a number or a first mention is taken of is not looked at.
             let looks = !matches!(becomes, Weighing::Rows | Weighing::Mentions | Weighing::First);
@@ -254,6 +270,13 @@ impl Looked {
     }
 }
 
+/// Whether the argument is a whole number, which the engine takes the average of as a float.
+fn is_whole(argument: &Expr, input: &LogicalPlan) -> bool {
+    let Expr::Cast(Cast { expr, field }) = argument else { return false };
+    let from = expr.get_type(input.schema());
+    *field.data_type() == DataType::Float64 && from.is_ok_and(|from| from.is_signed_integer())
+}
+
 fn ignores_doubles(function: &AggregateFunction) -> bool {
     let known = [bool_and_or::bool_and_udaf(), bool_and_or::bool_or_udaf(), approx_distinct::approx_distinct_udaf()];
     known.contains(&function.func)
@@ -270,6 +293,8 @@ fn aggregate_function(expr: &Expr) -> Option<&AggregateFunction> {
 /// The columns of a scan that expressions look at.
 struct References<'t> {
     spec: &'t TableSpec,
+    /// Names that are those of the scan's columns, and not of what was made of them or of others.
+    names: BTreeSet<String>,
     columns: BTreeSet<String>,
     /// Where the time is looked at by its days only, their zone.
     days: Option<Tz>,
@@ -284,10 +309,13 @@ impl References<'_> {
             Some(relation) => relation.resolved_eq(qualifier),
             None => !self.renamed,
         };
-        named && self.spec.column(&column.name).is_some()
+        named && self.names.contains(&column.name)
     }
 
     fn note(&mut self, expr: &Expr, qualifier: &TableReference) -> Result<(), String> {
+        if expr.is_volatile() {
+            return Err("it has another value for each mention".to_owned());
+        }
         let mut refused = None;
         let visited = expr.apply(|part| {
             let days = self.spec.time.as_deref().and_then(|time| days_of(part, time));
@@ -352,19 +380,33 @@ fn with_summary(
                 let argument = Expr::Cast(Cast::new(Box::new(argument), DataType::Int64));
                 summed(argument * rows.clone(), params)
             }
+            Weighing::Mean => {
+                let some = when(argument.clone().is_not_null(), rows.clone()).otherwise(lit(0_i64))?;
+                expressions.push(summed(some, params).alias(format!("__rows_{at}")));
+                let rows = Expr::Cast(Cast::new(Box::new(rows.clone()), DataType::Float64));
+                summed(argument * rows, params)
+            }
         };
         expressions.push(weighed.alias(format!("__summary_{at}")));
     }
     let grouped = aggregate.group_expr.len();
     let aggregated = LogicalPlanBuilder::from(input).aggregate(aggregate.group_expr.clone(), expressions)?.build()?;
     let named = aggregate.schema.iter().enumerate().map(|(at, (qualifier, field))| {
-        let column = Expr::Column(Column::from(aggregated.schema().qualified_field(at)));
-        let weighing = at.checked_sub(grouped).and_then(|at| looked.weighing.get(at));
-        let column = match weighing {
-            Some(Weighing::Rows | Weighing::RowsOf | Weighing::Mentions) => {
-                coalesce(vec![column, lit(ScalarValue::Int64(Some(0)))])
+        let column = match at.checked_sub(grouped) {
+            None => Expr::Column(Column::from(aggregated.schema().qualified_field(at))),
+            Some(at) => {
+                let column = ident(format!("__summary_{at}"));
+                match looked.weighing.get(at) {
+                    Some(Weighing::Rows | Weighing::RowsOf | Weighing::Mentions) => {
+                        coalesce(vec![column, lit(ScalarValue::Int64(Some(0)))])
+                    }
+                    Some(Weighing::Mean) => {
+                        let rows = ident(format!("__rows_{at}"));
+                        column / Expr::Cast(Cast::new(Box::new(rows), DataType::Float64))
+                    }
+                    _ => column,
+                }
             }
-            _ => column,
         };
         column.alias_qualified(qualifier.cloned(), field.name())
     });

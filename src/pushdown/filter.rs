@@ -59,6 +59,12 @@ pub(super) fn looks_at(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|reference| reference.name == column)
 }
 
+/// Whether the conjunct looks at this column and no other.
+pub(crate) fn looks_only_at(expr: &Expr, column: &str) -> bool {
+    let columns = expr.column_refs();
+    !columns.is_empty() && columns.iter().all(|reference| reference.name == column)
+}
+
 fn column(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Column(Column { name, .. }) => Some(name),

@@ -21,6 +21,7 @@ mod time;
 mod window;
 
 pub use filter::can_claim;
+pub(crate) use filter::looks_only_at;
 pub use plan::{Aids, ScanPlan, Table, plan_scan};
 pub use sort::{ServiceOrder, order_named, service_order};
 pub use summary::{Summary, SummaryRows, Wanted, summarize};

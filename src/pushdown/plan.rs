@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use datafusion::logical_expr::Expr;
 
-use super::filter::{looks_at, never, values};
+use super::filter::{looks_at, looks_only_at, never, values};
 use super::range::Ranges;
 use super::sort::{ServiceOrder, service_order};
 use super::time::ranges;
@@ -79,11 +79,18 @@ pub struct ScanPlan {
     pub aids: Aids,
     /// Their periods, disjoint and in order of time; none for the list.
     pub windows: Vec<String>,
+    /// The periods in pieces, each with whether the service gives just the rows that satisfy all conjuncts for it, where
+    /// bounds within a second are all that keeps the whole from being [`exact`](Self::exact).
+    pub pieces: Option<Vec<(String, bool)>>,
     /// The first instant that is wanted of each mention's time, where the window begins earlier because the service takes
     /// no other: mentions are read in this order, newest first, until one is older.
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
     /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
     pub exact: bool,
+    /// Where nothing says when the range begins: what is known of it. The scan is refused unless that is told later.
+    pub(super) open: Option<Ranges>,
+    /// Conjuncts that the service is not sent, in words.
+    pub kept: Vec<String>,
     /// Whether the window is the profile's default, since the query bounds no time.
     pub default_window: bool,
 }
@@ -92,8 +99,8 @@ pub struct ScanPlan {
 #[derive(Default)]
 struct Known {
     values: BTreeMap<String, BTreeSet<String>>,
-    /// Conjuncts of one column's values, by the column.
-    others: usize,
+    /// Conjuncts that say something else, in words.
+    others: Vec<String>,
 }
 
 /// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
@@ -114,13 +121,18 @@ pub fn plan_scan(
             template: RequestPlan::list(),
             aids: if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded },
             windows: Vec::new(),
+            pieces: None,
             until: None,
             exact: conjuncts.is_empty(),
+            open: None,
+            kept: Vec::new(),
             default_window: false,
         });
     }
     let spec = table.spec(profile);
     let time = spec.time.as_deref();
+    let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
+    let aid = column(Origin::Aid);
     let mut known = Known::default();
     let mut bounds = Ranges::all();
     let mut bounded = false;
@@ -130,15 +142,16 @@ pub fn plan_scan(
         } else if let Some(allowed) = time.and_then(|time| ranges(conjunct, time)) {
             bounds = bounds.and(&allowed);
             bounded = true;
+        } else if aid.is_some_and(|aid| looks_only_at(conjunct, aid)) {
+            // It is evaluated over the aids, and chooses saved searches whole.
         } else {
             // A conjunct on the time column that bounds nothing must not be met by the default window.
             bounded |= time.is_some_and(|time| looks_at(conjunct, time));
-            known.others += 1;
+            known.others.push(conjunct.human_display().to_string());
         }
     }
 
-    let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
-    let aids = match column(Origin::Aid).and_then(|aid| known.values.remove(aid)) {
+    let aids = match aid.and_then(|aid| known.values.remove(aid)) {
         Some(aids) => Aids::Given(aids.into_iter().collect()),
         None => Aids::Listed,
     };
@@ -152,18 +165,25 @@ pub fn plan_scan(
 
     let asked_words = known.one_of(column(Origin::Duration))?;
     let mut default_window = false;
+    let mut open = None;
     let windows = match (asked_words, time) {
         (Some(words), _) => {
             profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
-            Windows { words: vec![words], exact: !bounded, since: None }
+            Windows { words: vec![words], exact: !bounded, pieces: None, since: None }
         }
         (None, Some(time)) if bounded => {
             let days = (table == Table::Volume).then_some(zone);
-            windows_of(&profile.window, &bounds, time, days, now)?
+            match windows_of(&profile.window, &bounds, time, days, now) {
+                Err(_) if bounds.spans().first().is_some_and(|first| first.start().is_none()) => {
+                    open = Some(bounds.clone());
+                    Windows { words: Vec::new(), exact: false, pieces: None, since: None }
+                }
+                windows => windows?,
+            }
         }
         (None, _) => {
             default_window = true;
-            Windows { words: vec![profile.window.default.clone()], exact: true, since: None }
+            Windows { words: vec![profile.window.default.clone()], exact: true, pieces: None, since: None }
         }
     };
 
@@ -192,29 +212,79 @@ pub fn plan_scan(
         || filters.iter().any(|filter| filter.values.is_empty());
     let pages =
         (table == Table::Mentions).then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
-    let by_time = |descending| {
-        let options = SortOptions { descending, nulls_first: false };
-        pages.and(time).and_then(|time| service_order(profile, time, options))
-    };
-    let until = windows.since.and_then(|since| Some((by_time(true)?, since)));
-    // Oldest first, so that mentions that arrive meanwhile come at the end.
-    let sort = until.as_ref().map(|(order, _)| order.clone()).or_else(|| by_time(false));
-    Ok(ScanPlan {
+    let mut kept = known.others;
+    kept.extend(known.values.keys().map(|column| format!("that on {column}")));
+    let native = kept.is_empty();
+    let exact = windows.exact && native;
+    if native && !exact && windows.pieces.is_none() {
+        kept.extend(time.map(|time| format!("just the range of {time}")));
+    }
+    let plan = ScanPlan {
         template: RequestPlan {
             endpoint: Endpoint::Search,
             aid: None,
             duration: None,
             timezone: Some(zone_name.to_owned()),
             filters,
-            sort: sort.map(|order| order.value),
+            sort: None,
             pages,
         },
         aids: if contradiction { Aids::Given(Vec::new()) } else { aids },
-        windows: windows.words,
-        until,
-        exact: windows.exact && known.others == 0 && known.values.is_empty(),
+        windows: Vec::new(),
+        pieces: None,
+        until: None,
+        exact,
+        open,
+        kept,
         default_window,
-    })
+    };
+    Ok(plan.with_windows(profile, time, windows, native))
+}
+
+impl ScanPlan {
+    /// Whether the service gives just the rows that satisfy all conjuncts, bounds within a second apart.
+    pub fn countable(&self) -> bool {
+        self.exact || self.pieces.is_some()
+    }
+
+    /// Whether something has yet to say when the range begins.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The plan under these conjuncts as well, which say when its mentions were published and were not known when it was
+    /// made. They take the place of the default window.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] where they do not say where the range begins.
+    pub fn bounded_by(self, profile: &Profile, table: Table, conjuncts: &[Expr], now: DateTime<Utc>) -> Result<Self> {
+        let time = table.spec(profile).time.as_deref();
+        let known = self.open.clone().unwrap_or_else(Ranges::all);
+        let bounds = conjuncts.iter().filter_map(|conjunct| ranges(conjunct, time?)).fold(known, |a, b| a.and(&b));
+        let bounds = if conjuncts.iter().any(never) { Ranges::of([], false) } else { bounds.widened() };
+        let zone = self.template.timezone.as_deref().and_then(|zone| zone.parse::<Tz>().ok());
+        let days = zone.filter(|_| table == Table::Volume);
+        let windows = windows_of(&profile.window, &bounds, time.unwrap_or_default(), days, now)?;
+        let empty = windows.words.is_empty() || conjuncts.iter().any(never);
+        let plan = Self { exact: false, default_window: false, open: None, ..self }
+            .with_windows(profile, time, windows, false);
+        Ok(if empty { Self { aids: Aids::Given(Vec::new()), ..plan } } else { plan })
+    }
+
+    fn with_windows(mut self, profile: &Profile, time: Option<&str>, windows: Windows, native: bool) -> Self {
+        let by_time = |descending| {
+            let options = SortOptions { descending, nulls_first: false };
+            self.template.pages.and(time).and_then(|time| service_order(profile, time, options))
+        };
+        let until = windows.since.and_then(|since| Some((by_time(true)?, since)));
+        // Oldest first, so that mentions that arrive meanwhile come at the end.
+        let sort = until.as_ref().map(|(order, _)| order.clone()).or_else(|| by_time(false));
+        self.template.sort = sort.map(|order| order.value);
+        self.windows = windows.words;
+        self.pieces = windows.pieces.filter(|_| native);
+        self.until = until;
+        self
+    }
 }
 
 /// Conditions on what is sent, or on what came of it, that do not choose it: they would filter the answer to another

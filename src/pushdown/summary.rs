@@ -63,14 +63,14 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
         if wanted.days.is_some() {
             return Err("the first mention of each day cannot be asked for".into());
         }
-        if !plan.exact && (wanted.counts || wanted.firsts.len() > 1) {
-            return Err("the service cannot be sent all of the conditions".into());
+        if !plan.countable() && (wanted.counts || wanted.firsts.len() > 1) {
+            return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
         }
         let rows = SummaryRows::Firsts(wanted.firsts.clone());
         return Ok(Summary { rows, approximate });
     }
-    if !plan.exact {
-        return Err("the service cannot be sent all of the conditions".into());
+    if !plan.countable() {
+        return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
     }
     let Some(counts) = &profile.counts else { return Err("the profile has no [counts]".into()) };
     match counts.trust {
@@ -88,15 +88,14 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
         }
         (None, _, Some(zone)) => {
             let sent = plan.template.timezone.as_deref();
-            let same = sent == Some(zone.name());
-            // In another zone a relative period may be another one, and `timezone` would show it.
-            let instants = plan.windows.iter().all(|words| profile.window.span_of(words).is_some());
+            // A name may mean days of the zone that is sent along; lengths and instants do not.
+            let fixed = plan.windows.iter().all(|words| !profile.window.names.contains_key(words));
             if !counts.days || profile.timezone.kind != TimezoneKind::Iana {
                 return Err("the profile's timeline does not count by days of a zone".into());
             }
-            if !same && (!instants || wanted.columns.iter().any(|name| asked(name) && name != "aid")) {
+            if sent != Some(zone.name()) && !fixed {
                 return Err(format!(
-                    "days of {zone} are counted where the zone asked for is {zone}, or published_at bounds the time"
+                    "days of {zone} are counted by the overview of that zone only: add timezone = '{zone}'"
                 ));
             }
             SummaryRows::Days(zone)
@@ -135,19 +134,22 @@ mod tests {
         assert!(by(&["language", "source"], None).expect_err("two").contains("together"));
         assert!(by(&["language"], Some(Tz::UTC)).expect_err("two").contains("together"));
         assert!(by(&["title"], None).expect_err("no list").contains("does not count by `title`"));
-        // The default window is relative: another zone may make it another one.
-        assert!(by(&[], Some(Tz::Asia__Tokyo)).expect_err("another zone").contains("Asia/Tokyo"));
+        assert_eq!(by(&["timezone"], Some(Tz::Asia__Tokyo)), Ok(SummaryRows::Days(Tz::Asia__Tokyo)));
     }
 
     #[test]
     fn conditions_that_stay_here_and_profiles_that_promise_nothing_are_named() {
         let total = Wanted { counts: true, ..Wanted::default() };
         let residual = summarize(&Profile::v4(), &plan(&[col("reach").gt(lit(5_i64))]), &total, false);
-        assert!(residual.expect_err("residual").contains("all of the conditions"));
+        assert_eq!(residual.expect_err("residual"), "the service cannot be sent reach > 5");
         let mut profile = Profile::v4();
         profile.counts.as_mut().expect("counts").trust = Trust::Advisory;
         assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory").contains("advisory"));
         assert!(summarize(&profile, &plan(&[]), &total, true).is_ok());
+        profile.window.names.insert("7d".to_owned(), "7d".to_owned().try_into().expect("a period"));
+        let tokyo = Wanted { days: Some(Tz::Asia__Tokyo), counts: true, ..Wanted::default() };
+        let zone = summarize(&profile, &plan(&[]), &tokyo, true).expect_err("a named period");
+        assert!(zone.contains("timezone = 'Asia/Tokyo'"), "{zone}");
         profile.counts = None;
         assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("none").contains("[counts]"));
     }

@@ -1,7 +1,10 @@
 //! What a conjunct says about time: through casts, truncations and zones, into ranges of instants.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{DateTime, TimeZone};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeZone};
 use chrono_tz::Tz;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
@@ -54,8 +57,16 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
         let Instant { zone, loose, .. } = instant_of(of, time).filter(|_| of_days)?;
         return (!loose).then(|| zone.unwrap_or(Tz::UTC));
     }
-    let Instant { step, zone, loose, .. } = instant_of(expr, time)?;
-    (!loose && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
+    if let Some(ranges) = ranges(expr, time) {
+        // A comparison with midnight goes by days as well.
+        let midnight = |at: Option<i64>| at.is_none_or(|at| at % DAY == 0);
+        let days = ranges.exact && ranges.spans().iter().all(|span| midnight(span.start()) && midnight(span.end()));
+        return days.then_some(Tz::UTC);
+    }
+    let Instant { step, zone, wall, loose } = instant_of(expr, time)?;
+    // The start of a day is one for all its instants, where it is an instant and not a date.
+    let one = wall || zone.is_none_or(starts_at_midnight);
+    (!loose && one && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
 }
 
 /// A function of the time column.
@@ -107,7 +118,9 @@ fn cast(of: Instant, to: &DataType) -> Option<Instant> {
             let step = of.step.and(unit_step(*unit))?;
             let rounds = step != of.step;
             let (zone, wall, known) = match zone.as_deref() {
-                None => (of.zone, true, true),
+                None if of.wall => (of.zone, true, true),
+                // The engine keeps the time on the wall of UTC, whatever the zone.
+                None => (None, true, plain || of.zone.is_none()),
                 Some("UTC" | "+00:00" | "Z") => {
                     (if plain { None } else { of.zone }, false, !of.wall || of.zone.is_none())
                 }
@@ -208,7 +221,22 @@ fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, 
         let local = DateTime::from_timestamp_micros(local)?.naive_utc();
         zone.from_local_datetime(&local).single().map(|at| at.timestamp_micros())
     };
+    if !wall {
+        // The step that the literal lies in starts once.
+        instant(step.floor(local)?)?;
+    }
     Some((instant(not_before(local)?)?, instant(step.next(local)?)?))
+}
+
+/// Whether every day of the zone starts with one midnight: no clock is set at that hour.
+fn starts_at_midnight(zone: Tz) -> bool {
+    static KNOWN: Mutex<BTreeMap<&'static str, bool>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry(zone.name()).or_insert_with(|| {
+        let days = NaiveDate::from_ymd_opt(1990, 1, 1).into_iter().flat_map(|first| first.iter_days().take(50 * 366));
+        let midnights = days.map(|day| zone.from_local_datetime(&day.and_time(NaiveTime::MIN)));
+        midnights.into_iter().all(|midnight| midnight.single().is_some())
+    })
 }
 
 #[cfg(test)]

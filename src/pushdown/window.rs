@@ -20,6 +20,9 @@ pub(super) struct Windows {
     pub(super) words: Vec<String>,
     /// Whether they hold the instants of the ranges and no others.
     pub(super) exact: bool,
+    /// The same in pieces, each with whether it holds just the instants of the ranges, where that is all that keeps the
+    /// whole from being exact: bounds within a second.
+    pub(super) pieces: Option<Vec<(String, bool)>>,
     /// The first instant that is wanted, where the service takes periods that end now only: it lies within the window,
     /// and who reads the newest first may stop there.
     pub(super) since: Option<DateTime<Utc>>,
@@ -64,26 +67,53 @@ pub(super) fn windows_of(
     }
     let closed = Ranges::of(closed, exact).at_most(WINDOWS);
     if spec.takes_instants() {
-        let mut words = Vec::new();
-        for range in closed.spans() {
-            let (from, to) = instants(*range, time)?;
-            words.extend(slices(spec, from, to, days, time)?.into_iter().map(|(from, to)| spec.words_of(from, to)));
+        let said = |ranges: &Ranges| {
+            let mut words = Vec::new();
+            for range in ranges.spans() {
+                let (from, to) = instants(*range, time)?;
+                words.extend(slices(spec, from, to, days, time)?.into_iter().map(|(from, to)| spec.words_of(from, to)));
+            }
+            Ok::<_, Error>(words)
+        };
+        let apart = ranges.exact && spec.end == End::Exclusive && closed.spans().len() == ranges.spans().len();
+        let mut pieces = None;
+        if apart && !closed.exact {
+            let mut said_apart = Vec::new();
+            for (piece, whole) in
+                ranges.spans().iter().zip(closed.spans()).flat_map(|(exact, wide)| split(*exact, *wide))
+            {
+                let words = said(&Ranges::of([piece], whole))?;
+                said_apart.extend(words.into_iter().map(|words| (words, whole)));
+            }
+            pieces = Some(said_apart);
         }
-        return Ok(Windows { words, exact: closed.exact, since: None });
+        return Ok(Windows { words: said(&closed)?, exact: closed.exact, pieces, since: None });
     }
     // Periods that end now: the shortest one that reaches back to the first instant.
     let Some(first) = closed.spans().first() else {
-        return Ok(Windows { words: vec![spec.default.clone()], exact: false, since: None });
+        return Ok(Windows { words: vec![spec.default.clone()], exact: false, pieces: None, since: None });
     };
     let (from, _) = instants(*first, time)?;
     let reach = (now - from).max(TimeDelta::zero()) + CLOCK_SKEW;
     match spec.reaching(reach) {
         Some(words) if spec.check_words(&words).is_ok() => {
-            Ok(Windows { words: vec![words], exact: false, since: Some(from) })
+            Ok(Windows { words: vec![words], exact: false, pieces: None, since: Some(from) })
         }
         Some(_) => Err(too_long(time, &spec.longest.map(|longest| longest.to_string()).unwrap_or_default())),
         None => Err(too_long(time, &spec.forms())),
     }
+}
+
+/// A range in whole seconds as those that it has whole, and the seconds at its ends that it has a part of.
+fn split(exact: Range, wide: Range) -> Vec<(Range, bool)> {
+    let second = Step::Micros(SECOND);
+    let from = exact.start().and_then(|at| second.ceil(at)).unwrap_or(wide.from);
+    let to = exact.end().and_then(|at| second.floor(at)).unwrap_or(wide.to);
+    if from >= to {
+        return vec![(wide, false)];
+    }
+    let pieces = [(wide.from, from, false), (from, to, true), (to, wide.to, false)];
+    pieces.into_iter().filter(|(from, to, _)| from < to).map(|(from, to, whole)| (Range { from, to }, whole)).collect()
 }
 
 fn instants(range: Range, time: &str) -> Result<(DateTime<Utc>, DateTime<Utc>)> {
@@ -186,6 +216,21 @@ mod tests {
         let open = windows(&spec, &range(Some("2026-06-01T00:00:00Z"), None));
         assert_eq!(open.words, ["2026-06-01T00:00:00Z..2026-07-01T12:10:00Z"]);
         assert!(open.exact);
+    }
+
+    #[test]
+    fn seconds_that_a_range_has_a_part_of_are_told_from_those_that_it_has_whole() {
+        let spec = Profile::v4().window;
+        let between = windows(&spec, &range(Some("2026-05-01T00:00:00Z"), Some("2026-05-02T00:00:00.000001Z")));
+        let (day, rest) = ("2026-05-01T00:00:00Z..2026-05-02T00:00:00Z", "2026-05-02T00:00:00Z..2026-05-02T00:00:01Z");
+        assert_eq!(between.pieces, Some(vec![(day.to_owned(), true), (rest.to_owned(), false)]));
+        let within = windows(&spec, &range(Some("2026-05-01T00:00:00.2Z"), Some("2026-05-01T00:00:00.7Z")));
+        assert_eq!(within.pieces, Some(vec![("2026-05-01T00:00:00Z..2026-05-01T00:00:01Z".to_owned(), false)]));
+        // Two ranges that share a second share a piece, which would count its mentions twice.
+        let shared = range(Some("2026-05-01T00:00:00Z"), Some("2026-05-01T12:00:00.2Z"))
+            .or(&range(Some("2026-05-01T12:00:00.7Z"), Some("2026-05-02T00:00:00Z")));
+        assert_eq!(windows(&spec, &shared).pieces, None);
+        assert_eq!(windows(&spec, &range(Some("2026-05-01T00:00:00Z"), None)).pieces, None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -88,14 +89,12 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
         let plan = self.context.state().statement_to_plan(statement).await?;
-        if self.estimates && runs_a_query(&plan) {
-            let plan = self.context.state().create_physical_plan(&plan).await?;
-            return Ok(write(&estimate(&plan)?, output)?);
-        }
         let plan = match plan {
-            // It would run its query.
+            // It would run its query: an empty table stands for what comes of it.
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if self.estimates => {
                 let plan = self.context.state().create_physical_plan(&table.input).await?;
+                let empty = MemTable::try_new(plan.schema(), vec![Vec::new()])?;
+                self.context.register_table(table.name, Arc::new(empty))?;
                 return Ok(write(&estimate(&plan)?, output)?);
             }
             plan => plan,
@@ -107,6 +106,9 @@ impl Shell {
         }
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
+        if self.estimates {
+            return Ok(write(&estimate(&plan)?, output)?);
+        }
         self.tell_window(&plan);
         let mut stream = execute_stream(plan, task)?;
         let progress = Progress::start(Arc::clone(&self.connection));
@@ -139,11 +141,6 @@ impl Shell {
             self.told_window = true;
         }
     }
-}
-
-/// Whether it is neither a setting nor a definition, which cost nothing.
-fn runs_a_query(plan: &LogicalPlan) -> bool {
-    !matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_))
 }
 
 fn write(batch: &RecordBatch, output: &mut Output) -> io::Result<()> {

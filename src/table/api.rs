@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Constraint, Constraints, DFSchema, Result};
+use datafusion::common::{Constraint, Constraints, DFSchema, Result, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -22,7 +22,7 @@ use crate::decode::arrow_schema;
 use crate::error::Place;
 use crate::exec::{FetchExec, Scanning, scan_schema, source};
 use crate::profile::{Origin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, Table, can_claim, plan_scan};
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, can_claim, looks_only_at, plan_scan};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
 #[derive(Debug, Clone)]
@@ -70,16 +70,22 @@ impl ApiTable {
         &self.connection
     }
 
-    /// Whether it has been decided how its rows are counted.
-    pub(crate) fn is_decided(&self) -> bool {
-        self.summary.is_some() || self.read_because.is_some()
+    /// Whether its rows are those of a summary.
+    pub(crate) fn is_summarized(&self) -> bool {
+        self.summary.is_some()
+    }
+
+    /// Why its rows are read though numbers of them are all that is wanted, as far as that is known.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.read_because.as_deref()
     }
 
     /// The table whose rows are those of a summary, with one more column, [`WEIGHT`](crate::exec::WEIGHT).
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
         // Its rows have no key and no order.
-        Self { schema, constraints: Constraints::default(), summary: Some(summary), order: None, ..self.clone() }
+        let summary = Some(summary);
+        Self { schema, constraints: Constraints::default(), summary, read_because: None, order: None, ..self.clone() }
     }
 
     /// The table, with the reason for EXPLAIN why its rows are read though numbers of them are all that is wanted.
@@ -126,8 +132,11 @@ impl TableProvider for ApiTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        // Rows of a summary stand for mentions that a filter may tell apart.
+        let aid = self.spec.columns.iter().find(|column| column.origin == Origin::Aid);
+        let chooses = |filter: &Expr| aid.is_some_and(|aid| looks_only_at(filter, &aid.name));
         let claim = |filter: &&Expr| {
-            if can_claim(filter) {
+            if can_claim(filter) && (self.summary.is_none() || chooses(filter)) {
                 TableProviderFilterPushDown::Exact
             } else {
                 TableProviderFilterPushDown::Unsupported
@@ -161,6 +170,10 @@ impl TableProvider for ApiTable {
             let schema = Arc::new(self.schema.project(&projection)?);
             return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
         }
+        let firsts = |summary: &Summary| matches!(summary.rows, SummaryRows::Firsts(_));
+        if self.summary.as_ref().is_some_and(|summary| !firsts(summary) && !plan.countable()) {
+            return internal_err!("a filter was pushed below the numbers that it should choose from");
+        }
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let predicate = conjunction(filters.to_vec());
         let input = source(&plan.aids)?;
@@ -180,6 +193,7 @@ impl TableProvider for ApiTable {
             fetch: args.limit(),
             skip: 0,
             announced: Arc::default(),
+            bounds: Vec::new(),
             summary: self.summary.clone(),
             read_because: self.read_because.clone(),
             order: self.order.clone(),

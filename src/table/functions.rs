@@ -79,6 +79,10 @@ impl RelationPlanner for TableFunctions {
         relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
+        if let TableFactor::Table { name, sample: Some(_), .. } = &relation {
+            // The engine would leave it out without a word.
+            return plan_err!("{name} TABLESAMPLE is not supported: use LIMIT, or WHERE random() < 0.01");
+        }
         let TableFactor::Table { name, alias, args: Some(TableFunctionArgs { args, .. }), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };

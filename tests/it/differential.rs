@@ -260,6 +260,10 @@ fn time() -> impl Strategy<Value = String> {
         1 => Just("date_part('year', published_at) = 2026".to_owned()),
         1 => Just("extract(year FROM published_at) >= 2026".to_owned()),
         1 => instant().prop_map(|at| format!("{} < published_at", text_of(at))),
+        1 => (instant(), instant()).prop_map(|(a, b)| {
+            let given = |at| format!("(SELECT arrow_cast({}, 'Timestamp(Microsecond, Some(\"UTC\"))'))", text_of(at));
+            format!("published_at >= {} AND published_at <= {}", given(a.min(b)), given(a.max(b)))
+        }),
     ]
 }
 
@@ -350,6 +354,8 @@ fn query() -> impl Strategy<Value = Query> {
         1 => Just("count(DISTINCT m.sentiment)"),
         1 => Just("count(*) FILTER (WHERE m.sentiment = 'negative')"),
         1 => Just("sum(CASE WHEN m.language = 'de' THEN 2 ELSE 1 END)"),
+        1 => Just("avg(CASE WHEN m.sentiment = 'negative' THEN 1 ELSE 0 END)"),
+        1 => Just("count(*) FILTER (WHERE m.published_at >= '2026-06-01')"),
         1 => Just("sum(m.reach)"),
         1 => Just("bool_or(m.country = 'DE')"),
     ];

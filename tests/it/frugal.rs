@@ -285,3 +285,100 @@ async fn now_has_whole_seconds_so_that_ranges_by_it_can_be_counted() {
     let (rows, requests) = world.cost(&sql).await;
     assert_eq!((rows, requests), (vec![vec!["true".to_owned()]], 1));
 }
+
+/// Shapes that once gave, or could give, another answer when numbers stand for mentions.
+#[tokio::test]
+async fn numbers_are_those_of_the_mentions_one_by_one() {
+    let world = World::new().await;
+    let never = session(&connection(&world, Profile::v4())).unwrap();
+    never.sql("SET savedsearch.count_from_overview = never").await.unwrap();
+    let m = format!("(SELECT * FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND published_at >= '2026-05-01')");
+    let d = "(VALUES ('en', 1), ('de', 2), ('de', 3), ('xx', 4), (NULL, 5)) d(l, n)";
+    for sql in [
+        // A filter that reaches the scan late.
+        format!(
+            "SELECT count(*) FROM (SELECT language, row_number() OVER (ORDER BY id) rn FROM {m} m) WHERE upper(language) = 'EN'"
+        ),
+        format!(
+            "SELECT language, count(*) FROM (SELECT language, rank() OVER (ORDER BY published_at) r FROM {m} m) WHERE language <> 'en' GROUP BY 1"
+        ),
+        // Two scans of one query that could both be counted.
+        format!(
+            "SELECT count(*) FROM (SELECT a.language FROM {m} a JOIN {m} b ON a.language = b.language AND a.aid = '{BIG}' AND b.aid = '{OTHER}') x"
+        ),
+        format!(
+            "SELECT a.language, count(*), count(b.id) FROM {m} a LEFT JOIN {m} b ON a.language = b.language AND b.aid = '{OTHER}' GROUP BY 1"
+        ),
+        // Names of the scan's columns that are other things by now.
+        format!("SELECT count(m.id) FROM (SELECT nullif(language, 'en') AS id FROM {m} m) m"),
+        format!(
+            "SELECT x.language, count(x.id) FROM (SELECT m.language, d.n AS id FROM {m} m LEFT JOIN {d} ON m.language = d.l) x GROUP BY 1"
+        ),
+        format!(
+            "SELECT max(x.published_at), count(*) FROM (SELECT published_at + INTERVAL '1 day' AS published_at FROM {m} m) x"
+        ),
+        format!("SELECT upper(language) AS language, count(*) FROM {m} m GROUP BY upper(language)"),
+        format!(
+            "SELECT date_trunc('day', published_at), count(*) FROM (SELECT published_at + INTERVAL '20 hours' AS published_at FROM {m} m) x GROUP BY 1"
+        ),
+        // Joins that multiply, and rows without a mention.
+        format!(
+            "SELECT d.n, count(*), count(m.id), count(m.language), sum(d.n) FROM {d} LEFT JOIN {m} m ON m.language = d.l GROUP BY 1"
+        ),
+        format!("SELECT count(*), count(m.aid), count(d.n) FROM {m} m FULL JOIN {d} ON m.language = d.l"),
+        format!("SELECT count(*) FROM {m} m WHERE m.language IN (SELECT l FROM {d})"),
+        format!("SELECT count(*) FROM {m} m WHERE NOT EXISTS (SELECT 1 FROM {d} WHERE d.l = m.language)"),
+        // What goes by days, by those of a zone, and what only seems to.
+        format!("SELECT date_part('dow', published_at AT TIME ZONE 'Asia/Tokyo'), count(*) FROM {m} m GROUP BY 1"),
+        format!("SELECT (published_at AT TIME ZONE 'Asia/Tokyo')::timestamp::date, count(*) FROM {m} m GROUP BY 1"),
+        format!("SELECT date_trunc('month', published_at AT TIME ZONE 'Africa/Cairo'), count(*) FROM {m} m GROUP BY 1"),
+        format!(
+            "SELECT count(*) FILTER (WHERE published_at < '2026-05-20'), count(*) FILTER (WHERE published_at <= '2026-05-20T11:00:00') FROM {m} m"
+        ),
+        // Sums, averages and distinct values over weights.
+        format!(
+            "SELECT aid, avg(CASE WHEN sentiment = 'negative' THEN 1 ELSE 0 END), sum(CASE WHEN sentiment IS NULL THEN 3 END) FROM {m} m GROUP BY aid HAVING count(*) > 5"
+        ),
+        format!("SELECT count(DISTINCT language), min(language), bool_and(language = 'en'), count(*) FROM {m} m"),
+        format!("SELECT aid, language, count(*) FROM {m} m GROUP BY ROLLUP (aid, language)"),
+        format!("SELECT count(*), count(*) FILTER (WHERE language = 'de' AND aid = '{BIG}') FROM {m} m"),
+        // Bounds within a second, and bounds that a subquery gives.
+        format!(
+            "SELECT count(*), max(published_at) FROM mentions WHERE aid = '{BIG}' AND published_at BETWEEN '2026-05-03T10:00:00.5' AND '2026-06-03'"
+        ),
+        format!(
+            "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= (SELECT min(bucket_start) FROM volume WHERE aid = '{BIG}' AND duration = '30d')"
+        ),
+        // An order that starts again every day.
+        format!("SELECT published_at::time, id FROM {m} m ORDER BY published_at::time, id LIMIT 7"),
+    ] {
+        let mut answers = Vec::new();
+        for context in [&world.context, &never] {
+            let batches =
+                in_time(&sql, context.sql(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e}")).collect()).await;
+            let mut rows = rows(&batches.unwrap_or_else(|error| panic!("{sql}: {error}")));
+            rows.sort();
+            answers.push(rows);
+        }
+        assert_eq!(answers[0], answers[1], "{sql}");
+        assert!(!answers[0].is_empty(), "{sql}");
+    }
+    // A value of its own for each mention.
+    let sql = format!("SELECT count(DISTINCT uuid()) = count(*), count(*) > 100 FROM {m} m");
+    assert_eq!(world.rows(&sql).await, [["true", "true"]]);
+    // Bounds that only a join knows are refused, since the default window would be read without a word.
+    for sql in [
+        "SELECT count(*) FROM mentions m JOIN saved_searches s ON s.aid = m.aid AND m.published_at >= s.created_at",
+        "SELECT count(*) FROM mentions WHERE published_at::date IN (SELECT date '2026-05-02')",
+        "SELECT count(*) FROM volume v, (VALUES (timestamp '2026-05-01T00:00:00Z')) p(a) WHERE v.bucket_start >= p.a",
+        "SELECT count(*) FROM mentions WHERE published_at < (SELECT timestamp '2026-05-01T00:00:00Z')",
+    ] {
+        let before = world.service.requests();
+        let result = match world.context.sql(sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        let error = Error::find(&result.expect_err(sql)).unwrap().clone();
+        assert_eq!((error.kind(), world.service.requests()), (ErrorKind::Query, before), "{sql}: {error}");
+    }
+}

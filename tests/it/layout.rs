@@ -18,7 +18,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("exec", &["error", "config", "profile", "request", "client", "decode", "pushdown", "connection"]),
     ("table", &["error", "config", "profile", "client", "decode", "pushdown", "connection", "exec"]),
     ("catalog", &["connection", "pushdown", "table"]),
-    ("optimizer", &["config", "profile", "pushdown", "exec", "table"]),
+    ("optimizer", &["error", "config", "profile", "pushdown", "exec", "table"]),
     ("session", &["config", "connection", "table", "catalog", "optimizer"]),
     ("shell", &["error", "connection", "exec", "session"]),
     ("simulator", &["clock"]),

@@ -84,6 +84,36 @@ fn a_day_of_a_zone_is_told_from_shorter_steps_and_from_those_of_another() {
     assert_eq!(days_of(&part("MONTH", local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
     assert_eq!(days_of(&part("hour", col("t")), "t"), None);
     assert_eq!(days_of(&col("t"), "t"), None);
+    assert_eq!(days_of(&col("t").gt_eq(at(3 * DAY)), "t"), Some(Tz::UTC));
+    assert_eq!(days_of(&col("t").lt_eq(at(3 * DAY)), "t"), None, "midnight itself is of the next day");
+    assert_eq!(days_of(&col("t").gt_eq(at(3 * DAY + 1)), "t"), None);
     let mixed = cast(trunc("day", col("t")), DataType::Timestamp(TimeUnit::Microsecond, Some("Asia/Tokyo".into())));
     assert_eq!(days_of(&trunc("day", mixed), "t"), None);
+}
+
+#[test]
+fn a_time_without_a_zone_is_that_of_utc() {
+    // The engine drops the zone's name and keeps the instant.
+    let plain = cast(local("Asia/Tokyo"), DataType::Timestamp(TimeUnit::Microsecond, None));
+    assert_eq!(days_of(&cast(plain.clone(), DataType::Date32), "t"), Some(Tz::UTC));
+    let ranges = ranges(&cast(plain, DataType::Date32).eq(day("2026-10-02")), "t").expect("ranges");
+    assert_eq!(ranges.spans(), [Range { from: utc("2026-10-02T00:00:00Z"), to: utc("2026-10-03T00:00:00Z") }]);
+}
+
+#[test]
+fn days_without_a_midnight_and_with_two_are_not_taken_for_plain_ones() {
+    let trunc = |of: Expr| {
+        Expr::ScalarFunction(ScalarFunction::new_udf(
+            datafusion::functions::datetime::date_trunc(),
+            vec![lit("day"), of],
+        ))
+    };
+    // Midnight is skipped: the day starts at 04:00 UTC, which is 01:00 on the wall.
+    let start = Expr::Literal(ScalarValue::TimestampMicrosecond(Some(utc("2026-09-06T04:00:00Z")), None), None);
+    let ranges = ranges(&trunc(local("America/Santiago")).eq(start), "t").expect("ranges");
+    assert!(!ranges.exact && ranges.spans().iter().any(|span| span.from <= utc("2026-09-06T04:00:00Z")));
+    // One of the two midnights of Havana is the start of its instants, the other of none.
+    assert_eq!(days_of(&trunc(local("America/Havana")), "t"), None);
+    assert_eq!(days_of(&cast(local("America/Havana"), DataType::Date32), "t"), Some(Tz::America__Havana));
+    assert_eq!(days_of(&trunc(local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
 }
