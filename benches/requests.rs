@@ -184,7 +184,7 @@ impl<'c> World<'c> {
     }
 }
 
-fn newest<'f>(mut facts: Vec<&'f Facts>, count: usize) -> Vec<&'f Facts> {
+fn newest(mut facts: Vec<&Facts>, count: usize) -> Vec<&Facts> {
     facts.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| a.id.cmp(&b.id)));
     facts.truncate(count);
     facts

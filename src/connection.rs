@@ -33,8 +33,7 @@ use crate::request::PageRequest;
 pub struct Connection {
     client: Client,
     clock: Clock,
-    /// By their names, with what runs them.
-    queries: Mutex<HashMap<String, (Weak<Execution>, Arc<Query>)>>,
+    queries: Mutex<Queries>,
 }
 
 /// Makes a [`Connection`].
@@ -55,6 +54,12 @@ pub(crate) struct Query {
     /// Answers without mentions, by their endpoints and parameters: each is asked for once.
     answers: Mutex<HashMap<String, Answer>>,
 }
+
+/// Queries that are remembered though nothing reads them at the moment.
+const MANY: usize = 256;
+
+/// Queries under way by their names, each with what runs it.
+type Queries = HashMap<String, (Weak<Execution>, Arc<Query>)>;
 
 /// What runs a query; it lives as long as the query does.
 type Execution = dyn Any + Send + Sync;
@@ -145,7 +150,9 @@ impl Connection {
     /// lives. A plan that is run again is another query.
     pub(crate) fn query(&self, id: &str, execution: &Arc<Execution>, settings: &SessionSettings) -> Arc<Query> {
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        queries.retain(|_, (execution, _)| execution.strong_count() > 0);
+        // Many queries may be run by one that lives on: those that no scan reads any more are of the past.
+        let crowded = queries.len() > MANY;
+        queries.retain(|_, (runs, query)| runs.strong_count() > 0 && !(crowded && Arc::strong_count(query) == 1));
         if let Some((known, query)) = queries.get(id)
             && known.ptr_eq(&Arc::downgrade(execution))
         {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::FetchExec;
-use super::fetch::Scanning;
+use super::scanning::Scanning;
 use crate::pushdown::{Aids, SummaryRows};
 
 /// What a scan costs.
@@ -70,7 +70,9 @@ impl FetchExec {
     /// What the scan costs.
     pub fn cost(&self) -> Cost {
         let Scanning { plan, fetch, skip, order, summary, above, table, .. } = self.scanning.as_ref();
-        let (sent, windows) = (self.sent().to_string(), self.scanning.windows().len() as u64);
+        let windows = self.scanning.windows().len() as u64;
+        let default = if self.default_window().is_some() { " (the default period)" } else { "" };
+        let sent = format!("{}{default}", self.sent());
         let lists = matches!(plan.aids, Aids::Listed | Aids::NotNeeded);
         let cost = |at_least, exact, requests| {
             // A join may leave no saved search to ask for.

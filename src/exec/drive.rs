@@ -27,9 +27,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::counters::Counters;
 use super::discover;
-use super::fetch::{Scanning, least_rows, sort_key};
+use super::fetch::{least_rows, sort_key};
 use super::plans;
 use super::reader::Reader;
+use super::scanning::Scanning;
 use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;

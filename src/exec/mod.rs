@@ -14,13 +14,16 @@
 mod cost;
 mod counters;
 mod discover;
+mod display;
 mod drive;
 mod fetch;
 mod plans;
 mod reader;
+mod scanning;
 mod summary;
 
 pub use cost::{Cost, PlanCost, plan_cost};
 pub use fetch::FetchExec;
-pub(crate) use fetch::{Scanning, WEIGHT, scan_schema};
+
 pub(crate) use plans::source;
+pub(crate) use scanning::{Scanning, WEIGHT, scan_schema};

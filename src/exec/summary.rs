@@ -21,8 +21,8 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::drive::{Batches, Driver};
-use super::fetch::Scanning;
 use super::reader::Reader;
+use super::scanning::Scanning;
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};

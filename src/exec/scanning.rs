@@ -1,0 +1,145 @@
+//! What is decided about a scan when it is planned, and the bounds of its time that are known later.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Cast, Expr};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::prelude::ident;
+
+use crate::connection::Connection;
+use crate::decode::arrow_schema;
+use crate::error::Place;
+use crate::profile::{Origin, TableSpec};
+use crate::pushdown::{ScanPlan, ServiceOrder, Summary, Table};
+use crate::request::RequestPlan;
+
+/// Everything about a scan that is decided when it is planned.
+#[derive(Debug, Clone)]
+pub(crate) struct Scanning {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) table: Table,
+    pub(crate) spec: Arc<TableSpec>,
+    pub(crate) plan: ScanPlan,
+    /// Names the query in `system.requests`; scans of one query share it.
+    pub(crate) query: String,
+    /// Columns of the output, as positions in the table.
+    pub(crate) projection: Vec<usize>,
+    /// What rows must satisfy, over the whole table's schema.
+    pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// What rows will have to satisfy above, over the output's schema; joins learn it while the query runs.
+    pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
+    /// Rows after which no more are wanted.
+    pub(crate) fetch: Option<usize>,
+    /// Rows left out at the beginning, where the service leaves them out.
+    pub(crate) skip: usize,
+    /// The order that the service was asked for and the output keeps.
+    pub(crate) order: Option<ServiceOrder>,
+    /// Conditions on the time that are known when the query runs only, over the whole table's schema; they take the place
+    /// of the default window.
+    pub(crate) bounds: Vec<Arc<dyn PhysicalExpr>>,
+    /// What stands in for the rows, where only numbers of them are wanted.
+    pub(crate) summary: Option<Summary>,
+    /// Why nothing does, though numbers are all that is wanted.
+    pub(crate) read_because: Option<String>,
+    /// Requests that all scans of the plan take at least.
+    pub(crate) announced: Arc<AtomicU64>,
+    /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
+    pub(crate) wanted: Option<usize>,
+}
+
+/// Column of a summary's rows: how many mentions each stands for.
+pub(crate) const WEIGHT: &str = "__mentions";
+
+/// The columns that a scan can give: those of the table, and how many mentions a row of a summary stands for.
+pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> SchemaRef {
+    let table = arrow_schema(spec);
+    if summary.is_none() {
+        return table;
+    }
+    // Columns that nothing looks at are NULL in rows that stand for several mentions.
+    let columns = table.fields().iter().zip(&spec.columns).map(|(field, column)| {
+        let asked = matches!(column.origin, Origin::Aid | Origin::Duration | Origin::Timezone);
+        Arc::new(field.as_ref().clone().with_nullable(!asked))
+    });
+    Arc::new(Schema::new(columns.chain([Arc::new(Field::new(WEIGHT, DataType::Int64, false))]).collect::<Vec<_>>()))
+}
+
+impl Scanning {
+    /// The periods that are asked for: in pieces where they are counted, and some of those whole.
+    pub(super) fn windows(&self) -> Vec<String> {
+        match (&self.summary, &self.plan.pieces) {
+            (Some(_), Some(pieces)) => pieces.iter().map(|(words, _)| words.clone()).collect(),
+            _ => self.plan.windows.clone(),
+        }
+    }
+
+    /// Whether the service gives just the rows of the plan that count.
+    pub(super) fn is_whole(&self, plan: &RequestPlan) -> bool {
+        let mut pieces = self.plan.pieces.iter().flatten();
+        let piece = pieces.find(|(words, _)| Some(words) == plan.duration.as_ref());
+        piece.is_none_or(|(_, whole)| *whole)
+    }
+
+    /// The scan within the bounds that are known by now.
+    pub(super) fn bounded(self: Arc<Self>) -> Result<Arc<Self>> {
+        if self.bounds.is_empty() && !self.plan.is_open() {
+            return Ok(self);
+        }
+        let schema = arrow_schema(&self.spec);
+        let conjuncts: Vec<Expr> = self
+            .bounds
+            .iter()
+            .flat_map(split_conjunction)
+            .filter_map(|bound| known_bound(bound, &schema).transpose())
+            .collect::<Result<_>>()?;
+        let Self { connection, plan, table, .. } = self.as_ref();
+        let place = || Place { table: Some(table.name().to_owned()), ..Place::default() };
+        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, connection.clock().now());
+        let plan = plan.map_err(|error| error.at(place()))?;
+        Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
+    }
+
+    /// Name of the column that holds the aid that was asked for.
+    pub(super) fn aid_column(&self) -> Option<&str> {
+        self.spec.columns.iter().find(|column| column.origin == Origin::Aid).map(|column| column.name.as_str())
+    }
+}
+
+/// A comparison of a column with what is known by now, as an expression over literals; `None` for anything else.
+fn known_bound(bound: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
+    let Some(compare) = bound.downcast_ref::<BinaryExpr>() else { return Ok(None) };
+    let side = |side: &Arc<dyn PhysicalExpr>| -> Result<Option<Expr>> {
+        if collect_columns(side).is_empty() {
+            let row = RecordBatch::try_new_with_options(
+                Arc::new(Schema::empty()),
+                Vec::new(),
+                &RecordBatchOptions::new().with_row_count(Some(1)),
+            )?;
+            let value = ScalarValue::try_from_array(&side.evaluate(&row)?.into_array(1)?, 0)?;
+            return Ok(Some(Expr::Literal(value, None)));
+        }
+        Ok(match (side.downcast_ref::<Column>(), side.downcast_ref::<CastExpr>()) {
+            (Some(column), _) => Some(ident(column.name())),
+            (_, Some(cast)) => cast.expr().downcast_ref::<Column>().map(|column| {
+                let to = side.data_type(schema).unwrap_or(DataType::Null);
+                Expr::Cast(Cast::new(Box::new(ident(column.name())), to))
+            }),
+            _ => None,
+        })
+    };
+    let sides = side(compare.left())?.zip(side(compare.right())?);
+    let unknown = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
+    if sides.as_ref().is_some_and(|(left, right)| unknown(left) || unknown(right)) {
+        // It is true of nothing.
+        return Ok(Some(Expr::Literal(ScalarValue::Boolean(None), None)));
+    }
+    Ok(sides.map(|(left, right)| {
+        Expr::BinaryExpr(datafusion::logical_expr::BinaryExpr::new(Box::new(left), *compare.op(), Box::new(right)))
+    }))
+}
