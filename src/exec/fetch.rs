@@ -24,7 +24,7 @@ use datafusion::physical_plan::{
 };
 
 use super::drive;
-use super::scanning::{Scanning, WEIGHT, scan_schema};
+use super::scanning::{Scanning, scan_schema};
 use crate::decode::arrow_schema;
 use crate::profile::OffsetUnit;
 use crate::pushdown::{Aids, ServiceOrder, Table, service_order};
@@ -113,11 +113,6 @@ impl FetchExec {
         .map(Some)
     }
 
-    /// Whether rows tell how many mentions they stand for.
-    pub(super) fn counts(&self) -> bool {
-        self.schema().column_with_name(WEIGHT).is_some()
-    }
-
     /// A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
     fn can_be_ordered(&self) -> bool {
         let Scanning { table, fetch, skip, order, summary, .. } = self.scanning.as_ref();
@@ -184,6 +179,7 @@ impl FetchExec {
             let predicate = scanning.predicate.take();
             scanning.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
             scanning.plan.exact &= exact;
+            scanning.plan.pieces = scanning.plan.pieces.take().filter(|_| exact);
         })?;
         Ok(propagation.with_updated_node(Arc::new(node)))
     }

@@ -20,13 +20,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
-use super::drive::{Batches, Driver};
+use super::drive::{Batches, Driver, filters_ignored};
 use super::reader::Reader;
 use super::scanning::Scanning;
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Scope, TableSpec};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec};
 use crate::pushdown::{ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
@@ -108,7 +108,7 @@ impl Driver {
         };
         let head = self.decoder(totals(counts, rest, &self.overview_table())).decode(request, body)?;
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
-        self.check_window(request, &head)?;
+        self.check_window(&request.plan, head.window)?;
         self.check_filters(counts, request, body)?;
         let number = |column: usize| {
             let column = head.batch.column(column).as_primitive_opt::<Int64Type>()?;
@@ -119,14 +119,14 @@ impl Driver {
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
         let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
-        let (values, mut numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
+        let (values, numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
             SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => {
                 let (mut names, mut numbers) = self.list(list, request, body)?;
                 if let Some(missing) = &list.missing {
                     names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
                 }
-                let left = total - numbers.iter().sum::<i64>();
+                let left = total.saturating_sub(sum(&numbers));
                 let whole = list.whole || (list.rest.is_some() && number(1) == Some(0));
                 if !summary.approximate && (left < 0 || (left > 0 && !(whole && self.nullable(&list.column)))) {
                     return Ok(None);
@@ -142,14 +142,16 @@ impl Driver {
                 let time = volume.time.clone().unwrap_or_default();
                 let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
                 let numbers = weights(days.column(1));
-                if days.column(0).null_count() > 0 || (!summary.approximate && numbers.iter().sum::<i64>() != total) {
+                if days.column(0).null_count() > 0 || (!summary.approximate && sum(&numbers) != total) {
                     return Ok(None);
                 }
                 (Arc::clone(days.column(0)), numbers)
             }
             SummaryRows::Firsts(_) => return Ok(None),
         };
-        numbers.iter_mut().for_each(|number| *number = (*number).max(0));
+        if numbers.iter().any(|number| *number < 0) {
+            return Ok(None);
+        }
         Ok(Some(self.standing_for(&summary.rows, plan, &values, numbers)))
     }
 
@@ -199,15 +201,15 @@ impl Driver {
     }
 
     /// The window that the service went by is the one that it was asked for.
-    fn check_window(&self, request: &PageRequest, head: &Decoded) -> Result<()> {
-        let asked = request.plan.duration.as_deref();
+    fn check_window(&self, plan: &RequestPlan, echoed: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
+        let asked = plan.duration.as_deref();
         let asked = asked.and_then(|words| self.scanning.connection.profile().window.span_of(words));
         // A service may end a window that reaches into the future now, by its clock.
         let recent = self.scanning.connection.clock().now() - TimeDelta::minutes(10);
         let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {
             asked.0 == echoed.0 && (asked.1 == echoed.1 || (recent <= echoed.1 && echoed.1 < asked.1))
         };
-        match (asked, head.window) {
+        match (asked, echoed) {
             (Some(asked), Some(echoed)) if !kept(asked, echoed) => Err(Error::new(
                 ErrorKind::Contradiction,
                 format!("asked for {} to {}, the answer is for {} to {}", asked.0, asked.1, echoed.0, echoed.1),
@@ -246,8 +248,9 @@ impl Driver {
             for (at, order) in orders.iter().enumerate() {
                 let reader = Reader::try_new(&self.scanning, Some(order), Arc::clone(&self.reader.schema))?;
                 let mut check = reader.check();
-                // Two show a wrong direction; a page may show that there are no more.
-                let size = if at == 0 && (counts || orders.len() > 1) { plan.pages.map_or(1, |pages| pages.size) } else { 2 };
+                // Two show a wrong direction; a page may show that there are no more, which spares the other orders.
+                let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders.len() > 1);
+                let size = page.unwrap_or(2);
                 let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
                 let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
                 let mut pages = Box::pin(read_pages(connection.client(), &self.scan, Arc::clone(&plan), reader.decoder.as_ref(), Pace::OnDemand));
@@ -257,17 +260,18 @@ impl Driver {
                     if let Some(check) = &mut check {
                         check.observe(&page.batch).map_err(|error| self.at_plan(error, &plan))?;
                     }
+                    self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
                     received += page.batch.num_rows();
                     total = page.total;
                     let batch = reader.finish(&page.batch)?;
                     if exact && batch.num_rows() < page.batch.num_rows() {
                         let dropped = page.batch.num_rows() - batch.num_rows();
-                        Err(self.at_plan(super::drive::filters_ignored(dropped), &plan))?;
+                        Err(self.at_plan(filters_ignored(dropped), &plan))?;
                     }
                     let found = batch.num_rows() > 0;
                     rows.push(batch);
-                    if found && !exact {
+                    if !exact && (found || reader.is_past(&page.batch)) {
                         break;
                     }
                 }
@@ -318,6 +322,10 @@ impl Driver {
     }
 }
 
+fn sum(numbers: &[i64]) -> i64 {
+    numbers.iter().fold(0, |sum, number| sum.saturating_add(*number))
+}
+
 /// The numbers of a column; what is missing counts nothing.
 fn weights(column: &ArrayRef) -> Vec<i64> {
     column.as_primitive_opt::<Int64Type>().into_iter().flatten().map(Option::unwrap_or_default).collect()
@@ -332,7 +340,7 @@ fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
 }
 
 /// The numbers of all mentions: total, what a list leaves out, and whether they are exact.
-fn totals(counts: &Counts, rest: Option<crate::profile::Pointer>, overview: &TableSpec) -> TableSpec {
+fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpec) -> TableSpec {
     let mut table = picked(overview, &[counts.total.as_str()]);
     let number = table.columns.first().cloned();
     table.columns.extend(number.map(|total| ColumnSpec {

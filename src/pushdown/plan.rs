@@ -107,7 +107,7 @@ struct Known {
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for what the service cannot be asked: several periods or zones at once, words that are none, a
-/// range that is open to the past.
+/// range that is too long. One that is open to the past makes a plan that [is open](ScanPlan::is_open).
 pub fn plan_scan(
     profile: &Profile,
     table: Table,
