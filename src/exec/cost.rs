@@ -1,13 +1,16 @@
 //! What a scan costs, as far as it can be known before its first request.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
 use super::scanning::Scanning;
 use crate::pushdown::{Aids, SummaryRows};
+use crate::request::RequestPlan;
 
 /// What a scan costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Cost {
     pub exact: bool,
     /// Whether the list is asked for; all scans of a query share it.
     pub lists: bool,
+    /// Whether the plan is certain to begin with it.
+    certain: bool,
 }
 
 /// The costs of the scans of a plan, and of all together.
@@ -40,45 +45,58 @@ pub struct PlanCost {
 /// What a plan costs. Scans that ask the same question share its answer.
 pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     let mut scans = Vec::new();
-    collect(plan, &mut scans);
-    let lists = scans.iter().any(|(_, cost)| cost.lists);
-    // Questions without mentions, by what is sent for whom.
-    let mut questions: BTreeMap<String, u64> = BTreeMap::new();
-    let mut at_least = u64::from(lists);
-    for (question, cost) in &scans {
-        match question {
-            Some(question) => {
-                let asked = questions.entry(question.clone()).or_default();
-                *asked = (*asked).max(cost.at_least);
-            }
-            None => at_least = at_least.saturating_add(cost.at_least),
-        }
-    }
-    let at_least = questions.values().fold(at_least, |sum, asked| sum.saturating_add(*asked));
-    let exact = scans.iter().all(|(_, cost)| cost.exact);
-    PlanCost { scans: scans.into_iter().map(|(_, cost)| cost).collect(), at_least, exact }
+    collect(plan, true, &mut scans);
+    let lists = scans.iter().any(|(_, cost)| cost.lists && cost.certain);
+    let certain = || scans.iter().filter(|(_, cost)| cost.certain && cost.at_least > 0);
+    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.questions().len() as u64;
+    let shared = certain().filter(|(scan, cost)| all(scan, cost));
+    let questions: BTreeSet<_> = shared.flat_map(|(scan, _)| scan.questions()).collect();
+    // Of those that ask some of their questions only, or for mentions, each adds its own.
+    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.questions().is_disjoint(&questions));
+    let at_least = u64::from(lists) + questions.len() as u64;
+    let at_least = others.map(|(_, cost)| cost.at_least).fold(at_least, u64::saturating_add);
+    // A scan that may not run adds nothing where others ask all that it would.
+    let adds_nothing = |scan: &FetchExec, cost: &Cost| {
+        let asked = scan.questions();
+        let listed = asked.is_empty() && cost.lists;
+        (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&questions)
+    };
+    let exact = scans.iter().all(|(scan, cost)| cost.exact && (cost.certain || adds_nothing(scan, cost)));
+    let said = |cost: Cost| if cost.certain { cost } else { Cost { at_least: 0, exact: false, ..cost } };
+    PlanCost { scans: scans.into_iter().map(|(_, cost)| said(cost)).collect(), at_least, exact }
 }
 
-fn collect(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<(Option<String>, Cost)>) {
+/// The scans of a plan. Those that it may end early, or never begin, are not certain to cost what they would.
+fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<(&'p FetchExec, Cost)>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push((scan.question(), scan.cost()));
+        scans.push((scan, Cost { certain, ..scan.cost() }));
+        return;
     }
-    plan.children().into_iter().for_each(|child| collect(child, scans));
+    // A sort reads all of its input, whatever it lets through.
+    let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none();
+    let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
+    let joins = plan.name().contains("Join");
+    for (at, child) in plan.children().into_iter().enumerate() {
+        // A join whose first side is empty does not look at the other one.
+        collect(child, certain && !limited && (at == 0 || !(joins || recursive)), scans);
+    }
 }
 
 impl FetchExec {
     /// What the scan costs.
     pub fn cost(&self) -> Cost {
-        let Scanning { plan, fetch, skip, order, summary, above, table, .. } = self.scanning.as_ref();
+        let Scanning { plan, fetch, skip, order, summary, above, chosen_later, bounds, table, .. } =
+            self.scanning.as_ref();
         let windows = self.scanning.windows().len() as u64;
         let default = if self.default_window().is_some() { " (the default period)" } else { "" };
         let sent = format!("{}{default}", self.sent());
         let lists = matches!(plan.aids, Aids::Listed | Aids::NotNeeded);
         let cost = |at_least, exact, requests| {
-            // A join may leave no saved search to ask for.
-            let at_least = if above.is_empty() { at_least } else { 0 };
-            let exact = exact && above.is_empty();
-            Cost { table: table.name(), sent: sent.clone(), requests, at_least, exact, lists }
+            // A join or a subquery may leave no saved search, or no time, to ask for.
+            let certain = above.is_empty() && !chosen_later && bounds.is_empty() && !plan.is_open();
+            let at_least = if certain { at_least } else { 0 };
+            let exact = exact && certain;
+            Cost { table: table.name(), sent: sent.clone(), requests, at_least, exact, lists, certain: true }
         };
         let searches = match &plan.aids {
             Aids::NotNeeded => return cost(0, true, "1".into()),
@@ -86,8 +104,14 @@ impl FetchExec {
             Aids::Listed => None,
         };
         let list = if searches.is_none() { "1 + " } else { "" };
+        if !bounds.is_empty() {
+            return cost(0, false, format!("{list}as many as the time that a subquery gives takes"));
+        }
         let Some(size) = plan.template.pages.map(|pages| pages.size) else {
             return match searches {
+                Some(searches) if fetch.is_some() && searches * windows > 1 => {
+                    cost(1, false, format!("1 to {}", searches * windows))
+                }
                 Some(searches) => cost(searches * windows, true, (searches * windows).to_string()),
                 None => cost(0, false, format!("1 + {windows} per saved search")),
             };
@@ -138,11 +162,17 @@ impl FetchExec {
         }
     }
 
-    /// What is sent for whom, where the answer holds no mentions and is shared by scans that ask the same.
-    fn question(&self) -> Option<String> {
+    /// What is sent, for each saved search and window, where the answers hold no mentions and are shared by scans that
+    /// ask the same.
+    fn questions(&self) -> BTreeSet<String> {
         let Scanning { plan, summary, .. } = self.scanning.as_ref();
         let (sent, mentions) = (self.sent(), plan.template.pages.is_some());
-        let summed = summary.as_ref().is_some_and(|_| sent.sort.is_none());
-        (summed || !mentions).then(|| format!("{sent} {:?}", plan.aids))
+        let shared = !mentions || (summary.is_some() && sent.sort.is_none());
+        let Aids::Given(aids) = &plan.aids else { return BTreeSet::new() };
+        let asks = |aid: &String, duration: String| {
+            RequestPlan { aid: Some(aid.clone()), duration: Some(duration), ..sent.clone() }.to_string()
+        };
+        let each = aids.iter().flat_map(|aid| self.scanning.windows().into_iter().map(move |window| asks(aid, window)));
+        if shared { each.collect() } else { BTreeSet::new() }
     }
 }

@@ -15,7 +15,7 @@ use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 
 /// The aids that no condition excludes, in their order. `column` is the name of the aid column in the conditions.
-pub(super) fn possible<'e>(
+pub(crate) fn possible<'e>(
     aids: Vec<String>,
     conditions: impl IntoIterator<Item = &'e Arc<dyn PhysicalExpr>>,
     column: &str,

@@ -159,7 +159,14 @@ impl Driver {
 
     /// The rows of all plans as they come. All together keep no more requests under way than one would.
     fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>) -> DataFusionResult<Batches> {
-        self.require(plans.len())?;
+        let reads = self.scanning.summary.is_none() && plans.iter().any(|plan| plan.pages.is_some());
+        if reads {
+            self.require(plans.len())?;
+        } else {
+            // Other scans may ask the same questions, and each is asked once.
+            let allowed = self.scan.query.allow(plans.len() as u64);
+            allowed.map_err(|error| self.at_table(error))?;
+        }
         let scans = plans.len().clamp(1, self.concurrency);
         // Those who read until some page must not ask for the next ones ahead.
         let ahead = Pace::Ahead(self.concurrency.div_ceil(scans));

@@ -174,7 +174,9 @@ impl FetchExec {
         let time = self.scanning.spec.time.as_deref().filter(|_| plan.default_window || plan.is_open());
         let bounds =
             |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(|column| time == Some(column.name()));
+        let chosen_later = taken.iter().any(|filter| self.aid_among(filter));
         let node = self.with(|scanning| {
+            scanning.chosen_later |= chosen_later;
             scanning.bounds.extend(taken.iter().filter(|filter| bounds(filter)).cloned());
             let predicate = scanning.predicate.take();
             scanning.predicate = Some(conjunction(predicate.into_iter().chain(taken)));

@@ -25,5 +25,6 @@ mod summary;
 pub use cost::{Cost, PlanCost, plan_cost};
 pub use fetch::FetchExec;
 
+pub(crate) use discover::possible;
 pub(crate) use plans::source;
 pub(crate) use scanning::{Scanning, WEIGHT, scan_schema};

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr};
+use datafusion::logical_expr::{Cast, Expr, Operator};
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
@@ -40,6 +40,8 @@ pub(crate) struct Scanning {
     pub(crate) skip: usize,
     /// The order that the service was asked for and the output keeps.
     pub(crate) order: Option<ServiceOrder>,
+    /// Whether conditions that are known when the query runs only choose among the saved searches.
+    pub(crate) chosen_later: bool,
     /// Conditions on the time that are known when the query runs only, over the whole table's schema; they take the place
     /// of the default window.
     pub(crate) bounds: Vec<Arc<dyn PhysicalExpr>>,
@@ -114,32 +116,31 @@ impl Scanning {
 /// A comparison of a column with what is known by now, as an expression over literals; `None` for anything else.
 fn known_bound(bound: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
     let Some(compare) = bound.downcast_ref::<BinaryExpr>() else { return Ok(None) };
-    let side = |side: &Arc<dyn PhysicalExpr>| -> Result<Option<Expr>> {
-        if collect_columns(side).is_empty() {
-            let row = RecordBatch::try_new_with_options(
-                Arc::new(Schema::empty()),
-                Vec::new(),
-                &RecordBatchOptions::new().with_row_count(Some(1)),
-            )?;
-            let value = ScalarValue::try_from_array(&side.evaluate(&row)?.into_array(1)?, 0)?;
-            return Ok(Some(Expr::Literal(value, None)));
-        }
-        Ok(match (side.downcast_ref::<Column>(), side.downcast_ref::<CastExpr>()) {
-            (Some(column), _) => Some(ident(column.name())),
-            (_, Some(cast)) => cast.expr().downcast_ref::<Column>().map(|column| {
-                let to = side.data_type(schema).unwrap_or(DataType::Null);
-                Expr::Cast(Cast::new(Box::new(ident(column.name())), to))
-            }),
-            _ => None,
-        })
+    let op = *compare.op();
+    let (Some(left), Some(right)) = (known_side(compare.left(), schema)?, known_side(compare.right(), schema)?) else {
+        return Ok(None);
     };
-    let sides = side(compare.left())?.zip(side(compare.right())?);
     let unknown = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
-    if sides.as_ref().is_some_and(|(left, right)| unknown(left) || unknown(right)) {
+    let strict = matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+    if strict && (unknown(&left) || unknown(&right)) {
         // It is true of nothing.
         return Ok(Some(Expr::Literal(ScalarValue::Boolean(None), None)));
     }
-    Ok(sides.map(|(left, right)| {
-        Expr::BinaryExpr(datafusion::logical_expr::BinaryExpr::new(Box::new(left), *compare.op(), Box::new(right)))
-    }))
+    Ok(Some(datafusion::logical_expr::binary_expr(left, op, right)))
+}
+
+/// A column, casts of one, or the value of what looks at no column.
+fn known_side(side: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
+    if collect_columns(side).is_empty() {
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+        let value = ScalarValue::try_from_array(&side.evaluate(&row)?.into_array(1)?, 0)?;
+        return Ok(Some(Expr::Literal(value, None)));
+    }
+    if let Some(column) = side.downcast_ref::<Column>() {
+        return Ok(Some(ident(column.name())));
+    }
+    let Some(cast) = side.downcast_ref::<CastExpr>() else { return Ok(None) };
+    let to = side.data_type(schema)?;
+    Ok(known_side(cast.expr(), schema)?.map(|inner| Expr::Cast(Cast::new(Box::new(inner), to))))
 }

@@ -34,7 +34,7 @@ use datafusion::prelude::{ident, lit};
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
 use crate::profile::TableSpec;
-use crate::pushdown::{Aids, Summary, Table, Wanted, days_of, service_order, summarize};
+use crate::pushdown::{Aids, ScanPlan, Summary, Table, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
 
 /// See the module's documentation.
@@ -64,7 +64,7 @@ impl OptimizerRule for Summarize {
         }
         let use_overview = SessionSettings::of(&options).count_from_overview;
         let stands = between.as_ref().map_or(Ok(()), |between| Err(format!("{between} stands between")));
-        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, table)).and_then(|looked| {
+        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, &scan_plan, table)).and_then(|looked| {
             if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
                 return Err("count_from_overview = never".to_owned());
             }
@@ -163,7 +163,13 @@ enum Weighing {
 }
 
 impl Looked {
-    fn at(aggregate: &Aggregate, way: &[usize], scan: &TableScan, table: &ApiTable) -> Result<Self, String> {
+    fn at(
+        aggregate: &Aggregate,
+        way: &[usize],
+        scan: &TableScan,
+        scan_plan: &ScanPlan,
+        table: &ApiTable,
+    ) -> Result<Self, String> {
         let profile = table.connection().profile();
         let spec = &profile.tables.mentions;
         let names = spec.columns.iter().map(|column| column.name.clone()).collect();
@@ -177,12 +183,15 @@ impl Looked {
             node = node.inputs()[*at];
         }
         // A second weight would take the name of the first.
-        if nodes.iter().any(|node| node.schema().fields().iter().any(|field| field.name() == WEIGHT)) {
-            return Err("another scan below it is counted".to_owned());
+        if nodes.iter().any(|node| node.schema().fields().iter().any(|field| field.name().starts_with("__"))) {
+            return Err(
+                "a column below it has a name that is kept for counting, as where another scan is counted".to_owned()
+            );
         }
         let mut passed = BTreeSet::new();
         for node in nodes.iter().rev() {
             let mut kept = BTreeSet::new();
+            let days = references.days;
             for expr in node.expressions() {
                 match (&expr, node) {
                     // It keeps its name, and is looked at where that is used.
@@ -195,6 +204,9 @@ impl Looked {
             }
             match node {
                 LogicalPlan::SubqueryAlias(alias) => qualifier = alias.alias.clone(),
+                LogicalPlan::Filter(_) if scan_plan.default_window && references.days != days => {
+                    return Err("a condition bounds its time when the query runs".to_owned());
+                }
                 LogicalPlan::Projection(_) => {
                     references.renamed = true;
                     references.names = kept;

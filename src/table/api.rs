@@ -20,7 +20,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::Place;
-use crate::exec::{FetchExec, Scanning, scan_schema, source};
+use crate::exec::{FetchExec, Scanning, possible, scan_schema, source};
 use crate::profile::{Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, can_claim, looks_only_at, plan_scan};
 
@@ -165,7 +165,14 @@ impl TableProvider for ApiTable {
             Some(columns) => columns.to_vec(),
             None => (0..self.schema.fields().len()).collect(),
         };
-        let plan = self.plan(state.config_options(), filters)?;
+        let mut plan = self.plan(state.config_options(), filters)?;
+        let table = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let predicate = conjunction(filters.to_vec());
+        let predicate = predicate.map(|predicate| state.create_physical_expr(predicate, &table)).transpose()?;
+        let aid = self.spec.columns.iter().find(|column| column.origin == Origin::Aid);
+        if let (Aids::Given(aids), Some(aid)) = (&plan.aids, aid) {
+            plan.aids = Aids::Given(possible(aids.clone(), &predicate, &aid.name)?);
+        }
         if plan.aids == Aids::Given(Vec::new()) || args.limit() == Some(0) {
             let schema = Arc::new(self.schema.project(&projection)?);
             return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
@@ -174,8 +181,6 @@ impl TableProvider for ApiTable {
         if self.summary.as_ref().is_some_and(|summary| !firsts(summary) && !plan.countable()) {
             return internal_err!("a filter was pushed below the numbers that it should choose from");
         }
-        let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
-        let predicate = conjunction(filters.to_vec());
         let input = source(&plan.aids)?;
         // Saved searches are merged by the key of their order, which may not leave.
         let width = projection.len();
@@ -188,11 +193,12 @@ impl TableProvider for ApiTable {
             plan,
             query: query_id(state),
             projection,
-            predicate: predicate.map(|predicate| state.create_physical_expr(predicate, &schema)).transpose()?,
+            predicate,
             above: Vec::new(),
             fetch: args.limit(),
             skip: 0,
             announced: Arc::default(),
+            chosen_later: false,
             bounds: Vec::new(),
             summary: self.summary.clone(),
             read_because: self.read_because.clone(),

@@ -366,19 +366,123 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
     // A value of its own for each mention.
     let sql = format!("SELECT count(DISTINCT uuid()) = count(*), count(*) > 100 FROM {m} m");
     assert_eq!(world.rows(&sql).await, [["true", "true"]]);
-    // Bounds that only a join knows are refused, since the default window would be read without a word.
+}
+
+#[tokio::test]
+async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
+    let world = World::new().await;
+    let p = "(VALUES (timestamp '2026-05-01', date '2026-05-02', '183772')) p(start, day, aid)";
     for sql in [
-        "SELECT count(*) FROM mentions m JOIN saved_searches s ON s.aid = m.aid AND m.published_at >= s.created_at",
-        "SELECT count(*) FROM mentions WHERE published_at::date IN (SELECT date '2026-05-02')",
-        "SELECT count(*) FROM volume v, (VALUES (timestamp '2026-05-01T00:00:00Z')) p(a) WHERE v.bucket_start >= p.a",
-        "SELECT count(*) FROM mentions WHERE published_at < (SELECT timestamp '2026-05-01T00:00:00Z')",
+        "SELECT count(*) FROM mentions m JOIN saved_searches s ON s.aid = m.aid AND m.published_at >= s.created_at"
+            .to_owned(),
+        "SELECT count(*) FROM mentions WHERE published_at::date IN (SELECT date '2026-05-02')".to_owned(),
+        format!("SELECT count(*) FROM volume v, {p} WHERE v.bucket_start >= p.start"),
+        format!(
+            "SELECT count(*) FROM {p} LEFT JOIN mentions m ON m.aid = p.aid WHERE m.published_at >= p.start OR m.id IS NULL"
+        ),
+        format!(
+            "SELECT day, (SELECT count(*) FROM mentions m WHERE m.aid = '{BIG}' AND m.published_at::date = p.day) FROM {p}"
+        ),
+        format!(
+            "SELECT count(*) FROM (SELECT DISTINCT aid, published_at FROM mentions) m, {p} WHERE m.published_at >= p.start"
+        ),
+        format!("SELECT count(*) FROM (SELECT published_at::date AS day FROM mentions) m JOIN {p} ON m.day = p.day"),
+        format!("SELECT count(*) FROM {p} WHERE p.day NOT IN (SELECT published_at::date FROM mentions)"),
+        format!(
+            "SELECT count(reach) FROM mentions WHERE aid = '{BIG}' AND published_at >= to_timestamp(1790812800 + floor(random()))"
+        ),
+        format!(
+            "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND date_part('month', published_at) = (SELECT date_part('month', max(created_at)) FROM saved_searches)"
+        ),
+        format!(
+            "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at IS DISTINCT FROM (SELECT max(NULL::timestamp))"
+        ),
+        "SELECT count(*) FROM mentions WHERE published_at < (SELECT timestamp '2026-05-01T00:00:00Z')".to_owned(),
     ] {
-        let before = world.service.requests();
-        let result = match world.context.sql(sql).await {
+        let result = match world.context.sql(&sql).await {
             Ok(frame) => frame.collect().await,
             Err(error) => Err(error),
         };
-        let error = Error::find(&result.expect_err(sql)).unwrap().clone();
-        assert_eq!((error.kind(), world.service.requests()), (ErrorKind::Query, before), "{sql}: {error}");
+        let error = Error::find(&result.expect_err(&sql)).unwrap_or_else(|| panic!("untyped: {sql}")).clone();
+        assert_eq!(error.kind(), ErrorKind::Query, "{sql}: {error}");
+        let searched = world.service.take_seen().into_iter().any(|seen| seen.path == "search");
+        assert!(!searched, "{sql}");
+    }
+    // These compare what comes out of default windows among itself, or bound the time where the scan can see it.
+    for sql in [
+        format!("SELECT count(*) FROM mentions m JOIN {p} ON m.aid = p.aid AND m.published_at >= p.start WHERE m.published_at >= (SELECT timestamp '2026-05-01T00:00:00Z')"),
+        format!("SELECT count(*) FROM mentions m JOIN {p} ON m.aid = p.aid AND m.published_at >= p.start WHERE m.duration = '30d'"),
+        "SELECT count(*) FROM mentions m JOIN (SELECT aid, max(published_at) mx FROM mentions GROUP BY aid) x ON m.aid = x.aid AND m.published_at = x.mx".to_owned(),
+        "SELECT count(*) FROM mentions m WHERE m.published_at = (SELECT max(published_at) FROM mentions x WHERE x.aid = m.aid)".to_owned(),
+        format!("SELECT a.id FROM mentions a LEFT JOIN mentions b ON a.aid = b.aid AND (b.published_at > a.published_at OR (b.published_at = a.published_at AND b.id > a.id)) WHERE b.id IS NULL AND a.aid = '{BIG}'"),
+        format!("SELECT count(*) FROM volume v JOIN mentions m ON v.aid = m.aid AND m.published_at >= v.bucket_start AND m.published_at < v.bucket_end WHERE v.aid = '{BIG}'"),
+        "SELECT s.aid FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid WHERE m.published_at IS NULL".to_owned(),
+        "SELECT aid FROM mentions GROUP BY aid HAVING max(published_at) > timestamp '2026-06-30'".to_owned(),
+        format!("SELECT count(*) FROM (SELECT id, published_at, row_number() OVER (ORDER BY published_at) n FROM mentions WHERE aid = '{BIG}') WHERE n < 5"),
+    ] {
+        world.rows(&sql).await;
+    }
+    // A bound that a subquery gives bounds counts by days as well.
+    let days = |bound| format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at::date >= {bound}");
+    assert_eq!(
+        world.rows(&days("(SELECT max(date '2026-05-02'))")).await,
+        world.rows(&days("date '2026-05-02'")).await
+    );
+}
+
+/// What is announced is never more than what is spent: a query that could be answered is not refused.
+#[tokio::test]
+async fn what_could_be_answered_is_not_refused() {
+    let world = World::new().await;
+    let three = format!("aid IN ('{BIG}', '{OTHER}', '186006')");
+    let none = "s.name = 'none'";
+    for (sql, least) in [
+        (
+            format!(
+                "SELECT count(*) FROM mentions WHERE aid = '{BIG}' UNION ALL SELECT count(*) FROM mentions WHERE aid = '{BIG}'"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT o.total_mentions FROM overview('{BIG}') o JOIN breakdowns('{BIG}') b ON b.aid = o.aid WHERE b.dimension = 'source'"
+            ),
+            1,
+        ),
+        (format!("SELECT aid FROM overview WHERE {three} LIMIT 1"), 1),
+        (format!("SELECT count(*) FROM mentions WHERE {three} AND aid LIKE '183%'"), 1),
+        (format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND aid LIKE '9%'"), 0),
+        (
+            format!(
+                "SELECT id FROM mentions WHERE {three} AND aid = (SELECT min(aid) FROM saved_searches WHERE kind = 'saved') LIMIT 1"
+            ),
+            2,
+        ),
+        (
+            format!(
+                "SELECT m.id FROM saved_searches s JOIN mentions m ON m.language = s.name WHERE {none} AND m.{three}"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT s.aid FROM saved_searches s WHERE {none} AND EXISTS (SELECT 1 FROM mentions m WHERE m.{three} AND m.language = s.name)"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT total_mentions FROM overview(['{BIG}', '{OTHER}']) UNION ALL SELECT total_mentions FROM overview('{BIG}')"
+            ),
+            2,
+        ),
+    ] {
+        world.context.sql(&format!("SET savedsearch.max_requests = {}", least.max(1))).await.unwrap();
+        let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let cost = plan_cost(&plan);
+        let (_, spent) = world.cost(&sql).await;
+        assert_eq!(spent, least, "{sql}\n{:?}", world.service.take_seen());
+        assert!(cost.at_least <= spent && (!cost.exact || cost.at_least == spent), "{sql}: {cost:?}");
+        world.service.take_seen();
     }
 }
