@@ -62,7 +62,7 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
         (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&questions)
     };
     let exact = scans.iter().all(|(scan, cost)| cost.exact && (cost.certain || adds_nothing(scan, cost)));
-    let said = |cost: Cost| if cost.certain { cost } else { Cost { at_least: 0, exact: false, ..cost } };
+    let said = |cost: Cost| if cost.certain { cost } else { Cost { at_least: 0, exact: false, lists: false, ..cost } };
     PlanCost { scans: scans.into_iter().map(|(_, cost)| said(cost)).collect(), at_least, exact }
 }
 
@@ -85,7 +85,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
 impl FetchExec {
     /// What the scan costs.
     pub fn cost(&self) -> Cost {
-        let Scanning { plan, fetch, skip, order, summary, above, chosen_later, bounds, table, .. } =
+        let Scanning { plan, fetch, skip, order, wanted, summary, above, chosen_later, bounds, table, .. } =
             self.scanning.as_ref();
         let windows = self.scanning.windows().len() as u64;
         let default = if self.default_window().is_some() { " (the default period)" } else { "" };
@@ -154,7 +154,8 @@ impl FetchExec {
             // Otherwise they are read one after another until the limit is met.
             (_, Some(_)) => cost(u64::from(searches.is_some()), false, format!("{list}1 or more")),
             (Some(searches), None) => {
-                let least = searches * windows;
+                // In an order that is read on demand, the first window may do.
+                let least = if wanted.is_some() { searches } else { searches * windows };
                 let less = if *skip > 0 { format!(" behind the first {skip}") } else { String::new() };
                 cost(least, false, format!("{least} or more{per_page}{less}"))
             }

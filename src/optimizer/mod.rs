@@ -1,8 +1,8 @@
 //! Rules that let a session's planner ask the service for less.
 //!
 //! ```text
-//! logical    unbounded      refuses joins on the time while the default window is read
-//!            summary        numbers of mentions from the overview, smallest and largest from a first row
+//! logical    summary        numbers of mentions from the overview, smallest and largest from a first row
+//! planner    unbounded      refuses conditions on the time that do not reach a scan of the default window
 //! physical   … engine's …
 //!            ordered_scan   the first rows of an order through joins, filters and further keys
 //!            (limits again, which the rule above and orders of scans have set free)
@@ -11,8 +11,8 @@
 //!            announce       what all scans take together, to be refused before the first request
 //! ```
 //!
-//! Answers are the same with and without them; they change what is asked. A session that has none of them is right
-//! and asks for more.
+//! Answers are the same with and without the rules, which change what is asked; a session that has none of them asks for
+//! more. The planner refuses what would be answered from the default window without a word.
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
 
@@ -34,7 +34,8 @@ use self::ordered_scan::OrderedScan;
 use self::summary::Summarize;
 use self::unbounded::RefuseUnbounded;
 
-/// Adds the rules to a session's. They go by the tables of a plan, whatever connection those belong to.
+/// Adds the rules to a session's, and the planner that refuses. They go by the tables of a plan, whatever connection those
+/// belong to.
 pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
     // Behind the engine's own pushing of orders, which takes what a scan takes whole; before filters that refer to plan
@@ -47,6 +48,6 @@ pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     // Last, where filters have reached the scans and what is not looked at is gone.
     builder
         .with_physical_optimizer_rules(rules)
-        .with_optimizer_rule(Arc::new(RefuseUnbounded))
         .with_optimizer_rule(Arc::new(Summarize))
+        .with_query_planner(Arc::new(RefuseUnbounded))
 }

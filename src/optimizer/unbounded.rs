@@ -5,71 +5,71 @@
 //! outer join, and for dates made of the time and joined with a calendar. Comparisons of what comes out of such windows
 //! among themselves are another matter, such as that of each mention with the latest one.
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result, ScalarValue};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::utils::{grouping_set_to_exprlist, split_conjunction};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use crate::error::{Error, ErrorKind, Place};
 use crate::pushdown::can_claim;
 use crate::table::ApiTable;
 
-/// See the module's documentation.
+/// Looks at the logical plan when the optimizer is done with it, since a filter may reach its scan in a late round.
 #[derive(Debug)]
 pub(super) struct RefuseUnbounded;
 
-impl OptimizerRule for RefuseUnbounded {
-    fn name(&self) -> &'static str {
-        "savedsearch_unbounded"
+#[async_trait]
+impl QueryPlanner for RefuseUnbounded {
+    async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.apply_with_subqueries(|node| {
+            check(node, state.config_options())?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await
     }
+}
 
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let conditions: Vec<Vec<&Expr>> = match &plan {
-            LogicalPlan::Join(Join { on, filter, .. }) => {
-                let pairs = on.iter().map(|(left, right)| vec![left, right]);
-                pairs.chain(filter.iter().flat_map(split_conjunction).map(|conjunct| vec![conjunct])).collect()
-            }
-            LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().map(|c| vec![c]).collect(),
-            _ => return Ok(Transformed::no(plan)),
-        };
-        if conditions.is_empty() {
-            return Ok(Transformed::no(plan));
+fn check(plan: &LogicalPlan, options: &ConfigOptions) -> Result<()> {
+    let conditions: Vec<Vec<&Expr>> = match plan {
+        LogicalPlan::Join(Join { on, filter, .. }) => {
+            let pairs = on.iter().map(|(left, right)| vec![left, right]);
+            pairs.chain(filter.iter().flat_map(split_conjunction).map(|conjunct| vec![conjunct])).collect()
         }
-        let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, config)).collect();
-        for sides in conditions {
-            let reaches = |side: &&Expr| reaches_scan(&plan, side);
-            if sides.iter().all(reaches)
-                || sides.iter().any(|side| matches!(side, Expr::IsNull(_) | Expr::IsNotNull(_)))
-            {
-                continue;
-            }
-            let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, &inputs)).collect();
-            let time = found.iter().find_map(|origin| match origin {
-                Origin::Time(table) => Some(*table),
-                _ => None,
-            });
-            let among_themselves = found.len() > 1 && !found.contains(&Origin::Elsewhere);
-            if let Some(table) = time.filter(|_| !among_themselves) {
-                let said = sides.iter().map(|side| side.human_display().to_string()).collect::<Vec<_>>().join(" = ");
-                let message = format!("`{said}` does not reach the scan, and nothing else bounds the time to read");
-                let place = Place { table: Some(table.to_owned()), ..Place::default() };
-                return Err(Error::new(ErrorKind::Query, message)
-                    .advice(
-                        "add a range of the time with literals or a subquery, or duration = '…', to the table itself",
-                    )
-                    .at(place)
-                    .into());
-            }
+        LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().map(|c| vec![c]).collect(),
+        _ => return Ok(()),
+    };
+    let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect();
+    for sides in conditions {
+        if sides.iter().all(|side| reaches_scan(plan, side)) {
+            continue;
         }
-        Ok(Transformed::no(plan))
+        let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, &inputs)).collect();
+        let time = found.iter().find_map(|origin| match origin {
+            Origin::Time(table) => Some(*table),
+            _ => None,
+        });
+        let instants = sides.iter().any(|side| names_an_instant(side));
+        let among_themselves = found.len() > 1 && !instants && !found.contains(&Origin::Elsewhere);
+        if let Some(table) = time.filter(|_| !among_themselves) {
+            let said = sides.iter().map(|side| side.human_display().to_string()).collect::<Vec<_>>().join(" = ");
+            let message = format!("`{said}` does not reach the scan, and nothing else bounds the time to read");
+            let place = Place { table: Some(table.to_owned()), ..Place::default() };
+            return Err(Error::new(ErrorKind::Query, message)
+                .advice("put a range of the time, by literals or a scalar subquery, or duration = '…', into a subquery over the table")
+                .at(place)
+                .into());
+        }
     }
+    Ok(())
 }
 
 /// Where a column of a plan comes from.
@@ -90,12 +90,12 @@ struct Origins<'p> {
 }
 
 impl<'p> Origins<'p> {
-    fn of(plan: &'p LogicalPlan, config: &dyn OptimizerConfig) -> Self {
+    fn of(plan: &'p LogicalPlan, options: &ConfigOptions) -> Self {
         let width = plan.schema().fields().len();
-        let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, config)).collect();
+        let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect();
         let made = |expr: &Expr| together(&origins_in(expr, &inputs));
         let mut columns: Vec<Origin> = match plan {
-            LogicalPlan::TableScan(_) => scanned(plan, config),
+            LogicalPlan::TableScan(_) => scanned(plan, options),
             LogicalPlan::Projection(projection) => projection.expr.iter().map(made).collect(),
             LogicalPlan::Filter(filter) => {
                 let bounds = split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
@@ -106,10 +106,16 @@ impl<'p> Origins<'p> {
                 if bounds { vec![Origin::Elsewhere; width] } else { inputs[0].columns.clone() }
             }
             LogicalPlan::Aggregate(aggregate) => {
-                let all = inputs[0].columns.iter().all(|origin| *origin != Origin::Elsewhere);
-                let numbers = if all { Origin::Window } else { Origin::Elsewhere };
-                let groups = aggregate.group_expr.iter().map(made);
-                groups.chain(aggregate.aggr_expr.iter().map(|_| numbers)).collect()
+                let groups = grouping_set_to_exprlist(&aggregate.group_expr).unwrap_or_default();
+                let groups = groups.into_iter().map(made);
+                // Behind the groups comes the number of the grouping set, where there are several.
+                let ids = (width - aggregate.aggr_expr.len()).saturating_sub(groups.len());
+                let ids = vec![Origin::Window; ids];
+                groups.chain(ids).chain(aggregate.aggr_expr.iter().map(|expr| made_of(expr, &inputs))).collect()
+            }
+            LogicalPlan::Window(window) => {
+                let passed = inputs[0].columns.iter().copied();
+                passed.chain(window.window_expr.iter().map(|expr| made_of(expr, &inputs))).collect()
             }
             LogicalPlan::Join(Join { join_type, .. }) => match join_type {
                 JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => inputs[1].columns.clone(),
@@ -132,11 +138,11 @@ impl<'p> Origins<'p> {
 }
 
 /// The columns of a scan.
-fn scanned(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> Vec<Origin> {
+fn scanned(plan: &LogicalPlan, options: &ConfigOptions) -> Vec<Origin> {
     let LogicalPlan::TableScan(scan) = plan else { return Vec::new() };
     let Ok(provider) = source_as_provider(&scan.source) else { return Vec::new() };
     let Some(table) = provider.downcast_ref::<ApiTable>() else { return Vec::new() };
-    let default = table.plan(&config.options(), &scan.filters).is_ok_and(|plan| plan.default_window || plan.is_open());
+    let default = table.plan(options, &scan.filters).is_ok_and(|plan| plan.default_window || plan.is_open());
     if !default {
         return Vec::new();
     }
@@ -145,15 +151,53 @@ fn scanned(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> Vec<Origin> {
     scan.projected_schema.fields().iter().map(|field| origin(field.name())).collect()
 }
 
-/// The origins of the columns that an expression looks at.
+/// The origins of the columns whose values an expression looks at; whether there is one does not bound it.
 fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
-    let find = |column: &datafusion::common::Column| {
+    let find = |column: &Column| {
         inputs.iter().find_map(|input| {
             let at = input.plan.schema().maybe_index_of_column(column)?;
             input.columns.get(at).copied()
         })
     };
-    expr.column_refs().into_iter().map(|column| find(column).unwrap_or(Origin::Elsewhere)).collect()
+    let mut found = Vec::new();
+    // The closure never fails.
+    let _ = expr.apply(|part| {
+        match part {
+            Expr::IsNull(_) | Expr::IsNotNull(_) => return Ok(TreeNodeRecursion::Jump),
+            Expr::Column(column) => found.push(find(column).unwrap_or(Origin::Elsewhere)),
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// The origin of what an aggregate or a window makes of columns, or of all rows where it looks at none.
+fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
+    let looked_at = origins_in(expr, inputs);
+    let all = inputs.iter().flat_map(|input| input.columns.iter());
+    let here = |origin: &Origin| *origin != Origin::Elsewhere;
+    let window = if looked_at.is_empty() { all.clone().all(here) } else { looked_at.iter().all(here) };
+    if window { Origin::Window } else { Origin::Elsewhere }
+}
+
+/// Whether it compares with an instant or a day that it names.
+fn names_an_instant(expr: &Expr) -> bool {
+    let instant = |part: &Expr| {
+        matches!(
+            part,
+            Expr::Literal(
+                ScalarValue::TimestampSecond(..)
+                    | ScalarValue::TimestampMillisecond(..)
+                    | ScalarValue::TimestampMicrosecond(..)
+                    | ScalarValue::TimestampNanosecond(..)
+                    | ScalarValue::Date32(_)
+                    | ScalarValue::Date64(_),
+                _
+            )
+        )
+    };
+    expr.exists(|part| Ok(instant(part))).unwrap_or(false)
 }
 
 /// The origin of what is made of columns.

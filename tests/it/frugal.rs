@@ -398,6 +398,7 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
             "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at IS DISTINCT FROM (SELECT max(NULL::timestamp))"
         ),
         "SELECT count(*) FROM mentions WHERE published_at < (SELECT timestamp '2026-05-01T00:00:00Z')".to_owned(),
+        "SELECT count(*) FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid WHERE m.published_at >= '2026-01-01' OR m.id IS NULL".to_owned(),
     ] {
         let result = match world.context.sql(&sql).await {
             Ok(frame) => frame.collect().await,
@@ -417,6 +418,10 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
         format!("SELECT a.id FROM mentions a LEFT JOIN mentions b ON a.aid = b.aid AND (b.published_at > a.published_at OR (b.published_at = a.published_at AND b.id > a.id)) WHERE b.id IS NULL AND a.aid = '{BIG}'"),
         format!("SELECT count(*) FROM volume v JOIN mentions m ON v.aid = m.aid AND m.published_at >= v.bucket_start AND m.published_at < v.bucket_end WHERE v.aid = '{BIG}'"),
         "SELECT s.aid FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid WHERE m.published_at IS NULL".to_owned(),
+        "SELECT s.aid FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid WHERE m.published_at IS NULL OR s.kind = 'team'".to_owned(),
+        "SELECT count(*) FROM (SELECT s.name, m.published_at FROM saved_searches s LEFT JOIN mentions m ON m.aid = s.aid LEFT JOIN overview o ON o.aid = s.aid) WHERE published_at >= '2026-06-20'".to_owned(),
+        format!("SELECT id FROM (SELECT id, published_at, lag(published_at) OVER (ORDER BY published_at) p FROM mentions WHERE aid = '{BIG}') WHERE published_at - p > INTERVAL '6 hours'"),
+        format!("SELECT source, published_at::date d, count(*) FROM mentions WHERE aid = '{BIG}' GROUP BY ROLLUP(source, published_at::date) HAVING source = 'x.com'"),
         "SELECT aid FROM mentions GROUP BY aid HAVING max(published_at) > timestamp '2026-06-30'".to_owned(),
         format!("SELECT count(*) FROM (SELECT id, published_at, row_number() OVER (ORDER BY published_at) n FROM mentions WHERE aid = '{BIG}') WHERE n < 5"),
     ] {
