@@ -72,7 +72,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
         scans.push((scan, Cost { certain, ..scan.cost() }));
         return;
     }
-    // A sort reads all of its input, whatever it lets through.
+    // A sort begins all scans below it, whatever it lets through; one that ends early has them read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none();
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");

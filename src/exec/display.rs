@@ -87,9 +87,8 @@ impl FetchExec {
         let Scanning { plan, fetch, order, summary, .. } = self.scanning.as_ref();
         let size = plan.template.pages?.size;
         Some(match (fetch, summary.as_ref().map(|summary| &summary.rows)) {
-            (_, Some(SummaryRows::Total | SummaryRows::Days(_))) => 0,
+            (_, Some(rows)) if rows.without_mentions() => 0,
             (_, Some(SummaryRows::Firsts(orders))) if plan.countable() && orders.len() == 1 => 2,
-            (_, Some(SummaryRows::List(list))) if list.whole || list.missing.is_some() => 0,
             (Some(fetch), _) if plan.exact => size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => size,
         })

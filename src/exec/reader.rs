@@ -58,8 +58,7 @@ impl Reader {
         Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, schema })
     }
 
-    /// The rows that satisfy the predicate, and the columns that leave. `weights` says how many mentions each row of the
-    /// result stands for; without, it is one.
+    /// The rows that satisfy the predicate, and the columns that leave; each row stands for one mention.
     pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
         let filtered;
         let batch = match &self.predicate {

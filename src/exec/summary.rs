@@ -62,11 +62,9 @@ impl Driver {
 
     /// The request whose answer tells the numbers: one without mentions, or the first page where that may be needed.
     fn overview_request(&self, summary: &Summary, plan: &RequestPlan) -> PageRequest {
-        match (&summary.rows, plan.pages) {
-            (SummaryRows::List(list), Some(pages)) if !list.whole && list.missing.is_none() => {
-                PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None }
-            }
-            _ => {
+        match plan.pages.filter(|_| !summary.rows.without_mentions()) {
+            Some(pages) => PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None },
+            None => {
                 // Days are counted in their own zone.
                 let timezone = match summary.rows {
                     SummaryRows::Days(zone) => Some(zone.name().to_owned()),

@@ -19,7 +19,7 @@ use arrow::datatypes::DataType;
 use chrono_tz::Tz;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::provider_as_source;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_aggregate::{approx_distinct, average, bool_and_or, count, min_max, sum};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
@@ -54,8 +54,7 @@ impl OptimizerRule for Summarize {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
         let Some(below) = mentions_below(&aggregate.input) else { return Ok(Transformed::no(plan)) };
         let Below { scan, way, between, .. } = &below;
-        let provider = source_as_provider(&scan.source)?;
-        let Some(table) = provider.downcast_ref::<ApiTable>() else { return Ok(Transformed::no(plan)) };
+        let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         let options = config.options();
         // What cannot be asked at all is told by the scan.
         let Ok(scan_plan) = table.plan(&options, &scan.filters) else { return Ok(Transformed::no(plan)) };
@@ -64,7 +63,7 @@ impl OptimizerRule for Summarize {
         }
         let use_overview = SessionSettings::of(&options).count_from_overview;
         let stands = between.as_ref().map_or(Ok(()), |between| Err(format!("{between} stands between")));
-        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, &scan_plan, table)).and_then(|looked| {
+        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, &scan_plan, &table)).and_then(|looked| {
             if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
                 return Err("count_from_overview = never".to_owned());
             }
@@ -73,7 +72,7 @@ impl OptimizerRule for Summarize {
             Ok((looked, summary))
         });
         let rewritten = match found {
-            Ok((looked, summary)) => with_summary(aggregate, &below, table, &looked, summary)?,
+            Ok((looked, summary)) => with_summary(aggregate, &below, &table, &looked, summary)?,
             // As in the round before.
             Err(because) if table.reason() == Some(&because) => return Ok(Transformed::no(plan)),
             Err(because) => {
@@ -101,8 +100,7 @@ struct Below<'p> {
 /// The first scan of mentions whose rows are not decided on yet; those that can be summarized come before others.
 fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
     if let LogicalPlan::TableScan(scan) = plan {
-        let provider = source_as_provider(&scan.source).ok()?;
-        let table = provider.downcast_ref::<ApiTable>()?;
+        let table = ApiTable::of(scan)?;
         let open = scan.fetch.is_none() && table.table() == Table::Mentions && !table.is_summarized();
         return open.then_some(Below { scan, way: Vec::new(), outer: false, between: None });
     }

@@ -12,7 +12,6 @@ use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::source_as_provider;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, split_conjunction};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
@@ -30,15 +29,13 @@ pub(super) struct RefuseUnbounded;
 #[async_trait]
 impl QueryPlanner for RefuseUnbounded {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.apply_with_subqueries(|node| {
-            check(node, state.config_options())?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
+        Origins::of(plan, state.config_options())?;
         DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await
     }
 }
 
-fn check(plan: &LogicalPlan, options: &ConfigOptions) -> Result<()> {
+/// Refuses the conditions of one node, whose inputs' columns come from there.
+fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     let conditions: Vec<Vec<&Expr>> = match plan {
         LogicalPlan::Join(Join { on, filter, .. }) => {
             let pairs = on.iter().map(|(left, right)| vec![left, right]);
@@ -47,12 +44,11 @@ fn check(plan: &LogicalPlan, options: &ConfigOptions) -> Result<()> {
         LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().map(|c| vec![c]).collect(),
         _ => return Ok(()),
     };
-    let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect();
     for sides in conditions {
         if sides.iter().all(|side| reaches_scan(plan, side)) {
             continue;
         }
-        let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, &inputs)).collect();
+        let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, inputs)).collect();
         let time = found.iter().find_map(|origin| match origin {
             Origin::Time(table) => Some(*table),
             _ => None,
@@ -90,9 +86,12 @@ struct Origins<'p> {
 }
 
 impl<'p> Origins<'p> {
-    fn of(plan: &'p LogicalPlan, options: &ConfigOptions) -> Self {
+    /// Follows the columns from the scans up, and checks each node on the way, those of subqueries included.
+    fn of(plan: &'p LogicalPlan, options: &ConfigOptions) -> Result<Self> {
         let width = plan.schema().fields().len();
-        let inputs: Vec<Origins> = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect();
+        let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect::<Result<Vec<_>>>()?;
+        plan.apply_subqueries(|subquery| Origins::of(subquery, options).map(|_| TreeNodeRecursion::Continue))?;
+        check(plan, &inputs)?;
         let made = |expr: &Expr| together(&origins_in(expr, &inputs));
         let mut columns: Vec<Origin> = match plan {
             LogicalPlan::TableScan(_) => scanned(plan, options),
@@ -133,15 +132,14 @@ impl<'p> Origins<'p> {
             _ => inputs.first().map(|input| input.columns.clone()).unwrap_or_default(),
         };
         columns.resize(width, Origin::Elsewhere);
-        Self { plan, columns }
+        Ok(Self { plan, columns })
     }
 }
 
 /// The columns of a scan.
 fn scanned(plan: &LogicalPlan, options: &ConfigOptions) -> Vec<Origin> {
     let LogicalPlan::TableScan(scan) = plan else { return Vec::new() };
-    let Ok(provider) = source_as_provider(&scan.source) else { return Vec::new() };
-    let Some(table) = provider.downcast_ref::<ApiTable>() else { return Vec::new() };
+    let Some(table) = ApiTable::of(scan) else { return Vec::new() };
     let default = table.plan(options, &scan.filters).is_ok_and(|plan| plan.default_window || plan.is_open());
     if !default {
         return Vec::new();

@@ -43,6 +43,18 @@ pub enum SummaryRows {
     Firsts(Vec<ServiceOrder>),
 }
 
+impl SummaryRows {
+    /// Whether the numbers are asked for without mentions. A list that is known to leave some out comes with the first
+    /// page, which is read on from where it does.
+    pub fn without_mentions(&self) -> bool {
+        match self {
+            Self::Total | Self::Days(_) => true,
+            Self::List(list) => list.whole || list.missing.is_some(),
+            Self::Firsts(_) => false,
+        }
+    }
+}
+
 /// The summary of a scan's mentions that has what is wanted.
 ///
 /// # Errors

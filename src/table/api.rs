@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraint, Constraints, DFSchema, Result, internal_err};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableScan, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
@@ -58,6 +59,11 @@ impl ApiTable {
     #[must_use]
     pub fn in_order(self, order: ServiceOrder) -> Self {
         Self { order: Some(order), ..self }
+    }
+
+    /// The table that a scan reads, where it is one of these.
+    pub(crate) fn of(scan: &TableScan) -> Option<Self> {
+        source_as_provider(&scan.source).ok()?.downcast_ref::<Self>().cloned()
     }
 
     /// Which of the service's tables it is.
