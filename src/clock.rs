@@ -24,6 +24,12 @@ impl Clock {
         Self(Arc::new(move || now))
     }
 
+    /// A clock that begins at an instant and goes on with tokio's monotonic time, which tests can make go faster.
+    pub fn starting_at(now: DateTime<Utc>) -> Self {
+        let begun = tokio::time::Instant::now();
+        Self(Arc::new(move || now + begun.elapsed()))
+    }
+
     /// The current instant.
     pub fn now(&self) -> DateTime<Utc> {
         (self.0)()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 
+use crate::client::Completeness;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
@@ -17,6 +18,9 @@ pub struct SessionSettings {
     pub max_requests: u64,
     /// Whether mentions are counted by the numbers of the overview.
     pub count_from_overview: CountFromOverview,
+    /// What happens where not all mentions can be had: `strict` ends the query in an error, `report` gives what came
+    /// and warns.
+    pub completeness: Completeness,
     /// Zone sent where a query names none; empty: the profile's default.
     pub timezone: String,
     /// Requests that one scan keeps under way. The limiter of the key bounds all scans together.
@@ -54,6 +58,7 @@ impl Default for SessionSettings {
         Self {
             max_requests: 1_000,
             count_from_overview: CountFromOverview::Exact,
+            completeness: Completeness::Strict,
             timezone: String::new(),
             concurrency: 4,
             request_timeout: Duration::from_secs(60),
@@ -107,6 +112,13 @@ impl ExtensionOptions for SessionSettings {
                 let named = all.into_iter().find(|choice| choice.name() == value);
                 self.count_from_overview = named.ok_or_else(|| bad("exact, always or never"))?;
             }
+            "completeness" => {
+                self.completeness = match value {
+                    "strict" => Completeness::Strict,
+                    "report" => Completeness::Report,
+                    _ => return Err(bad("strict or report")),
+                }
+            }
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
                 let known = value.is_empty() || value.parse::<chrono_tz::Tz>().is_ok();
@@ -141,6 +153,14 @@ impl ExtensionOptions for SessionSettings {
                 "count_from_overview",
                 self.count_from_overview.name().to_owned(),
                 "whether mentions are counted by the overview: exact, always or never",
+            ),
+            entry(
+                "completeness",
+                match self.completeness {
+                    Completeness::Strict => "strict".to_owned(),
+                    Completeness::Report => "report".to_owned(),
+                },
+                "what happens where not all mentions can be had: strict (an error) or report (a warning)",
             ),
             entry("timezone", self.timezone.clone(), "zone sent where a query names none; empty: the profile's"),
             entry("concurrency", self.concurrency.to_string(), "requests that one scan keeps under way"),

@@ -159,7 +159,8 @@ impl Connection {
             return Arc::clone(query);
         }
         let budget =
-            QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout);
+            QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
+                .with_completeness(settings.completeness);
         let possible = self.client.possible_until(budget.deadline);
         let query = Arc::new(Query { budget: Arc::new(budget.with_possible(possible)), answers: Mutex::default() });
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
@@ -243,11 +244,37 @@ impl Page for Decoded {
         self.ids.as_deref()
     }
 
+    fn times(&self) -> Option<&[i64]> {
+        self.times.as_deref()
+    }
+
+    fn versions(&self) -> Option<&[i64]> {
+        self.versions.as_deref()
+    }
+
+    fn bytes(&self) -> usize {
+        self.batch.get_array_memory_size()
+    }
+
     fn retain(self, keep: &[bool]) -> Self {
-        let mask = keep.to_vec().into();
-        // The mask has a flag a row, which is all that filtering asks for.
-        let batch = arrow::compute::filter_record_batch(&self.batch, &mask).expect("one flag a row");
-        Self { batch, ..self }
+        // Mostly it is the first or the last row that goes, which costs nothing.
+        let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
+        let end = keep.iter().rposition(|keep| *keep).map_or(first, |last| last + 1);
+        let part = self.batch.slice(first, end - first);
+        let kept = &keep[first..end];
+        let batch = if kept.contains(&false) {
+            // The mask has a flag a row, which is all that filtering asks for.
+            arrow::compute::filter_record_batch(&part, &kept.to_vec().into()).expect("one flag a row")
+        } else {
+            part
+        };
+        Self { batch, ids: None, times: None, versions: None, ..self }
+    }
+
+    fn last_row(&self) -> Self {
+        let rows = self.batch.num_rows();
+        let keep: Vec<bool> = (1..=rows).map(|row| row == rows).collect();
+        Self { conflicts: 0, unnamed: 0, ..self.clone().retain(&keep) }
     }
 }
 

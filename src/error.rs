@@ -56,8 +56,12 @@ pub enum ErrorKind {
     Contradiction,
     /// The mentions received are not all that the service announced.
     Incomplete,
+    /// More mentions match than paging reaches, and they cannot be asked for in parts.
+    TooDeep,
     /// The query needs more requests than it may issue.
     Budget,
+    /// The query needs more memory than it may have.
+    Memory,
     /// The files, terminal or stream that results go to.
     Output,
 }
@@ -85,6 +89,7 @@ struct Inner {
     place: Place,
     attempts: u32,
     elapsed: Duration,
+    passing: bool,
 }
 
 impl Error {
@@ -97,6 +102,7 @@ impl Error {
             place: Place::default(),
             attempts: 0,
             elapsed: Duration::ZERO,
+            passing: false,
         }))
     }
 
@@ -105,6 +111,18 @@ impl Error {
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.0.advice = Some(advice.into());
         self
+    }
+
+    /// Says that the same question may be answered well another time.
+    #[must_use]
+    pub fn passing(mut self) -> Self {
+        self.0.passing = true;
+        self
+    }
+
+    /// Whether the same question may be answered well another time.
+    pub fn may_pass(&self) -> bool {
+        self.0.passing
     }
 
     /// Adds what is known of the place; what an inner layer said stays.
@@ -194,7 +212,11 @@ impl StdError for Error {}
 
 impl From<Error> for DataFusionError {
     fn from(error: Error) -> Self {
-        DataFusionError::External(Box::new(error))
+        match error.kind() {
+            // The engine knows this one, and so do those who embed it.
+            ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.to_string()),
+            _ => DataFusionError::External(Box::new(error)),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::one_line;
 use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, RateLimit, Running, Settings, Ties};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, RateLimit, Running, Settings, Ties};
 use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -78,7 +78,8 @@ struct SqlArguments {
 
 Examples:
   savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
-  SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql")]
+  SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql
+  savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10% --fault delete:at=start@2-", after_long_help = fault_help())]
 struct SimulateArguments {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -107,6 +108,28 @@ struct SimulateArguments {
     /// Order of mentions with equal keys
     #[arg(long, value_enum, default_value_t = TieOrder::Stable)]
     ties: TieOrder,
+    /// Something that goes wrong, KIND[:NAME=VALUE,…][@WHEN], such as truncated@3 or 429:retry-after=2@5-8; may be given
+    /// several times. --help lists the kinds
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
+}
+
+/// The kinds of faults, for the long help.
+fn fault_help() -> String {
+    let mut help = String::from(
+        "Keys: demo-key-comms reads the first team's saved searches, demo-key-research the other's.\n\n\
+         Faults, KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request, counted from 1 (3), some of them (5-8, 5-), or a share of \
+         them (10%);\nwithout it the fault always happens. aid=… restricts any of them to a saved search.\n",
+    );
+    for (name, takes, what) in simulator::KINDS {
+        let takes = if takes.is_empty() { String::new() } else { format!("  [{takes}]") };
+        help.push_str(&format!("  {name:<16} {what}{takes}\n"));
+    }
+    help.push_str(
+        "\nExamples:\n  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000\n  \
+         savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10% --fault delete:at=start@2-",
+    );
+    help
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -262,7 +285,7 @@ async fn demo() -> Result<Running, Exit> {
 }
 
 async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
-    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties } = arguments;
+    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties, faults } = arguments;
     let clock = now.map_or_else(Clock::system, Clock::fixed);
     let corpus = match data {
         Some(path) => Corpus::load(&path).map_err(Exit::usage)?,
@@ -272,7 +295,7 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
         TieOrder::Stable => Ties::Stable,
         TieOrder::Unstable => Ties::Unstable,
     };
-    let settings = Settings { clock, delay: Duration::from_millis(delay_ms), rate_limit, ties };
+    let settings = Settings { clock, delay: Duration::from_millis(delay_ms), rate_limit, ties, faults, seed };
     let running = simulator::start(listen, Arc::new(corpus), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;

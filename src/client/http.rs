@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
@@ -138,36 +138,50 @@ impl HttpService for Network {
             .await
             .map_err(|error| failure(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let encoding =
-            headers.get(CONTENT_ENCODING).map_or(Ok("identity"), |value| value.to_str()).unwrap_or("unreadable");
-
-        let mut wire_bytes = 0;
-        let cap = self.limits.wire_bytes;
-        let wire = response.bytes_stream().map_err(|error| io::Error::other(Carried(failure(&error)))).map(|piece| {
-            let piece = piece?;
-            wire_bytes += piece.len() as u64;
-            if wire_bytes > cap {
-                return Err(io::Error::other(Carried(too_large("on the wire", cap))));
-            }
-            Ok(piece)
-        });
-        let reader = BufReader::new(StreamReader::new(Box::pin(wire)));
-        let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match encoding {
-            "identity" | "" => Box::pin(reader),
-            "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
-            "br" => Box::pin(BrotliDecoder::new(reader)),
-            "zstd" => Box::pin(ZstdDecoder::new(reader)),
-            other => {
-                return Err(HttpFailure {
-                    kind: ErrorKind::Malformed,
-                    message: format!("the body is encoded as `{other}`, which was not asked for"),
-                    temporary: false,
-                });
-            }
-        };
-        let body = read_capped(decoded, self.limits).await?;
-        Ok(HttpResponse { status, headers, body, wire_bytes })
+        let body = response.bytes_stream().map_err(|error| failure(&error));
+        receive(status, headers, body, self.limits).await
     }
+}
+
+/// Takes in an answer: unpacks its body within the caps, which hold while it streams. For services of one's own.
+///
+/// # Errors
+/// What the body ends with, [`ErrorKind::TooLarge`] beyond a cap, [`ErrorKind::Timeout`] for a body that stops, and
+/// [`ErrorKind::Malformed`] for one that cannot be unpacked.
+pub async fn receive(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: impl Stream<Item = Result<Bytes, HttpFailure>> + Send,
+    limits: HttpLimits,
+) -> Result<HttpResponse, HttpFailure> {
+    let encoding =
+        headers.get(CONTENT_ENCODING).map_or(Ok("identity"), |value| value.to_str()).unwrap_or("unreadable").to_owned();
+    let mut wire_bytes = 0;
+    let cap = limits.wire_bytes;
+    let wire = body.map(|piece| {
+        let piece = piece.map_err(|failure| io::Error::other(Carried(failure)))?;
+        wire_bytes += piece.len() as u64;
+        if wire_bytes > cap {
+            return Err(io::Error::other(Carried(too_large("on the wire", cap))));
+        }
+        Ok(piece)
+    });
+    let reader = BufReader::new(StreamReader::new(Box::pin(wire)));
+    let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match encoding.as_str() {
+        "identity" | "" => Box::pin(reader),
+        "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
+        "br" => Box::pin(BrotliDecoder::new(reader)),
+        "zstd" => Box::pin(ZstdDecoder::new(reader)),
+        other => {
+            return Err(HttpFailure {
+                kind: ErrorKind::Malformed,
+                message: format!("the body is encoded as `{other}`, which was not asked for"),
+                temporary: false,
+            });
+        }
+    };
+    let body = read_capped(decoded, limits).await?;
+    Ok(HttpResponse { status, headers, body, wire_bytes })
 }
 
 async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes, HttpFailure> {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::error::Error;
+
 /// Calls remembered; older ones are forgotten.
 const REMEMBERED: usize = 10_000;
 
@@ -41,12 +43,28 @@ pub struct RequestRecord {
     pub rate_remaining: Option<i64>,
     /// The error that the call ended with.
     pub error: Option<String>,
+    /// What reading the mentions came to, on the last call for them.
+    pub conclusion: Option<String>,
+}
+
+/// Something that a query was told beside its rows: what they lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Query.
+    pub query: String,
+    /// Saved search.
+    pub aid: Option<String>,
+    /// What is missing, in one line.
+    pub message: String,
 }
 
 /// The calls of a connection and their totals.
 #[derive(Debug, Default)]
 pub struct RequestLog {
     records: Mutex<VecDeque<RequestRecord>>,
+    warnings: Mutex<VecDeque<Warning>>,
+    /// Calls added so far.
+    added: AtomicU64,
     /// Requests issued, retries included.
     pub requests: AtomicU64,
     /// Pages received.
@@ -58,8 +76,8 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// Remembers a call.
-    pub fn add(&self, record: RequestRecord) {
+    /// Remembers a call. Gives its number.
+    pub fn add(&self, record: RequestRecord) -> u64 {
         if record.error.is_none() {
             self.pages.fetch_add(1, Ordering::Relaxed);
         }
@@ -81,6 +99,33 @@ impl RequestLog {
             records.pop_front();
         }
         records.push_back(record);
+        self.added.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Says of a call, if it is still remembered, what reading came to with it.
+    pub fn conclude(&self, call: u64, conclusion: String) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = self.added.load(Ordering::Relaxed) - records.len() as u64;
+        let at = call.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+        if let Some(record) = at.and_then(|at| records.get_mut(at)) {
+            record.conclusion = Some(conclusion);
+        }
+    }
+
+    /// Remembers what a query lacks.
+    pub fn warn(&self, query: &str, error: &Error) {
+        tracing::warn!(query, %error, "incomplete");
+        let (query, aid) = (query.to_owned(), error.place().aid.clone());
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.len() == REMEMBERED {
+            warnings.pop_front();
+        }
+        warnings.push_back(Warning { query, aid, message: error.to_string() });
+    }
+
+    /// What queries lacked, oldest first.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The calls remembered, oldest first.

@@ -35,10 +35,10 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 pub use self::auth::Secret;
-pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
-pub use self::log::{RequestLog, RequestRecord};
+pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};
+pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
-pub use self::query::{QueryBudget, Scan};
+pub use self::query::{Completeness, Held, Memory, QueryBudget, Scan};
 pub use self::retry::RetryPolicy;
 
 use self::in_flight::{Flight, InFlight};
@@ -71,6 +71,13 @@ struct ErrorBody {
     code: Option<String>,
     message: Option<String>,
     field: Option<String>,
+}
+
+impl ErrorBody {
+    /// Whether a body of JSON says that something went wrong.
+    fn is_error(&self) -> bool {
+        self.code.is_some() || self.message.is_some()
+    }
 }
 
 /// What an attempt came to.
@@ -152,6 +159,16 @@ impl Client {
         request: &PageRequest,
         decode: impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Result<T> {
+        self.fetch_logged(scan, request, decode).await.map(|(value, _)| value)
+    }
+
+    /// The same, with the number of the call in the log; `None` where none was made.
+    async fn fetch_logged<T>(
+        &self,
+        scan: &Scan,
+        request: &PageRequest,
+        decode: impl Fn(&[u8]) -> Result<(T, u64)>,
+    ) -> Result<(T, Option<u64>)> {
         let query = scan.query.as_ref();
         let begun = Instant::now();
         let parameters = request.parameters(&self.profile);
@@ -170,9 +187,10 @@ impl Client {
             rate_limit: None,
             rate_remaining: None,
             error: None,
+            conclusion: None,
         };
         if let Some(kept) = scan.take_kept(&record.parameters) {
-            return decode(&kept).map(|(value, _)| value);
+            return decode(&kept).map(|(value, _)| (value, None));
         }
         let url = self.url(request.plan.endpoint, &parameters);
         let place = Place {
@@ -211,8 +229,8 @@ impl Client {
         let result = result.map_err(|error: Error| error.after(record.attempts, record.elapsed).at(place));
         scan.count(record.attempts, record.bytes, record.wait);
         record.error = result.as_ref().err().map(ToString::to_string);
-        self.log.add(record);
-        result
+        let call = self.log.add(record);
+        result.map(|value| (value, Some(call)))
     }
 
     async fn attempt<T>(
@@ -337,8 +355,15 @@ impl Client {
                 Err(error) => {
                     // What it quotes of the answer may repeat the key.
                     let error = error.map_text(|text| self.key.redact(text));
+                    // An error in place of the answer that the status promised.
+                    let said = read_error(&self.profile, &self.key, body);
+                    if error.kind() == ErrorKind::Contradiction && said.is_error() {
+                        let error = self.refusal(ErrorKind::Unavailable, *status, &said).advice("try again later");
+                        return Outcome::Again(Cause::Temporary, error);
+                    }
                     match error.kind() {
                         ErrorKind::Malformed => Outcome::Again(Cause::Temporary, error),
+                        _ if error.may_pass() => Outcome::Again(Cause::Temporary, error),
                         _ => Outcome::Failed(error),
                     }
                 }

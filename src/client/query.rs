@@ -1,4 +1,4 @@
-//! What one query may spend, and what it has spent.
+//! What one query may spend, and what it has spent: requests, time and memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,56 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 use crate::request::PageRequest;
 
+/// What happens where not all mentions can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Completeness {
+    /// The query ends in an error.
+    #[default]
+    Strict,
+    /// The query gives what came; what is missing is a warning.
+    Report,
+}
+
+/// What counts the memory of a query, and refuses what is too much.
+pub trait Memory: std::fmt::Debug + Send + Sync {
+    /// Takes more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Memory`] where there is no more.
+    fn grow(&self, bytes: usize) -> Result<()>;
+    /// Gives back.
+    fn shrink(&self, bytes: usize);
+}
+
+/// Memory that is held until this is dropped.
+#[derive(Debug, Default)]
+pub struct Held(Option<(Arc<dyn Memory>, usize)>);
+
+impl Held {
+    /// Holds so much from now on. What was never counted anywhere is not counted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Memory`] where there is no more.
+    pub fn resize(&mut self, bytes: usize) -> Result<()> {
+        let Some((memory, held)) = &mut self.0 else { return Ok(()) };
+        if bytes > *held {
+            memory.grow(bytes - *held)?;
+        } else {
+            memory.shrink(*held - bytes);
+        }
+        *held = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some((memory, held)) = &self.0 {
+            memory.shrink(*held);
+        }
+    }
+}
+
 /// The allowance of one query, shared by all its scans.
 #[derive(Debug)]
 pub struct QueryBudget {
@@ -22,6 +72,8 @@ pub struct QueryBudget {
     pub deadline: Instant,
     /// Longest time for one attempt, from the first byte sent to the last received.
     pub request_timeout: Duration,
+    /// What happens where not all mentions can be had.
+    pub completeness: Completeness,
     max_requests: u64,
     /// Requests that the declared budget of the service allows before the deadline.
     possible: Option<u64>,
@@ -35,7 +87,14 @@ impl QueryBudget {
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let deadline = Instant::now() + query_deadline;
         let zero = AtomicU64::default;
-        Self { id, deadline, request_timeout, max_requests, possible: None, issued: zero(), planned: zero() }
+        let completeness = Completeness::Strict;
+        Self { id, deadline, request_timeout, completeness, max_requests, possible: None, issued: zero(), planned: zero() }
+    }
+
+    /// The same allowance, with another answer to what is missing.
+    #[must_use]
+    pub fn with_completeness(self, completeness: Completeness) -> Self {
+        Self { completeness, ..self }
     }
 
     /// The same allowance, where the declared budget of the service allows no more than this before the deadline.
@@ -108,8 +167,23 @@ pub struct Scan {
     pub bytes: AtomicU64,
     /// Milliseconds spent waiting for the limiter and between attempts.
     pub wait_ms: AtomicU64,
-    /// Rows that came more than once and were dropped.
+    /// Pages received.
+    pub pages: AtomicU64,
+    /// Rows that came more than once and were dropped, those that pages share apart.
     pub doubles: AtomicU64,
+    /// Rows that came in several versions.
+    pub edited: AtomicU64,
+    /// Pages that were read since others did not hang together.
+    pub repaired: AtomicU64,
+    /// Passes over a window after the first one.
+    pub passes: AtomicU64,
+    /// Windows that were cut.
+    pub cuts: AtomicU64,
+    /// Windows of which not all came.
+    pub incomplete: AtomicU64,
+    /// Rows that paging was found to reach; 0: not found yet.
+    depth: AtomicU64,
+    memory: Option<Arc<dyn Memory>>,
     /// Answers that were looked at for another reason and will be wanted as pages, by their parameters.
     kept: Mutex<HashMap<String, Bytes>>,
 }
@@ -126,8 +200,43 @@ impl Scan {
             retries: zero(),
             bytes: zero(),
             wait_ms: zero(),
+            pages: zero(),
             doubles: zero(),
+            edited: zero(),
+            repaired: zero(),
+            passes: zero(),
+            cuts: zero(),
+            incomplete: zero(),
+            depth: zero(),
+            memory: None,
             kept: Mutex::default(),
+        }
+    }
+
+    /// The same scan, its memory counted.
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<dyn Memory>) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// Holds memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Memory`] where there is no more.
+    pub fn hold(&self, bytes: usize) -> Result<Held> {
+        let mut held = Held(self.memory.clone().map(|memory| (memory, 0)));
+        held.resize(bytes)?;
+        Ok(held)
+    }
+
+    /// The depth that the service was found to have.
+    pub(super) fn depth(&self) -> Option<u64> {
+        Some(self.depth.load(Ordering::Relaxed)).filter(|depth| *depth > 0)
+    }
+
+    pub(super) fn reached(&self, depth: Option<u64>) {
+        if let Some(depth) = depth {
+            self.depth.store(depth, Ordering::Relaxed);
         }
     }
 

@@ -22,8 +22,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
 
 pub use self::schema::{arrow_schema, data_type};
 
@@ -42,10 +43,16 @@ pub struct Decoded {
     pub batch: RecordBatch,
     /// Hashes of the id column, where the table has one and it was asked for.
     pub ids: Option<Vec<u64>>,
+    /// The instants of the time column, in microseconds since 1970, likewise.
+    pub times: Option<Vec<i64>>,
+    /// When rows were last changed, likewise; the least number where a row does not tell.
+    pub versions: Option<Vec<i64>>,
     /// Records in the whole, where the answer says so and the profile believes it.
     pub total: Option<u64>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
+    /// Rows without an id, which were given one made of other columns.
+    pub unnamed: u64,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -63,6 +70,8 @@ pub struct Decoder {
     envelope: Tree<Capture>,
     captures: usize,
     id: Option<usize>,
+    time: Option<usize>,
+    version: Option<usize>,
     extra: bool,
 }
 
@@ -154,10 +163,13 @@ impl Decoder {
                 envelope.insert(pointer.steps(), Capture::Value(slot));
             }
         }
-        let id = table.id.as_ref().and_then(|id| columns.iter().position(|c| table.columns[*c].name == *id));
+        let position = |name: &Option<String>| {
+            columns.iter().position(|column| Some(&table.columns[*column].name) == name.as_ref())
+        };
+        let (id, time, version) = (position(&table.id), position(&table.time), position(&table.version));
         let sources =
             columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
-        Self { profile, table, schema, sources, builders, records, envelope, captures, id, extra }
+        Self { profile, table, schema, sources, builders, records, envelope, captures, id, time, version, extra }
     }
 
     /// The schema of the batches.
@@ -202,7 +214,7 @@ impl Decoder {
         let count = rows.count;
         let mut conflicts = rows.conflicts;
         let mut built = rows.finish();
-        let columns: Vec<ArrayRef> = self
+        let mut columns: Vec<ArrayRef> = self
             .sources
             .iter()
             .map(|source| match *source {
@@ -217,6 +229,7 @@ impl Decoder {
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
             })
             .collect::<Result<_>>()?;
+        let unnamed = self.name(request, body, &mut columns)?;
         for (column, field) in columns.iter().zip(self.schema.fields()) {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
@@ -228,10 +241,49 @@ impl Decoder {
             }
         }
         let ids = self.id.map(|id| hashes(&columns[id]));
+        let times = self.time.map(|time| micros(&columns[time]));
+        let versions = self.version.map(|version| micros(&columns[version]));
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
-        Ok(Decoded { batch, ids, total, conflicts, window: window(&answer) })
+        Ok(Decoded { batch, ids, times, versions, total, conflicts, unnamed, window: window(&answer) })
+    }
+
+    /// Gives rows without an id one that is made of the columns which stand in for it. Gives their number.
+    fn name(&self, request: &PageRequest, body: &[u8], columns: &mut [ArrayRef]) -> Result<u64> {
+        let Some(at) = self.id.filter(|id| columns[*id].null_count() > 0 && !self.table.stand_in.is_empty()) else {
+            return Ok(0);
+        };
+        let stand_in: Vec<usize> =
+            (0..self.table.columns.len()).filter(|c| self.table.stand_in.contains(&self.table.columns[*c].name)).collect();
+        let table = TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
+        let decoder = Self::new(Arc::clone(&self.profile), Arc::new(table), &stand_in);
+        let parts = decoder.decode(request, body)?.batch;
+        let parts: Vec<ArrayRef> = parts
+            .columns()
+            .iter()
+            .map(|part| arrow::compute::cast(part, &DataType::Utf8))
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|error| Error::new(ErrorKind::Profile, format!("`stand_in` is no text: {error}")))?;
+        let known = columns[at].as_string::<i32>();
+        let named = |row: usize| {
+            if known.is_valid(row) {
+                return Some(known.value(row).to_owned());
+            }
+            let mut digest = Sha256::new();
+            for part in &parts {
+                let part = part.as_string::<i32>();
+                let part = part.is_valid(row).then(|| part.value(row));
+                digest.update(part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
+                digest.update(part.unwrap_or_default());
+            }
+            let any = parts.iter().any(|part| part.is_valid(row));
+            any.then(|| digest.finalize()[..12].iter().fold("~".to_owned(), |id, byte| format!("{id}{byte:02x}")))
+        };
+        let ids: StringArray = (0..known.len()).map(named).collect();
+        let unnamed = known.null_count() - ids.null_count();
+        columns[at] = Arc::new(ids);
+        Ok(unnamed as u64)
     }
 
     /// The builders of a row that are filled by position: label of the section, rank, extra.
@@ -261,10 +313,22 @@ impl Decoder {
                     ErrorKind::Contradiction,
                     format!("asked for {what} `{asked}`, the answer is for `{}`", shorten(&echoed)),
                 )
-                .advice("the service ignores the parameter or calls it otherwise: check the profile"));
+                .advice("the service ignores the parameter or calls it otherwise: check the profile")
+                .passing());
             }
         }
-        Ok(())
+        let words = request.frozen.as_deref().or(plan.duration.as_deref());
+        let asked = words.and_then(|words| self.profile.window.span_of(words));
+        match (asked, window(answer)) {
+            // A service may clip a window to what it has, at its beginning and now.
+            (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(
+                ErrorKind::Contradiction,
+                format!("asked for {from} to {to}, the answer is for {since} to {until}"),
+            )
+            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")
+            .passing()),
+            _ => Ok(()),
+        }
     }
 
     fn shape(&self, section: usize) -> Shape {
@@ -280,6 +344,11 @@ fn window(answer: &Answer) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {
     Arc::new((0..count).map(|_| value).collect::<StringArray>())
+}
+
+/// The microseconds of a column of instants; the least number for NULL.
+fn micros(column: &ArrayRef) -> Vec<i64> {
+    column.as_primitive::<TimestampMicrosecondType>().iter().map(|at| at.unwrap_or(i64::MIN)).collect()
 }
 
 fn shorten(text: &str) -> String {

@@ -76,7 +76,6 @@ fn an_answer_to_another_question_is_a_contradiction() {
         ("\"from\":0", "\"from\":100", "offset `0`"),
         ("\"items\"", "\"things\"", "has no `/mentions/items`"),
         ("\"total\":2", "\"total\":null", "has no total"),
-        ("\"id\":12", "\"id\":null", "no usable `id`"),
         ("\"items\":[", "\"items\":{\"a\":[", ""),
     ] {
         let body = BODY.replacen(from, to, 1);
@@ -85,6 +84,20 @@ fn an_answer_to_another_question_is_a_contradiction() {
         let expected = if what.is_empty() { ErrorKind::Malformed } else { ErrorKind::Contradiction };
         assert!(error.kind() == expected || what.is_empty(), "{error}");
     }
+}
+
+#[test]
+fn a_record_without_an_id_is_named_by_what_else_it_says() {
+    let named = |body: &str| column(&mentions(&["id"], body).expect("decoded"), "id");
+    let body = BODY.replacen("\"id\":12", "\"id\":null,\"url\":\"https://example.org/1\"", 1);
+    let ids = named(&body);
+    assert!(ids[1].as_ref().is_some_and(|id| id.starts_with('~') && id.len() == 25), "{ids:?}");
+    assert_eq!(named(&body), ids, "the same record has the same name");
+    assert_ne!(named(&body.replace("org/1", "org/2")), ids);
+    let decoded = mentions(&["id"], &body).expect("decoded");
+    assert_eq!(decoded.unnamed, 1);
+    let nothing = body.replace("\"url\"", "\"uri\"").replace("\"publishedAt\"", "\"published\"");
+    assert!(mentions(&["id"], &nothing.replace("\"author\"", "\"writer\"")).is_err(), "nothing names it");
 }
 
 #[test]

@@ -18,7 +18,13 @@ pub(super) struct Counters {
     bytes: Count,
     wait_ms: Count,
     conflicts: Count,
+    unnamed: Count,
     doubles: Count,
+    edited: Count,
+    repaired: Count,
+    passes: Count,
+    cuts: Count,
+    incomplete: Count,
 }
 
 impl Counters {
@@ -33,21 +39,38 @@ impl Counters {
             bytes: counter("bytes_received"),
             wait_ms: counter("wait_ms"),
             conflicts: counter("type_conflicts"),
+            unnamed: counter("ids_missing"),
             doubles: counter("doubles_dropped"),
+            edited: counter("edited_meanwhile"),
+            repaired: counter("pages_reread"),
+            passes: counter("passes_repeated"),
+            cuts: counter("windows_cut"),
+            incomplete: counter("incomplete"),
         }
     }
 
     /// Takes note of a page that a scan has received.
     pub(super) fn page(&self, scan: &Scan, page: &Decoded) {
-        self.pages.add(1);
         self.received.add(page.batch.num_rows());
         self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
+        self.unnamed.add(usize::try_from(page.unnamed).unwrap_or(usize::MAX));
+        self.spent(scan);
+    }
+
+    /// Takes note of what a scan has spent by now.
+    pub(super) fn spent(&self, scan: &Scan) {
         for (counter, now) in [
+            (&self.pages, &scan.pages),
             (&self.requests, &scan.requests),
             (&self.retries, &scan.retries),
             (&self.bytes, &scan.bytes),
             (&self.wait_ms, &scan.wait_ms),
             (&self.doubles, &scan.doubles),
+            (&self.edited, &scan.edited),
+            (&self.repaired, &scan.repaired),
+            (&self.passes, &scan.passes),
+            (&self.cuts, &scan.cuts),
+            (&self.incomplete, &scan.incomplete),
         ] {
             let now = usize::try_from(now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
             counter.add(now.saturating_sub(counter.value()));

@@ -28,6 +28,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::counters::Counters;
 use super::discover;
 use super::fetch::{least_rows, sort_key};
+use super::memory::PoolMemory;
 use super::plans;
 use super::reader::Reader;
 use super::scanning::Scanning;
@@ -53,6 +54,7 @@ pub(super) fn run(
     let settings = SessionSettings::of(context.session_config().options());
     let counters = Counters::new(metrics, partition);
     let merging = Merging::new(context, scanning.wanted);
+    let memory = Arc::new(PoolMemory::new(context, scanning.table.name()));
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
     let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
     let query = scanning.connection.query(&scanning.query, &execution, &settings);
@@ -63,14 +65,16 @@ pub(super) fn run(
         query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
         let scanning = scanning.bounded()?;
         let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output)?);
-        let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency));
+        let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
         let driver = Arc::new(Driver { scanning, reader, scan, counters, query, concurrency: settings.concurrency });
         let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
         while let Some(batch) = batches.next().await {
+            driver.counters.spent(&driver.scan);
             let batch = batch?;
             driver.counters.baseline.record_output(batch.num_rows());
             yield batch;
         }
+        driver.counters.spent(&driver.scan);
     };
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
 }
@@ -255,6 +259,7 @@ impl Driver {
             };
             let body = body.map_err(|error| self.at_table(error))?;
             let page = reader.decoder.decode(&request, &body).map_err(|error| self.at_table(error))?;
+            scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
             yield reader.finish(&page.batch)?;
         };

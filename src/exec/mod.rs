@@ -17,6 +17,7 @@ mod discover;
 mod display;
 mod drive;
 mod fetch;
+mod memory;
 mod plans;
 mod reader;
 mod scanning;

@@ -40,9 +40,10 @@ impl Reader {
         let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
         let until = plan.until.as_ref().filter(|(order, _)| sorted.is_none_or(|sorted| sorted == order));
         let checked = sorted.or(until.map(|(order, _)| order));
-        // Positions in the table; ids and the key of the order are read whether they leave or not.
+        // Positions in the table; what rows are told apart by is read whether it leaves or not: id, time, version and the
+        // key of the order.
         let mut read: BTreeSet<usize> = projection.iter().copied().filter(|at| *at < spec.columns.len()).collect();
-        read.extend(spec.id.as_deref().and_then(position));
+        read.extend([&spec.id, &spec.time, &spec.version].into_iter().flatten().filter_map(|name| position(name)));
         read.extend(checked.and_then(|order| position(&order.column)));
         read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
         let read: Vec<usize> = read.into_iter().collect();

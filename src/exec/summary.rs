@@ -11,6 +11,7 @@
 //! the values in the lists of filtered columns. What contradicts it is an error, since nothing here could be filtered.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{FieldRef, Int64Type};
@@ -105,6 +106,7 @@ impl Driver {
             _ => None,
         };
         let head = self.decoder(totals(counts, rest, &self.overview_table())).decode(request, body)?;
+        self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
         self.check_window(&request.plan, head.window)?;
         self.check_filters(counts, request, body)?;
@@ -334,7 +336,7 @@ fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
     let columns = columns.iter().filter_map(|name| table.column(name)).cloned();
     // A value that is missing makes the numbers not add up, which is told from here.
     let columns = columns.map(|column| ColumnSpec { nullable: true, ..column }).collect();
-    TableSpec { columns, id: None, time: None, ..table.clone() }
+    TableSpec { columns, id: None, time: None, version: None, stand_in: Vec::new(), ..table.clone() }
 }
 
 /// The numbers of all mentions: total, what a list leaves out, and whether they are exact.

@@ -20,6 +20,11 @@ pub struct TableSpec {
     pub id: Option<String>,
     /// Column whose range bounds the window to ask for. Absent: only `duration` bounds it.
     pub time: Option<String>,
+    /// Column that says when a row was last changed: of doubles the newest is taken. Absent: the one that came first.
+    pub version: Option<String>,
+    /// Columns that name a row which has no id. Absent: a row without one is an error.
+    #[serde(default)]
+    pub stand_in: Vec<String>,
     /// Fields of a record that are known, belong to no column and are kept out of `extra`.
     #[serde(default)]
     pub ignore: Vec<Pointer>,

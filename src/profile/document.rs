@@ -266,6 +266,25 @@ impl Profile {
                 &format!("{path}.time"),
                 "expected a timestamp column of this table that lies in the record".into(),
             );
+            no(
+                named(&table.version).is_none_or(|column| {
+                    column.is_some_and(|column| {
+                        column.kind == ColumnType::Timestamp && matches!(column.origin, Origin::Field(_, Scope::Record))
+                    })
+                }),
+                &format!("{path}.version"),
+                "expected a timestamp column of this table that lies in the record".into(),
+            );
+            let in_record = |name: &String| {
+                table.column(name).is_some_and(|column| matches!(column.origin, Origin::Field(_, Scope::Record)))
+            };
+            let named_by_text =
+                named(&table.id).flatten().is_some_and(|column| column.kind == ColumnType::Utf8);
+            no(
+                table.stand_in.is_empty() || (named_by_text && table.stand_in.iter().all(in_record)),
+                &format!("{path}.stand_in"),
+                "expected columns of this table that lie in the record, and an `id` that is utf8".into(),
+            );
             for origin in [Origin::Section, Origin::Rank, Origin::Extra] {
                 no(
                     table.columns.iter().filter(|column| column.origin == origin).count() <= 1,

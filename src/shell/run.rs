@@ -111,6 +111,7 @@ impl Shell {
         }
         self.tell_window(&plan);
         let mut stream = execute_stream(plan, task)?;
+        let warned = self.connection.client().log().warnings().len();
         let progress = Progress::start(Arc::clone(&self.connection));
         let mut result = output.begin(stream.schema())?;
         // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
@@ -128,6 +129,9 @@ impl Shell {
             progress.aside(|| result.write(&batch))?;
         }
         progress.aside(|| result.finish())?;
+        for warning in self.connection.client().log().warnings().iter().skip(warned) {
+            eprintln!("warning: this result is not whole: {}", warning.message);
+        }
         Ok(())
     }
 

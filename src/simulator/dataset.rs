@@ -32,13 +32,13 @@ pub struct CorpusSpec {
 #[derive(Debug)]
 pub struct Corpus {
     /// Saved searches in the order of the list.
-    pub searches: Vec<SavedSearch>,
+    pub searches: Vec<Arc<SavedSearch>>,
     /// Recent searches of each team: (aid, query, when).
     pub recent: [Vec<(String, String, DateTime<Utc>)>; 2],
 }
 
 /// A saved search and its mentions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SavedSearch {
     /// Identifier.
     pub aid: String,
@@ -55,15 +55,17 @@ pub struct SavedSearch {
     /// When it was created.
     pub created_at: DateTime<Utc>,
     /// Mentions in the order of publication.
-    pub mentions: Vec<Mention>,
+    pub mentions: Vec<Arc<Mention>>,
 }
 
 /// A mention: what queries look at, and how its record is written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Mention {
     /// What filters, orders and aggregates look at.
     pub facts: Facts,
     body: Body,
+    /// How often it was edited.
+    edits: u16,
 }
 
 /// What filters, orders and aggregates look at.
@@ -95,7 +97,7 @@ pub struct Facts {
     pub engagement: Option<i64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Body {
     /// Written when asked for, from this seed: a million records need no gigabyte.
     Seeded { seed: u64, seq: i64 },
@@ -230,7 +232,20 @@ impl Corpus {
             });
             entries.collect()
         };
-        Self { searches: all, recent: [recent(0), recent(1)] }
+        Self { searches: all.into_iter().map(Arc::new).collect(), recent: [recent(0), recent(1)] }
+    }
+
+    /// The same corpus, published at multiples of so many seconds only, so that many mentions share an instant.
+    #[must_use]
+    pub fn rounded_to(mut self, seconds: i64) -> Self {
+        for search in &mut self.searches {
+            for mention in &mut Arc::make_mut(search).mentions {
+                let facts = &mut Arc::make_mut(mention).facts;
+                let at = facts.published.timestamp().div_euclid(seconds.max(1)) * seconds.max(1);
+                facts.published = DateTime::from_timestamp(at, 0).unwrap_or(facts.published);
+            }
+        }
+        self
     }
 
     /// Reads a corpus of newline-delimited JSON, gzipped or not: records as `/search` gives them, with their `aid`. A
@@ -260,7 +275,7 @@ impl Corpus {
             });
             let facts = stored.facts(&symbols);
             let body = Body::Stored(RawValue::from_string(line).map_err(record)?);
-            searches[search].mentions.push(Mention { facts, body });
+            searches[search].mentions.push(Arc::new(Mention { facts, body, edits: 0 }));
         }
         for search in &mut searches {
             search.mentions.sort_by_key(|mention| mention.facts.published);
@@ -268,11 +283,12 @@ impl Corpus {
                 search.created_at = first.facts.published;
             }
         }
+        let searches = searches.into_iter().map(Arc::new).collect();
         Ok(Self { searches, recent: [Vec::new(), Vec::new()] })
     }
 
     /// The saved search of this aid.
-    pub fn search(&self, aid: &str) -> Option<&SavedSearch> {
+    pub fn search(&self, aid: &str) -> Option<&Arc<SavedSearch>> {
         self.searches.iter().find(|search| search.aid == aid)
     }
 }
@@ -280,10 +296,34 @@ impl Corpus {
 impl Mention {
     /// The record as `/search` writes it.
     pub fn json(&self) -> String {
-        match &self.body {
+        let record = match &self.body {
             Body::Stored(raw) => raw.get().to_owned(),
             Body::Seeded { seed, seq } => written(&self.facts, *seed, *seq),
+        };
+        if self.edits == 0 { record } else { self.as_edited(&record) }
+    }
+
+    /// The record with the engagement of its edits, each an hour after the last.
+    fn as_edited(&self, record: &str) -> String {
+        let Ok(mut record) = serde_json::from_str::<Value>(record) else { return record.to_owned() };
+        let updated = record["updatedAt"].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
+        let updated = updated.unwrap_or(self.facts.published) + TimeDelta::hours(self.edits.into());
+        record["updatedAt"] = Value::from(rfc3339(updated));
+        if let Some(likes) = record["engagement"]["likes"].as_i64() {
+            record["engagement"]["likes"] = Value::from(likes + i64::from(self.edits));
         }
+        record.to_string()
+    }
+
+    /// The mention after one edit.
+    pub(super) fn edited(&self) -> Self {
+        Self { edits: self.edits + 1, ..self.clone() }
+    }
+
+    /// A mention that was published late.
+    pub(super) fn arrived(id: Box<str>, published: DateTime<Utc>, seed: u64) -> Self {
+        let facts = seeded_facts(id, published, seed, &Symbols::default());
+        Self { facts, body: Body::Seeded { seed, seq: 1 }, edits: 0 }
     }
 }
 
@@ -321,7 +361,7 @@ fn generate_search(
         // Beyond 2^53, where a float would merge neighbours.
         let id = (9_007_199_254_740_993 + 2 * position as u64 + 1_000_000_000 * index as u64).to_string();
         let facts = seeded_facts(id.into(), last - TimeDelta::seconds(age), own_seed, symbols);
-        Mention { facts, body: Body::Seeded { seed: own_seed, seq } }
+        Arc::new(Mention { facts, body: Body::Seeded { seed: own_seed, seq }, edits: 0 })
     });
     SavedSearch {
         query: format!("{} OR #{}", name.to_lowercase(), name.split(' ').next().unwrap_or_default().to_lowercase()),
@@ -548,7 +588,7 @@ mod tests {
     }
 
     fn bytes(corpus: &Corpus) -> String {
-        corpus.searches.iter().flat_map(|search| &search.mentions).map(Mention::json).collect()
+        corpus.searches.iter().flat_map(|search| &search.mentions).map(|mention| mention.json()).collect()
     }
 
     #[test]

@@ -2,22 +2,29 @@
 //!
 //! ```text
 //! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ routes ─▶ HTTP
+//!       ▲                                                     ▲                                    ▲
+//!       └ moving: mentions come, go and change                └─────── faults, spoil: it errs ─────┘
 //! ```
 //!
 //! It answers over real HTTP on loopback what `openapi.yaml` beside this file writes down: `/list` for two teams' keys
 //! and `/search` with every parameter. Equal seeds give equal bytes. Windows, zones, filters and orders are evaluated
 //! by code of its own, and nothing of the client is used, so that the two cannot be wrong together.
 //!
-//! Invariant: what it serves is what [`Corpus`] holds; tests take their expectations from there.
+//! Invariant: without faults, what it serves is what [`Corpus`] holds, and with changes what [`Simulator::alive`] gives;
+//! tests take their expectations from there.
 
 mod dataset;
+mod faults;
+mod moving;
 mod overview;
 mod query;
 mod routes;
 mod server;
+mod spoil;
 
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
-pub use server::{RateLimit, Running, Seen, Settings, Ties, start};
+pub use faults::{Fault, InvalidFault, KINDS};
+pub use server::{RateLimit, Running, Seen, Settings, Simulator, Ties, start};
 
 /// The key of the team that owns most saved searches.
 pub const KEY: &str = "demo-key-comms";

@@ -124,6 +124,15 @@ impl Query {
         })
     }
 
+    /// Puts positions into an order of its own, which is none.
+    pub(super) fn shuffle(search: &SavedSearch, positions: &mut [u32]) {
+        positions.sort_by_cached_key(|at| {
+            let mut hasher = DefaultHasher::new();
+            search.mentions[*at as usize].facts.id.hash(&mut hasher);
+            hasher.finish()
+        });
+    }
+
     /// Puts positions into the order asked for, NULLs last. Ties keep the order of publication, or come in an order of
     /// this request's own where a `shuffle` is given.
     pub(super) fn sort(&self, search: &SavedSearch, positions: &mut [u32], shuffle: Option<u64>) {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{Extension, RawQuery, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
@@ -14,8 +14,10 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::dataset::{SavedSearch, rfc3339};
+use super::faults::Kind;
 use super::query::{Invalid, Query};
-use super::server::{Seen, Service, Ties};
+use super::server::{Seen, Service, Sorting, Ties};
+use super::spoil::{self, Unreachable};
 use super::{KEY, OTHER_KEY};
 
 const TEAMS: [(&str, &str); 2] = [("t-12", "Comms"), ("t-27", "Research")];
@@ -59,9 +61,24 @@ fn answer(status: StatusCode, body: &str) -> Response {
     response
 }
 
-/// Before a route: counts the request, waits the service delay, keeps the rate limit.
-async fn admit(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
-    service.requests.fetch_add(1, Ordering::Relaxed);
+/// The number of a request, from 1.
+#[derive(Debug, Clone, Copy)]
+struct Number(u64);
+
+/// Before a route: counts the request, waits the service delay, keeps the rate limit, and does what is to go wrong.
+async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
+    let number = service.requests.fetch_add(1, Ordering::Relaxed) + 1;
+    request.extensions_mut().insert(Number(number));
+    let asked = parameters(request.uri().query());
+    let aid = asked.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
+    let kinds = service.faults(number, aid);
+    let now = service.now(&kinds);
+    for kind in &kinds {
+        if let (Kind::Move(moved, count, place), Some(aid)) = (kind, aid) {
+            let seed = service.settings.seed;
+            service.moving.change(&service.corpus, aid, number, seed, (*moved, *count, *place), now);
+        }
+    }
     service.note(Seen {
         path: request.uri().path().trim_start_matches("/v4/").to_owned(),
         query: request.uri().query().unwrap_or_default().to_owned(),
@@ -70,9 +87,13 @@ async fn admit(State(service): State<Arc<Service>>, request: Request, next: Next
         tokio::time::sleep(service.settings.delay).await;
     }
     let key = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
-    let mut response = answer_within_limit(&service, &key, request, next).await;
+    let response = match spoil::instead(&kinds, request.headers(), now) {
+        Some(response) => response,
+        None => answer_within_limit(&service, &key, request, next).await,
+    };
+    let mut response = spoil::body(&kinds, response).await;
     // The clock of the service, not the machine's: the end of a rate window is told by the same one.
-    let date = httpdate::fmt_http_date(service.settings.clock.now().into());
+    let date = httpdate::fmt_http_date(now.into());
     if let Ok(date) = HeaderValue::from_str(&date) {
         response.headers_mut().insert(DATE, date);
     }
@@ -142,30 +163,44 @@ async fn list(State(service): State<Arc<Service>>, headers: HeaderMap, RawQuery(
     answer(StatusCode::OK, &body.to_string())
 }
 
-async fn search(State(service): State<Arc<Service>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
-    match respond(&service, &headers, query.as_deref()) {
+async fn search(
+    State(service): State<Arc<Service>>,
+    Extension(Number(number)): Extension<Number>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    match respond(&service, number, &headers, query.as_deref()) {
         Ok(body) => answer(StatusCode::OK, &body),
         Err(refusal) => refusal.answer(&service),
     }
 }
 
-fn respond(service: &Service, headers: &HeaderMap, query: Option<&str>) -> Result<String, Refusal> {
+fn respond(service: &Service, number: u64, headers: &HeaderMap, query: Option<&str>) -> Result<String, Refusal> {
     let team = team(headers)?;
-    let now = service.settings.clock.now();
-    let query = Query::parse(&parameters(query), now).map_err(refuse_invalid)?;
-    let search = service
-        .corpus
-        .search(&query.aid)
-        .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid)))?;
+    let asked = parameters(query);
+    let aid = asked.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
+    let kinds = service.faults(number, aid);
+    let now = service.now(&kinds);
+    let mut query = Query::parse(&asked, now).map_err(refuse_invalid)?;
+    let unknown =
+        || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
+    let (search, changes) = service.moving.at(&service.corpus, &query.aid, number).ok_or_else(unknown)?;
     if search.team != team {
         let message = format!("the key may not read saved search `{}`", query.aid);
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
-    let shuffle = match service.settings.ties {
-        Ties::Stable => None,
-        Ties::Unstable => Some(service.requests.load(Ordering::Relaxed)),
+    spoil::question(&kinds, &mut query);
+    let other = service.corpus.searches.iter().find(|other| other.team == team && other.aid != query.aid);
+    let (search, changes) = match other {
+        Some(other) if kinds.contains(&&Kind::OtherAid) => (Arc::clone(other), 0),
+        _ => (search, changes),
     };
-    let selection = service.selection(&query, search, shuffle);
+    let sorting = match service.settings.ties {
+        _ if kinds.contains(&&Kind::SortIgnored) => Sorting::Ignored,
+        Ties::Stable if !kinds.contains(&&Kind::Ties) => Sorting::Stable,
+        _ => Sorting::Ties(number),
+    };
+    let selection = service.selection(&query, (&search, changes), sorting);
     let window = json!({
         "from": rfc3339(query.from),
         "to": rfc3339(query.to),
@@ -175,20 +210,25 @@ fn respond(service: &Service, headers: &HeaderMap, query: Option<&str>) -> Resul
     let mut body = format!(
         "{{\"requestId\":{},\"search\":{},\"window\":{window},\"overview\":{}",
         Value::from(service.request_id()),
-        json!({"aid": query.aid}),
+        json!({"aid": search.aid}),
         selection.overview,
     );
     if query.data_size > 0 {
-        let start = usize::try_from(query.data_from).unwrap_or(usize::MAX).min(selection.order.len());
-        let end = start.saturating_add(usize::try_from(query.data_size).unwrap_or(usize::MAX));
-        let page = &selection.order[start..end.min(selection.order.len())];
-        let items: Vec<String> = page.iter().map(|at| search.mentions[*at as usize].json()).collect();
+        let page = spoil::page(&kinds, &query, selection.order.len()).map_err(|unreachable| {
+            let (status, code) = match unreachable {
+                Unreachable::BadRequest => (StatusCode::BAD_REQUEST, "validation_error"),
+                Unreachable::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            };
+            Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "no page lies so far") }
+        })?;
+        let rows = &selection.order[page.rows];
+        let items = rows.iter().map(|at| search.mentions[*at as usize].json()).collect();
         body.push_str(&format!(
             ",\"mentions\":{{\"total\":{},\"totalRelation\":\"eq\",\"from\":{},\"size\":{},\"items\":[{}]}}",
-            selection.order.len(),
+            Value::from(page.total),
             query.data_from,
             query.data_size,
-            items.join(","),
+            spoil::records(&kinds, items).join(","),
         ));
     }
     body.push('}');

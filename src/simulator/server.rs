@@ -1,17 +1,28 @@
-//! Starts and ends the service, and keeps what requests share: counters, limits and recent selections.
+//! Starts and ends the service, and keeps what requests share: counters, limits, changes and recent selections.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, Response};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tower::ServiceExt;
 
-use super::dataset::{Corpus, SavedSearch};
+use super::dataset::{Corpus, Mention, SavedSearch};
+use super::faults::{Fault, Kind};
+use super::moving::Moving;
 use super::overview::overview;
 use super::query::Query;
 use super::routes::router;
@@ -31,6 +42,10 @@ pub struct Settings {
     pub rate_limit: Option<RateLimit>,
     /// The order of equal keys.
     pub ties: Ties,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// Equal seeds let equal things go wrong.
+    pub seed: u64,
 }
 
 /// So many requests in any span of so long.
@@ -61,27 +76,39 @@ pub struct Seen {
     pub query: String,
 }
 
-/// A service that accepts requests until it is dropped or shut down.
-#[derive(Debug)]
-pub struct Running {
-    address: SocketAddr,
+/// A service inside the process, which answers whoever calls it. [`start`] puts one behind an address.
+#[derive(Debug, Clone)]
+pub struct Simulator {
     service: Arc<Service>,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<std::io::Result<()>>,
+    router: Router,
 }
 
-impl Running {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+impl Simulator {
+    /// A service over `corpus`.
+    pub fn new(corpus: Arc<Corpus>, settings: Settings) -> Self {
+        let service = Arc::new(Service {
+            corpus,
+            settings,
+            requests: AtomicU64::new(0),
+            seen: Mutex::default(),
+            spent: Mutex::default(),
+            selections: Mutex::default(),
+            moving: Moving::default(),
+        });
+        Self { router: router(Arc::clone(&service)), service }
     }
 
-    /// The base URL to give to a client.
-    pub fn base_url(&self) -> String {
-        format!("http://{}/v4", self.address)
+    /// Answers a GET of a path with its query, such as `/v4/list`, as it would over a connection: the status and the
+    /// headers, then the body piece by piece.
+    pub async fn get(&self, path: &str, headers: HeaderMap) -> Response<BoxStream<'static, io::Result<Bytes>>> {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        *request.headers_mut() = headers;
+        let response = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+        response.map(|body| body.into_data_stream().map(|piece| piece.map_err(io::Error::other)).boxed())
     }
 
-    /// The corpus that it serves.
+    /// The corpus that it began with.
     pub fn corpus(&self) -> &Corpus {
         &self.service.corpus
     }
@@ -96,16 +123,51 @@ impl Running {
         std::mem::take(&mut *self.service.seen.lock().unwrap_or_else(PoisonError::into_inner)).into()
     }
 
+    /// The mentions of a saved search as the answer to this request shows them, in the order of publication.
+    pub fn alive(&self, aid: &str, request: u64) -> Vec<Arc<Mention>> {
+        let state = self.service.moving.at(&self.service.corpus, aid, request);
+        state.map(|(search, _)| search.mentions.clone()).unwrap_or_default()
+    }
+}
+
+/// A service that accepts requests until it is dropped or shut down.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    simulator: Simulator,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Deref for Running {
+    type Target = Simulator;
+
+    fn deref(&self) -> &Simulator {
+        &self.simulator
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base URL to give to a client.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v4", self.address)
+    }
+
     /// Stops accepting, lets requests under way end, and waits for that.
     ///
     /// # Errors
     /// The error that the server ended with.
-    pub async fn shut_down(mut self) -> std::io::Result<()> {
+    pub async fn shut_down(mut self) -> io::Result<()> {
         if let Some(stop) = self.stop.take() {
             // It fails only where the server has ended already.
             let _ = stop.send(());
         }
-        (&mut self.task).await.map_err(std::io::Error::other)?
+        (&mut self.task).await.map_err(io::Error::other)?
     }
 }
 
@@ -119,18 +181,11 @@ impl Drop for Running {
 ///
 /// # Errors
 /// Where the address cannot be listened on.
-pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) -> std::io::Result<Running> {
+pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) -> io::Result<Running> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
-    let service = Arc::new(Service {
-        corpus,
-        settings,
-        requests: AtomicU64::new(0),
-        seen: Mutex::default(),
-        spent: Mutex::default(),
-        selections: Mutex::default(),
-    });
-    let app = router(Arc::clone(&service));
+    let simulator = Simulator::new(corpus, settings);
+    let app = simulator.router.clone();
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let stopped = async {
@@ -139,7 +194,7 @@ pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) 
         };
         axum::serve(listener, app).with_graceful_shutdown(stopped).await
     });
-    Ok(Running { address, service, stop: Some(stop), task })
+    Ok(Running { address, simulator, stop: Some(stop), task })
 }
 
 /// What requests share.
@@ -151,10 +206,22 @@ pub(super) struct Service {
     seen: Mutex<VecDeque<Seen>>,
     spent: Mutex<HashMap<Vec<u8>, VecDeque<Instant>>>,
     selections: Mutex<Selections>,
+    pub(super) moving: Moving,
 }
 
-/// Selections by their query, without its page, and the order of ties.
-type Selections = HashMap<(Query, Option<u64>), Arc<Selection>>;
+/// Selections by their query, without its page, how often its saved search had changed, and the order.
+type Selections = HashMap<(Query, usize, Sorting), Arc<Selection>>;
+
+/// The order of the rows of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Sorting {
+    /// As it was asked for.
+    Stable,
+    /// As it was asked for, equal keys in an order of this request's own.
+    Ties(u64),
+    /// None.
+    Ignored,
+}
 
 /// The mentions of a query, in order, and their overview.
 #[derive(Debug)]
@@ -175,6 +242,18 @@ pub(super) struct Standing {
 }
 
 impl Service {
+    /// The faults that happen at a request.
+    pub(super) fn faults(&self, request: u64, aid: Option<&str>) -> Vec<&Kind> {
+        let Settings { faults, seed, .. } = &self.settings;
+        faults.iter().filter(|fault| fault.happens(*seed, request, aid)).map(|fault| &fault.kind).collect()
+    }
+
+    /// The time by the service's own clock.
+    pub(super) fn now(&self, kinds: &[&Kind]) -> DateTime<Utc> {
+        let skew = |kind: &&Kind| if let Kind::Skew(seconds) = kind { TimeDelta::try_seconds(*seconds) } else { None };
+        kinds.iter().filter_map(skew).fold(self.settings.clock.now(), |now, skew| now + skew)
+    }
+
     pub(super) fn request_id(&self) -> String {
         format!("req-{}", self.requests.load(Ordering::Relaxed))
     }
@@ -209,14 +288,24 @@ impl Service {
     }
 
     /// The mentions of a query; pages of one query share the work.
-    pub(super) fn selection(&self, query: &Query, search: &SavedSearch, shuffle: Option<u64>) -> Arc<Selection> {
-        let key = (Query { data_from: 0, data_size: 0, ..query.clone() }, shuffle);
+    pub(super) fn selection(
+        &self,
+        query: &Query,
+        (search, changes): (&SavedSearch, usize),
+        sorting: Sorting,
+    ) -> Arc<Selection> {
+        let query = Query { data_from: 0, data_size: 0, aid: search.aid.clone(), ..query.clone() };
+        let key = (query.clone(), changes, sorting);
         if let Some(known) = self.selections.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Arc::clone(known);
         }
         let mut order = query.matching(search);
-        let overview = overview(query, search, &order);
-        query.sort(search, &mut order, shuffle);
+        let overview = overview(&query, search, &order);
+        match sorting {
+            Sorting::Stable => query.sort(search, &mut order, None),
+            Sorting::Ties(shuffle) => query.sort(search, &mut order, Some(shuffle)),
+            Sorting::Ignored => Query::shuffle(search, &mut order),
+        }
         let selection = Arc::new(Selection { order, overview });
         let mut selections = self.selections.lock().unwrap_or_else(PoisonError::into_inner);
         if selections.len() >= SELECTIONS {

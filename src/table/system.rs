@@ -27,12 +27,13 @@ pub struct SystemTable {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Requests,
+    Warnings,
     Profile,
 }
 
 impl SystemTable {
     /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered. `wait` and `elapsed` are in
-    /// milliseconds.
+    /// milliseconds; `conclusion` says, on the last call for the mentions of a saved search, what reading them came to.
     pub fn requests(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
@@ -50,8 +51,20 @@ impl SystemTable {
             Field::new("rate_limit", DataType::Int64, true),
             Field::new("rate_remaining", DataType::Int64, true),
             Field::new("error", DataType::Utf8, true),
+            Field::new("conclusion", DataType::Utf8, true),
         ];
         Self { connection, kind: Kind::Requests, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// `system.warnings`: what results lack, oldest first, where queries were told to give what can be had; the last
+    /// 10,000 are remembered.
+    pub fn warnings(connection: Arc<Connection>) -> Self {
+        let fields = vec![
+            Field::new("query", DataType::Utf8, false),
+            Field::new("aid", DataType::Utf8, true),
+            Field::new("message", DataType::Utf8, false),
+        ];
+        Self { connection, kind: Kind::Warnings, schema: Arc::new(Schema::new(fields)) }
     }
 
     /// `system.profile`: what the profile says, and what each statement rests on.
@@ -67,6 +80,14 @@ impl SystemTable {
     fn snapshot(&self) -> Result<RecordBatch> {
         let columns = match self.kind {
             Kind::Requests => request_columns(&self.connection.client().log().records()),
+            Kind::Warnings => {
+                let warnings = self.connection.client().log().warnings();
+                vec![
+                    texts(warnings.iter().map(|warning| Some(warning.query.as_str()))),
+                    texts(warnings.iter().map(|warning| warning.aid.as_deref())),
+                    texts(warnings.iter().map(|warning| Some(warning.message.as_str()))),
+                ]
+            }
             Kind::Profile => {
                 let dimensions = self.connection.profile().dimensions();
                 vec![
@@ -101,6 +122,7 @@ fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
         Arc::new(records.iter().map(|record| record.rate_limit).collect::<Int64Array>()),
         Arc::new(records.iter().map(|record| record.rate_remaining).collect::<Int64Array>()),
         texts(records.iter().map(|record| record.error.as_deref())),
+        texts(records.iter().map(|record| record.conclusion.as_deref())),
     ]
 }
 

@@ -15,7 +15,7 @@ use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
 use futures::StreamExt;
 
-use crate::support::{BIG, OTHER, World, corpus, now, rows};
+use crate::support::{BIG, OTHER, World, corpus, now, pages, rows};
 
 fn connection(world: &World, profile: Profile) -> Arc<Connection> {
     let builder = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
@@ -134,7 +134,7 @@ async fn equal_requests_under_way_are_shared_between_queries() {
     let (one, other) = (one.sql(&sql).await.unwrap(), other.sql(&sql).await.unwrap());
     let (one, other) = tokio::join!(one.collect(), other.collect());
     let (one, other) = (rows(&one.unwrap()), rows(&other.unwrap()));
-    let pages = one.len().div_ceil(100) as u64;
+    let pages = pages(one.len() as u64);
     assert!(pages > 1 && one.len() == other.len());
     assert!(world.service.requests() < 2 * pages, "{} requests for {pages} pages", world.service.requests());
     let records = connection.client().log().records();
@@ -247,8 +247,8 @@ async fn periods_that_end_now_are_read_newest_first_and_no_further_than_wanted()
     let found = rows(&context.sql(&sql).await.unwrap().collect().await.unwrap());
     let (wanted, of) = (since("2026-06-22T12:00:00Z"), since("2026-06-17T12:00:00Z"));
     assert_eq!(found.len(), wanted);
-    assert_eq!(world.service.requests(), (wanted / 100 + 1) as u64);
-    assert!(wanted / 100 + 1 < of.div_ceil(100), "{wanted} of {of} show nothing");
+    assert_eq!(world.service.requests(), pages(wanted as u64 + 1));
+    assert!(pages(wanted as u64 + 1) < pages(of as u64), "{wanted} of {of} show nothing");
     let seen = world.service.take_seen();
     assert!(seen[0].query.contains("duration=2w") && seen[0].query.contains("date_desc"), "{seen:?}");
 }

@@ -326,12 +326,19 @@ async fn clamped_pages_are_read_to_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
-    let lab = Lab::new(350, Warp::No, Vec::new());
-    lab.service.totals.lock().unwrap().extend([350, 351, 350, 350]);
+    let mut profile = Profile::v4();
+    profile.window.absolute = None;
+    let lab = Lab::with(350, Warp::No, Vec::new(), profile);
+    lab.service.totals.lock().unwrap().extend([351; 6]);
     let sql = "EXPLAIN ANALYZE SELECT id FROM mentions WHERE aid = '1'";
     let shown = lab.ask(sql).await.unwrap().concat().concat();
-    assert!(shown.contains("output_rows=350") && shown.contains("doubles_dropped=350"), "{shown}");
-    assert_eq!(lab.requests(), 8);
+    let all = ["output_rows=350", "passes_repeated=1"];
+    assert!(all.iter().all(|part| shown.contains(part)), "{shown}");
+    let asked = lab.requests();
+    let sql = "SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
+    assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, another pass"]]);
+    // Four pages, two more that the total promised, and four again.
+    assert_eq!(asked, 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -352,9 +359,11 @@ async fn a_relative_period_is_held_after_the_first_page() {
 async fn a_declared_depth_is_not_overrun() {
     let mut profile = Profile::v4();
     profile.depth.rows = Some(300);
+    // A window that nothing can be said of but its length cannot be cut.
+    profile.window.absolute = None;
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     let error = lab.scan().await.expect_err("too deep");
-    assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
     assert!(error.to_string().contains("350 mentions match, and paging reaches 300 only"), "{error}");
     assert_eq!(lab.requests(), 1);
 }
@@ -366,8 +375,8 @@ async fn a_service_without_totals_is_read_until_a_page_is_empty() {
         .replace("relation = \"/mentions/totalRelation\"", "# relation");
     let lab = Lab::with(350, Warp::No, Vec::new(), Profile::parse(&text, "test").unwrap());
     assert_eq!(lab.scan().await.unwrap(), 350);
-    // Four pages, and three empty ones before the end is believed.
-    assert_eq!(lab.requests(), 7);
+    // Four pages, and two that have the last row and nothing behind it.
+    assert_eq!(lab.requests(), 6);
 }
 
 #[tokio::test(start_paused = true)]

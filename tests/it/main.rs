@@ -7,6 +7,7 @@ mod binary;
 mod counting;
 mod differential;
 mod explain;
+mod faults;
 mod frugal;
 mod layout;
 mod lies;

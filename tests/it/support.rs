@@ -1,13 +1,17 @@
 //! A simulator and a session over it, and ways to ask them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, receive};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
+use futures::TryStreamExt;
 
 /// The instant at which the simulator's and the client's clocks stand.
 pub(crate) fn now() -> DateTime<Utc> {
@@ -18,6 +22,8 @@ pub(crate) fn now() -> DateTime<Utc> {
 pub(crate) const BIG: &str = "183772";
 /// Another one.
 pub(crate) const OTHER: &str = "184889";
+/// The key that the tests use, which must be shown nowhere.
+pub(crate) const KEYS_SHOWN_NOWHERE: &str = KEY;
 
 pub(crate) struct World {
     pub(crate) service: Running,
@@ -54,6 +60,39 @@ impl World {
         let rows = self.rows(sql).await;
         (rows, self.service.requests() - before)
     }
+}
+
+/// A simulator as a service of the client, without a network, so that time can be virtual.
+#[derive(Debug)]
+pub(crate) struct InProcess(pub(crate) Simulator, pub(crate) HttpLimits);
+
+#[async_trait]
+impl HttpService for InProcess {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let path = request.url[url::Position::BeforePath..].to_owned();
+        let (parts, body) = self.0.get(&path, request.headers).await.into_parts();
+        let body = body.map_err(|error| {
+            let message = format!("the connection broke: {error}");
+            HttpFailure { kind: ErrorKind::Connect, message, temporary: true }
+        });
+        receive(parts.status, parts.headers, body, self.1).await
+    }
+}
+
+/// A connection to a simulator inside the process, under an address of its own.
+pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> Arc<Connection> {
+    // A limiter is shared by key and address.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let address = format!("http://process{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
+    let builder = Connection::builder(address, Secret::new(KEY).unwrap());
+    builder.service(service).clock(clock).profile(profile).build().unwrap()
+}
+
+/// The requests that so many mentions take: 100 in the first page, and 99 more in each further one, which shares a row
+/// with the one before.
+pub(crate) fn pages(mentions: u64) -> u64 {
+    mentions.saturating_sub(1).div_ceil(99).max(1)
 }
 
 /// The cells of batches as texts.

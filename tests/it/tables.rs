@@ -6,7 +6,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::simulator::{KEY, Settings, Ties};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog};
 
-use crate::support::{BIG, OTHER, World, corpus, now, rows};
+use crate::support::{BIG, OTHER, World, corpus, now, pages, rows};
 
 #[tokio::test]
 async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages() {
@@ -17,7 +17,7 @@ async fn a_scan_gives_each_mention_once_with_as_few_requests_as_there_are_pages(
     rows.sort();
     rows.dedup();
     assert_eq!(rows.len() as u64, total);
-    assert_eq!(requests, total.div_ceil(100));
+    assert_eq!(requests, pages(total));
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn the_tables_work_in_a_plain_session() {
     let total = world.service.corpus().search(BIG).unwrap().mentions.len();
     let everything = format!("FROM brand.v4.mentions WHERE aid = '{BIG}' AND duration = '100d'");
     for (sql, expected, requests) in [
-        (format!("SELECT count(*) {everything}"), total.to_string(), total.div_ceil(100)),
+        (format!("SELECT count(*) {everything}"), total.to_string(), pages(total as u64)),
         (format!("SELECT count(*) FROM (SELECT id {everything} ORDER BY published_at DESC LIMIT 10)"), "10".into(), 1),
         ("SELECT count(*) FROM brand.v4.saved_searches WHERE kind = 'team'".into(), "2".into(), 1),
         ("SELECT count(DISTINCT endpoint) FROM brand.system.requests".into(), "2".into(), 0),
@@ -144,7 +144,7 @@ async fn requests_are_as_few_as_can_be() {
     let world = World::new().await;
     let year = "published_at >= '2026-01-01'";
     let all = world.service.corpus().search(BIG).unwrap().mentions.len() as u64;
-    let pages = all.div_ceil(100);
+    let pages = pages(all);
     for (sql, requests) in [
         (format!("SELECT * FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 10"), 1),
         (format!("SELECT * FROM mentions WHERE aid = '{BIG}' ORDER BY reach DESC LIMIT 10"), 1),
@@ -202,8 +202,8 @@ async fn the_costs_in_the_readme_are_what_queries_cost() {
         let [queries, cost] = cells.as_slice() else { panic!("{row}") };
         let expected = match *cost {
             "1 + s" => 1 + searches,
-            cost if cost.starts_with("⌈n/100⌉, n counting negative") => negative.div_ceil(100),
-            "⌈n/100⌉" => in_may.div_ceil(100),
+            cost if cost.starts_with("⌈(n-1)/99⌉, n counting negative") => pages(negative),
+            "⌈(n-1)/99⌉" => pages(in_may),
             number => number.parse().unwrap_or_else(|_| panic!("{row}")),
         };
         for query in queries.split('`').skip(1).step_by(2) {

@@ -1,0 +1,217 @@
+//! Whether pages hang together, and which of their rows are new.
+//!
+//! ```text
+//! page   … a b c [d]          the last row is an anchor: the next page is asked for from it on
+//! page           [d] e f g    it is there: nothing between d and e was lost
+//! page                h i j   it is not: rows before it are gone, or the order changed; read from further back
+//! ```
+//!
+//! An anchor in a page shows that the rows behind it follow those that were received, since one answer shows one state
+//! of the service. Where mentions of one instant change places from answer to answer, that shows it only of an anchor
+//! whose instant was received whole; a careful pass takes no others.
+//!
+//! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and then the count shows it.
+
+use std::collections::HashSet;
+
+use crate::profile::Direction;
+
+/// What is known of the rows of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'p> {
+    /// A hash of each row's id.
+    pub(super) ids: &'p [u64],
+    /// The instant of each row, in microseconds.
+    pub(super) times: Option<&'p [i64]>,
+    /// When each row was last changed, in microseconds.
+    pub(super) versions: Option<&'p [i64]>,
+}
+
+/// What is done with the rows of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Whether each row leaves.
+    pub(super) keep: Vec<bool>,
+    /// Whether any row came for the first time in this pass.
+    pub(super) progress: bool,
+    /// Rows that came before and do not leave.
+    pub(super) doubles: u64,
+    /// Doubles whose version differs from one in the same page.
+    pub(super) edited: u64,
+}
+
+/// The rows of a window that were received, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// Ids that have left before this pass.
+    known: HashSet<u64>,
+    /// Ids of this pass.
+    pass: HashSet<u64>,
+    /// Ids of this pass that had not left before it.
+    fresh: u64,
+    /// Ids of the last page that the next one may hang on, in their order.
+    anchors: Vec<u64>,
+    /// Rows from the last anchor to the end of its page, both included.
+    pub(super) overlap: u64,
+    /// The instant of the last row.
+    last: Option<i64>,
+    /// The last span of time that cuts are made between, as its first instant, and the ids within it.
+    edge: Option<(i64, HashSet<u64>)>,
+    /// Whether all rows came in the order of time that was asked for.
+    pub(super) sorted: bool,
+    order: Option<Direction>,
+    /// Microseconds between the instants at which a window can be cut.
+    step: i64,
+    /// Only rows whose instant was received whole are to be anchors.
+    careful: bool,
+    /// They are.
+    settled: bool,
+}
+
+/// How a page hangs on those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It does, wherever mentions of one instant may have changed places.
+    Firm,
+    /// It does, if the order is the same in every answer.
+    Loose,
+    /// It does not.
+    Missing,
+}
+
+impl Chain {
+    /// The chain of a window whose rows come in this order of time, if any, and which can be cut every `step`
+    /// microseconds. `known` have left before.
+    pub(super) fn new(order: Option<Direction>, step: i64, known: HashSet<u64>) -> Self {
+        Self { known, order, step: step.max(1), sorted: true, ..Self::default() }
+    }
+
+    /// Begins another pass over the window.
+    pub(super) fn again(&mut self, careful: bool) {
+        self.known.extend(self.pass.drain());
+        self.anchors.clear();
+        (self.overlap, self.last, self.edge) = (0, None, None);
+        (self.sorted, self.fresh, self.careful) = (true, 0, careful && self.order.is_some());
+    }
+
+    /// Distinct rows of this pass.
+    pub(super) fn received(&self) -> u64 {
+        self.pass.len() as u64
+    }
+
+    /// Distinct rows of all passes.
+    pub(super) fn all(&self) -> u64 {
+        self.known.len() as u64 + self.fresh
+    }
+
+    /// Rows that came in this pass for the first time at all.
+    pub(super) fn fresh(&self) -> u64 {
+        self.fresh
+    }
+
+    /// Bytes that the ids take, about.
+    pub(super) fn bytes(&self) -> usize {
+        // Eight for the id, one for its place, and room to grow.
+        let edge = self.edge.as_ref().map_or(0, |(_, ids)| ids.capacity());
+        (self.known.capacity() + self.pass.capacity() + edge + self.anchors.capacity()) * 10
+    }
+
+    /// How a page hangs on the chain.
+    pub(super) fn link(&self, rows: Rows<'_>) -> Link {
+        let place = |anchor: &u64| rows.ids.iter().position(|id| id == anchor);
+        let found = match self.anchors.last().and_then(place) {
+            Some(at) => Some((at, true)),
+            None => {
+                let there: HashSet<u64> = rows.ids.iter().copied().collect();
+                self.anchors.iter().rev().find(|anchor| there.contains(anchor)).and_then(place).map(|at| (at, false))
+            }
+        };
+        match (found, rows.times) {
+            (None, _) => Link::Missing,
+            (Some(_), Some(_)) if self.settled => Link::Firm,
+            (Some((at, true)), Some(times)) if at + 1 == times.len() || times[at] != times[at + 1] => Link::Firm,
+            _ => Link::Loose,
+        }
+    }
+
+    /// Takes the rows of a page that hangs on the chain, or begins it.
+    pub(super) fn take(&mut self, rows: Rows<'_>) -> Taken {
+        let mut taken = Taken { keep: Vec::with_capacity(rows.ids.len()), ..Taken::default() };
+        for (at, id) in rows.ids.iter().enumerate() {
+            let first = self.pass.insert(*id);
+            let leaves = first && !self.known.contains(id);
+            taken.progress |= first;
+            taken.keep.push(leaves);
+            taken.doubles += u64::from(!leaves);
+            self.fresh += u64::from(leaves);
+            if !first {
+                taken.edited += u64::from(newest(rows, at, &mut taken.keep));
+            }
+        }
+        self.follow(rows, taken.progress);
+        taken
+    }
+
+    /// Takes note of the order, the edge and the anchors that a page leaves.
+    fn follow(&mut self, Rows { ids, times, .. }: Rows<'_>, progress: bool) {
+        let (Some(order), Some(times)) = (self.order, times) else {
+            self.anchors = ids.to_vec();
+            self.overlap = u64::from(!ids.is_empty());
+            return;
+        };
+        let before = |a: i64, b: i64| if order == Direction::Asc { a < b } else { b < a };
+        for (at, (id, time)) in ids.iter().zip(times).enumerate() {
+            // A page may begin with rows that came before.
+            let behind = at.checked_sub(1).map(|at| times[at]);
+            self.sorted &= behind.is_none_or(|behind| !before(*time, behind));
+            let edge = time.div_euclid(self.step) * self.step;
+            match &mut self.edge {
+                Some((known, ids)) if *known == edge => {
+                    ids.insert(*id);
+                }
+                Some((known, _)) if before(edge, *known) => {}
+                _ => self.edge = Some((edge, HashSet::from([*id]))),
+            }
+        }
+        let Some(last) = times.last() else { return };
+        // A page that brings nothing new may end anywhere.
+        self.sorted &= !progress || self.last.is_none_or(|known| !before(*last, known));
+        self.last = Some(*last);
+        let whole = if self.careful { times.iter().rposition(|time| time != last) } else { None };
+        self.settled = whole.is_some();
+        // A page of one instant has no other anchors than its rows.
+        let end = whole.map_or(ids.len(), |at| at + 1);
+        self.anchors = ids[..end].to_vec();
+        self.overlap = (ids.len() - end) as u64 + 1;
+    }
+
+    /// Where the window can be cut: the first instant of the last step that was reached, and the rows of this pass that
+    /// lie on the near side of it. `None` where the order does not show that these are whole.
+    pub(super) fn cut(&self) -> Option<(i64, u64)> {
+        let (edge, ids) = self.edge.as_ref().filter(|_| self.sorted)?;
+        Some((*edge, self.received() - ids.len() as u64))
+    }
+
+    /// The ids that have left and lie on the far side of the cut.
+    pub(super) fn at_edge(&mut self) -> HashSet<u64> {
+        self.edge.take().map(|(_, ids)| ids).unwrap_or_default()
+    }
+
+    /// All ids that have left.
+    pub(super) fn into_known(mut self) -> HashSet<u64> {
+        self.known.extend(self.pass);
+        self.known
+    }
+}
+
+/// Of the rows of a page with the id of this one, keeps the newest, where one of them was to leave. Gives whether they
+/// differ.
+fn newest(Rows { ids, versions, .. }: Rows<'_>, at: usize, keep: &mut [bool]) -> bool {
+    let (Some(versions), Some(kept)) = (versions, (0..at).find(|other| ids[*other] == ids[at] && keep[*other])) else {
+        return false;
+    };
+    if versions[at] > versions[kept] {
+        keep.swap(at, kept);
+    }
+    versions[at] != versions[kept]
+}

@@ -1,0 +1,494 @@
+//! Reads the pages of one plan: asks ahead, links what comes, reads again what does not fit, and cuts windows.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesOrdered, StreamExt};
+
+use super::chain::Rows;
+use super::reading::{Reading, Span, Verdict};
+use super::window::Window;
+use super::{Pace, Page, PageDecoder, PageFacts};
+use crate::client::query::Held;
+use crate::client::{Client, Completeness, Scan};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::{Direction, End, Instants};
+use crate::request::{PageRequest, Pages, RequestPlan};
+
+/// Pages that have come and wait for an earlier one, on top of the requests under way.
+const HELD: usize = 2;
+
+/// See the module's documentation.
+pub(super) struct Pager<'a, D: PageDecoder> {
+    client: &'a Client,
+    scan: &'a Scan,
+    plan: Arc<RequestPlan>,
+    decoder: &'a D,
+    pace: Pace,
+    /// The order of time in which rows come, if any.
+    order: Option<Direction>,
+    /// Windows still to be read, the next one last.
+    windows: Vec<Window>,
+    window: Window,
+    reading: Option<Reading>,
+    begun: bool,
+    part: Option<Part>,
+    queue: FuturesOrdered<Asked<'a, D::Page>>,
+    ready: VecDeque<(D::Page, Held)>,
+    withheld: Option<Withheld<D::Page>>,
+    /// The memory of the ids.
+    ids: Held,
+    /// Rows that have left.
+    given: u64,
+    last_call: Option<u64>,
+    history: History,
+}
+
+/// A page that was asked for.
+type Asked<'a, P> = BoxFuture<'a, (Span, Result<Answer<P>>)>;
+
+/// A page that has come, what it tells, its memory, and the call that brought it.
+struct Answer<P> {
+    page: P,
+    facts: PageFacts,
+    memory: Held,
+    call: Option<u64>,
+}
+
+/// The near side of a cut, until the total of the far side shows whether it is whole.
+struct Part {
+    instants: (i64, i64),
+    /// Ids that have left, on both sides.
+    known: HashSet<u64>,
+    /// Rows that came on this side, and that the service announced for both sides together.
+    received: u64,
+    announced: Option<u64>,
+    /// Whether its pages hang together.
+    linked: bool,
+}
+
+/// A row that the next page is to bring again, in its newest version.
+struct Withheld<P> {
+    id: u64,
+    version: i64,
+    page: P,
+    memory: Held,
+}
+
+/// What had to be done for the rows to be whole.
+#[derive(Default)]
+struct History {
+    passes: u64,
+    repaired: u64,
+    changed: bool,
+    doubles: u64,
+    missing: Vec<String>,
+}
+
+impl History {
+    /// What reading came to, in words.
+    fn conclusion(&self) -> String {
+        if !self.missing.is_empty() {
+            return format!("incomplete: {}", self.missing.join("; "));
+        }
+        let mut events = Vec::new();
+        for (number, one, many) in [
+            (u64::from(self.changed), "the total changed", ""),
+            (self.repaired, "a page read again", "pages read again"),
+            (self.passes, "another pass", "further passes"),
+            (self.doubles, "a double dropped", "doubles dropped"),
+        ] {
+            match number {
+                0 => {}
+                1 => events.push(one.to_owned()),
+                _ => events.push(format!("{number} {many}")),
+            }
+        }
+        if events.is_empty() { "complete".to_owned() } else { format!("repaired: {}", events.join(", ")) }
+    }
+}
+
+impl<'a, D: PageDecoder> Pager<'a, D> {
+    pub(super) fn new(
+        client: &'a Client,
+        scan: &'a Scan,
+        plan: Arc<RequestPlan>,
+        decoder: &'a D,
+        pace: Pace,
+    ) -> Self {
+        let profile = client.profile();
+        let sort = profile.sort.values.iter().find(|value| Some(&value.value) == plan.sort.as_ref());
+        let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref());
+        Self {
+            client,
+            scan,
+            decoder,
+            pace,
+            order: by_time.map(|sort| sort.direction),
+            windows: vec![Window::of(&profile.window, plan.duration.as_deref())],
+            window: Window::default(),
+            reading: None,
+            begun: false,
+            part: None,
+            queue: FuturesOrdered::new(),
+            ready: VecDeque::new(),
+            withheld: None,
+            // Nothing is always granted.
+            ids: scan.hold(0).unwrap_or_default(),
+            given: 0,
+            last_call: None,
+            history: History::default(),
+            plan,
+        }
+    }
+
+    /// The next page; `None` when all have left.
+    pub(super) async fn next(&mut self) -> Result<Option<D::Page>> {
+        let Some(pages) = self.plan.pages else {
+            if self.windows.pop().is_none() {
+                return Ok(None);
+            }
+            return Ok(Some(self.ask(Span { row: 0, size: 0 }).await.1?.page));
+        };
+        loop {
+            // Its memory is the consumer's from here on.
+            if let Some((page, _)) = self.ready.pop_front() {
+                return Ok(Some(page));
+            }
+            if self.reading.is_none() {
+                let Some(window) = self.windows.pop() else {
+                    self.conclude();
+                    return Ok(None);
+                };
+                self.begin_window(window, pages);
+            }
+            if !self.begun {
+                self.begin_pass().await?;
+                continue;
+            }
+            self.ask_ahead();
+            match self.queue.next().await {
+                Some((span, answer)) => self.arrive(span, answer).await?,
+                None => self.end_of_pass()?,
+            }
+        }
+    }
+
+    fn begin_window(&mut self, window: Window, pages: Pages) {
+        let profile = self.client.profile();
+        let step = if profile.window.instants == Instants::EpochMs { 1_000 } else { 1_000_000 };
+        // Rows are left out at the beginning of all.
+        let skip = if window.words.is_none() { pages.skip } else { 0 };
+        let left = |fetch: u64| fetch.saturating_sub(self.given) + window.known.len() as u64;
+        let pages = match window.again {
+            // Of what is read again all is needed.
+            true => Pages { fetch: None, skip: 0, ..pages },
+            false => Pages { fetch: pages.fetch.map(left), skip, ..pages },
+        };
+        let known = window.known.clone();
+        let reading = Reading::new(pages, profile, self.order, step, known).reaching(self.scan.depth());
+        self.reading = Some(if window.again { reading.careful() } else { reading });
+        self.window = window;
+        self.begun = false;
+    }
+
+    /// Asks for the first page of a pass.
+    async fn begin_pass(&mut self) -> Result<()> {
+        let Some(reading) = &self.reading else { return Ok(()) };
+        let span = reading.first();
+        let (span, answer) = self.ask(span).await;
+        let answer = answer?;
+        self.begun = true;
+        let window = &self.client.profile().window;
+        self.window.freeze(window, answer.facts.window);
+        let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        reading.set_cuttable(order.is_some() && splits);
+        reading.announce(answer.facts.total);
+        reading.check_depth()?;
+        if let Some(part) = self.part.take()
+            && !self.settle(part, answer.facts.total)?
+        {
+            return Ok(());
+        }
+        self.absorb(span, answer)?;
+        if let (Pace::Ahead(_), Some(requests)) = (self.pace, self.reading.as_ref().and_then(Reading::requests))
+            && self.history.passes == 0
+            && self.window.known.is_empty()
+        {
+            self.scan.query.require(requests)?;
+        }
+        Ok(())
+    }
+
+    fn ask_ahead(&mut self) {
+        let ahead = match self.pace {
+            Pace::OnDemand => 1,
+            // Pages that have come do not take the place of those under way.
+            Pace::Ahead(requests) => requests.max(1) + HELD,
+        };
+        while self.queue.len() < ahead {
+            let idle = self.queue.is_empty();
+            let Some(span) = self.reading.as_mut().and_then(|reading| reading.next_span(idle)) else { return };
+            let asked = self.ask(span);
+            self.queue.push_back(asked);
+        }
+    }
+
+    /// Asks for rows of the window.
+    fn ask(&self, span: Span) -> Asked<'a, D::Page> {
+        let (client, scan, decoder) = (self.client, self.scan, self.decoder);
+        let plan = Arc::clone(&self.plan);
+        let request = PageRequest { plan, row: span.row, size: span.size, frozen: self.window.words.clone() };
+        Box::pin(async move {
+            let decode = |body: &[u8]| {
+                let (page, facts) = decoder.decode(&request, body)?;
+                let memory = scan.hold(page.bytes())?;
+                Ok(((page, facts, memory), facts.rows))
+            };
+            let answer = client.fetch_logged(scan, &request, decode).await;
+            (span, answer.map(|((page, facts, memory), call)| Answer { page, facts, memory, call }))
+        })
+    }
+
+    /// Takes a page that was asked for ahead; where it does not link, what was lost between it and those before is
+    /// looked for.
+    async fn arrive(&mut self, span: Span, answer: Result<Answer<D::Page>>) -> Result<()> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) if self.is_depth(&error) => {
+                if let Some(reading) = &mut self.reading {
+                    reading.met_depth();
+                }
+                self.queue = FuturesOrdered::new();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut tried = 0;
+        while !self.links(span, &answer.page) {
+            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tried)) else { break };
+            let (back, found) = self.ask(back).await;
+            let found = found?;
+            self.scan.repaired.fetch_add(1, Ordering::Relaxed);
+            self.history.repaired += 1;
+            let before = self.row();
+            if self.links(back, &found.page) {
+                self.announce(found.facts.total)?;
+                self.absorb(back, found)?;
+            }
+            // What leads on may lead further on.
+            tried = if self.row() > before { 0 } else { tried + 1 };
+        }
+        self.announce(answer.facts.total)?;
+        self.absorb(span, answer)
+    }
+
+    /// Whether an answer says that paging reaches no further: the rows before came by the same question.
+    fn is_depth(&self, error: &Error) -> bool {
+        let refused = matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound);
+        refused && self.reading.as_ref().is_some_and(Reading::can_be_cut)
+    }
+
+    fn row(&self) -> u64 {
+        self.reading.as_ref().map_or(0, Reading::row)
+    }
+
+    fn links(&mut self, span: Span, page: &D::Page) -> bool {
+        match (&mut self.reading, rows(page)) {
+            (Some(reading), Some(rows)) => reading.links(span, rows),
+            _ => true,
+        }
+    }
+
+    fn announce(&mut self, total: Option<u64>) -> Result<()> {
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        reading.announce(total);
+        reading.check_depth()
+    }
+
+    /// Takes the rows of a page that are new.
+    fn absorb(&mut self, span: Span, answer: Answer<D::Page>) -> Result<()> {
+        let Answer { page, facts, memory, call } = answer;
+        self.last_call = call.or(self.last_call);
+        self.scan.pages.fetch_add(1, Ordering::Relaxed);
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        let taken = reading.take(span, facts.rows, rows(&page))?;
+        let Some(mut taken) = taken else {
+            self.ready.push_back((page, memory));
+            return Ok(());
+        };
+        if reading.too_late() {
+            self.reading = None;
+            self.queue = FuturesOrdered::new();
+            let reason = "mentions came too late for the order, since others came or went while they were read";
+            return self.incomplete(reason.to_owned());
+        }
+        let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
+        let doubles = taken.doubles.saturating_sub(repeats);
+        self.scan.doubles.fetch_add(doubles, Ordering::Relaxed);
+        self.scan.edited.fetch_add(taken.edited, Ordering::Relaxed);
+        // Those of another pass were dropped as a whole.
+        self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
+        let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
+        self.ids.resize(reading.chain.bytes())?;
+        self.release(&page, &mut taken.keep);
+        if let (true, Some(id), Some(true), true) =
+            (more, page.ids().and_then(<[u64]>::last), taken.keep.last().copied(), taken.keep.len() > 1)
+        {
+            let version = page.versions().and_then(|versions| versions.last().copied()).unwrap_or(i64::MIN);
+            let last = page.last_row();
+            let memory = self.scan.hold(last.bytes())?;
+            self.withheld = Some(Withheld { id: *id, version, page: last, memory });
+            taken.keep.pop();
+            taken.keep.push(false);
+        }
+        self.given += taken.keep.iter().filter(|keep| **keep).count() as u64;
+        let page = if taken.keep.contains(&false) { page.retain(&taken.keep) } else { page };
+        self.ready.push_back((page, memory));
+        Ok(())
+    }
+
+    /// Lets the row go that was withheld: as the page brings it again, or as it came where it is the newer one.
+    fn release(&mut self, page: &D::Page, keep: &mut [bool]) {
+        let Some(Withheld { id, version, page: last, memory }) = self.withheld.take() else { return };
+        let again = page.ids().and_then(|ids| ids.iter().position(|other| *other == id));
+        if let Some(again) = again {
+            let newest = page.versions().and_then(|versions| versions.get(again).copied()).unwrap_or(i64::MIN);
+            self.scan.edited.fetch_add(u64::from(newest != version), Ordering::Relaxed);
+            if newest >= version {
+                keep[again] = true;
+                return;
+            }
+        }
+        self.given += 1;
+        self.ready.push_back((last, memory));
+    }
+
+    /// Ends a pass: another window, another pass, or the end.
+    fn end_of_pass(&mut self) -> Result<()> {
+        if let Some(Withheld { page, memory, .. }) = self.withheld.take() {
+            self.given += 1;
+            self.ready.push_back((page, memory));
+        }
+        if self.cut() {
+            return Ok(());
+        }
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        reading.check_depth()?;
+        let verdict = reading.end_of_pass();
+        self.history.changed |= !reading.is_constant();
+        match verdict {
+            Verdict::Complete => self.reading = None,
+            Verdict::Again => {
+                self.history.passes += 1;
+                self.scan.passes.fetch_add(1, Ordering::Relaxed);
+                self.begun = false;
+            }
+            Verdict::Incomplete(reason) => {
+                self.reading = None;
+                self.incomplete(reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the window where its first part is to be read no further. Whether it did.
+    fn cut(&mut self) -> bool {
+        let spec = &self.client.profile().window;
+        let (Some((from, to)), Some(order)) = (self.window.instants, self.order) else { return false };
+        let Some(mut reading) = self.reading.take_if(|reading| reading.wants_cut()) else { return false };
+        let cut = reading.chain.cut().and_then(|(edge, received)| {
+            let (near, far) = match order {
+                Direction::Asc => ((from, edge), (edge, to)),
+                Direction::Desc => {
+                    let edge = edge + reading.step();
+                    ((edge, to), (from, edge))
+                }
+            };
+            let smaller = near.0 < near.1 && far.0 < far.1;
+            let window = Window::part(spec, far, HashSet::new(), false).filter(|_| smaller)?;
+            Some((near, window, received))
+        });
+        let Some((near, window, received)) = cut else {
+            // All that was reached lies in one instant.
+            reading.set_cuttable(false);
+            self.reading = Some(reading);
+            return false;
+        };
+        reading.note_depth();
+        self.scan.reached(reading.depth_found());
+        self.scan.cuts.fetch_add(1, Ordering::Relaxed);
+        self.history.changed |= !reading.is_constant();
+        let known = reading.chain.at_edge();
+        self.windows.push(Window { known, ..window });
+        self.part = Some(Part {
+            instants: near,
+            received: received + reading.skipped(),
+            announced: reading.total(),
+            linked: reading.is_linked(),
+            known: reading.chain.into_known(),
+        });
+        true
+    }
+
+    /// Whether the near side of a cut is whole, by the total of the far one. Otherwise it is read again.
+    fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
+        let whole = match (part.announced, rest) {
+            (Some(announced), Some(rest)) => part.received.checked_add(rest) == Some(announced),
+            _ => true,
+        };
+        if whole && part.linked {
+            return Ok(true);
+        }
+        let spec = &self.client.profile().window;
+        let again = Window::part(spec, part.instants, part.known, true).filter(|_| spec.end == End::Exclusive);
+        let Some(again) = again else {
+            let announced = part.announced.unwrap_or_default().saturating_sub(rest.unwrap_or_default());
+            self.incomplete(format!("{} distinct mentions received instead of {announced}", part.received))?;
+            return Ok(true);
+        };
+        self.history.passes += 1;
+        self.scan.passes.fetch_add(1, Ordering::Relaxed);
+        let far = std::mem::take(&mut self.window);
+        self.windows.push(far);
+        self.windows.push(again);
+        self.reading = None;
+        Ok(false)
+    }
+
+    /// Not all rows came: an error, or a note where the query asks for a report.
+    fn incomplete(&mut self, reason: String) -> Result<()> {
+        self.history.missing.push(reason.clone());
+        self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
+        let error = Error::new(ErrorKind::Incomplete, reason).advice(
+            "mentions come or go faster than they can be read, or equal keys come in no stable order; narrow the window, \
+             or take what came: SET savedsearch.completeness = 'report'",
+        );
+        let error = error.at(Place { aid: self.plan.aid.clone(), ..Place::default() });
+        match self.scan.query.completeness {
+            Completeness::Strict => {
+                self.conclude();
+                Err(error)
+            }
+            Completeness::Report => {
+                self.client.log().warn(&self.scan.query.id, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes down what reading came to.
+    fn conclude(&mut self) {
+        let conclusion = self.history.conclusion();
+        if let Some(call) = self.last_call.take() {
+            self.client.log().conclude(call, conclusion);
+        }
+    }
+}
+
+fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {
+    Some(Rows { ids: page.ids()?, times: page.times(), versions: page.versions() })
+}

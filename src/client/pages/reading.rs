@@ -1,0 +1,451 @@
+//! The policy of reading one window: which rows to ask for next, what a page means, and whether all of them came.
+//!
+//! ```text
+//! first page ─▶ total ─▶ spans that overlap by a row ─▶ each page linked, or read again from further back
+//!                                │                                  │
+//!                                └ depth or memory reached: cut     └ end seen, count agrees ─▶ complete
+//!                                                                     else another pass, careful ─▶ … ─▶ incomplete
+//! ```
+//!
+//! Pure. A short page in the middle is never taken for the end, nor an empty one; what is asked for again, how often
+//! and from where is bounded here.
+
+use std::collections::HashSet;
+
+use super::chain::{Chain, Link, Rows, Taken};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::{Direction, OffsetUnit, Oversize, Profile};
+use crate::request::Pages;
+
+/// Passes over a window before it is given up as incomplete.
+const PASSES: u32 = 3;
+/// Pages without anything new that are asked for again before that is believed.
+const STALLS: u32 = 2;
+/// Times that a page which does not link is looked for further back.
+const BACK_UPS: u64 = 4;
+/// In smaller pages, a row in each is too dear a price.
+const OVERLAP_FROM: u64 = 5;
+/// Rows after which a window is cut where it can be, so that their ids can be forgotten.
+const FORGET: u64 = 100_000;
+
+/// Rows to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// First row, 0-based.
+    pub(super) row: u64,
+    /// Number of rows to ask for.
+    pub(super) size: u64,
+}
+
+/// How all rows of a window came to be known, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// All rows were seen.
+    Complete,
+    /// Some may be missing; read again from the first row.
+    Again,
+    /// Some are missing, and reading again will not help.
+    Incomplete(String),
+}
+
+/// The progress of reading one window.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pages: Pages,
+    /// Rows that paging reaches, as declared or met.
+    depth: Option<u64>,
+    depth_met: bool,
+    /// A first page smaller than asked for tells the page size.
+    clamped: bool,
+    /// Offsets count pages: all of a scan have one size.
+    aligned: bool,
+    /// Whether pages overlap by a row.
+    overlapping: bool,
+    stride: u64,
+    pub(super) chain: Chain,
+    /// Rank behind the last row received.
+    row: u64,
+    /// Rank behind the last row asked for.
+    asked: u64,
+    /// Ids of the first page, which a service that ignores the offset sends again and again.
+    first_page: Vec<u64>,
+    /// Rows of the last page that was shorter than asked for.
+    short: Option<u64>,
+    total: Option<u64>,
+    first_total: Option<u64>,
+    /// The total did not change within the pass under way.
+    steady: bool,
+    /// The total did not change at all.
+    constant: bool,
+    /// Every page so far linked, and firmly.
+    linked: bool,
+    firm: bool,
+    /// Pages in a row that brought nothing new.
+    stalls: u32,
+    passes: u32,
+    /// The window may be cut, and is to be when that saves memory.
+    cuttable: bool,
+    step: i64,
+}
+
+impl Reading {
+    /// The start of reading a window, of which the rows `known` have left already. `order` is the order of time in which
+    /// rows come, if any; `step` the microseconds between the instants at which windows can be cut.
+    pub(super) fn new(
+        pages: Pages,
+        profile: &Profile,
+        order: Option<Direction>,
+        step: i64,
+        known: HashSet<u64>,
+    ) -> Self {
+        let aligned = profile.offset.unit == OffsetUnit::Page;
+        Self {
+            pages,
+            depth: profile.depth.rows,
+            depth_met: false,
+            clamped: profile.page.beyond == Oversize::Clamped,
+            aligned,
+            overlapping: !aligned && pages.size >= OVERLAP_FROM,
+            stride: pages.size,
+            chain: Chain::new(order, step, known),
+            row: pages.skip,
+            asked: pages.skip,
+            first_page: Vec::new(),
+            short: None,
+            total: None,
+            first_total: None,
+            steady: true,
+            constant: true,
+            linked: true,
+            firm: true,
+            stalls: 0,
+            passes: 0,
+            cuttable: false,
+            step,
+        }
+    }
+
+    /// The same, where paging is known to reach so far.
+    pub(super) fn reaching(mut self, depth: Option<u64>) -> Self {
+        self.depth = self.depth.into_iter().chain(depth).min();
+        self
+    }
+
+    /// Says whether the window can be cut.
+    pub(super) fn set_cuttable(&mut self, cuttable: bool) {
+        self.cuttable = cuttable;
+    }
+
+    /// Begins with a pass that takes nothing for granted: the window was read before, and not all of it came.
+    pub(super) fn careful(mut self) -> Self {
+        self.chain.again(true);
+        self.passes = 1;
+        self
+    }
+
+    /// The first span of a pass.
+    pub(super) fn first(&self) -> Span {
+        let size = self.pages.size.min(self.limit().saturating_sub(self.pages.skip)).max(1);
+        Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
+    }
+
+    /// Takes note of a total. Whether the window has to be cut, since paging does not reach what is needed of it.
+    pub(super) fn announce(&mut self, total: Option<u64>) {
+        self.steady &= self.total.is_none() || self.total == total;
+        self.total = total.or(self.total);
+        self.first_total = self.first_total.or(self.total);
+        self.constant &= self.steady && self.first_total == self.total;
+    }
+
+    /// The rows needed that paging does not reach, where the window cannot be cut.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooDeep`] naming them.
+    pub(super) fn check_depth(&self) -> Result<()> {
+        let (Some(depth), false) = (self.depth, self.cuttable) else { return Ok(()) };
+        let skipped = self.pages.skip >= depth && self.total.is_none_or(|total| total > depth);
+        match self.end() {
+            Some(end) if end > depth => Err(too_deep(&end.to_string(), depth)),
+            None if self.row >= depth && !self.satisfied() => Err(too_deep(&format!("{depth} or more"), depth)),
+            _ if skipped => Err(too_deep(&format!("{} or more", self.pages.skip), depth)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Requests that are still to come, as far as the total tells.
+    pub(super) fn requests(&self) -> Option<u64> {
+        let left = self.end()?.saturating_sub(self.row);
+        Some(left.div_ceil(self.advance()))
+    }
+
+    /// The next span of the pass. None while the pages under way have to come first, and when there is no more to ask
+    /// for.
+    pub(super) fn next_span(&mut self, idle: bool) -> Option<Span> {
+        if idle {
+            self.asked = self.row;
+        }
+        // One at a time, where the next one hangs on what the last one was.
+        let one_by_one = self.end().is_none() || self.short.is_some() || self.careful_pass() || self.stalls > 0;
+        if (one_by_one && !idle) || self.satisfied() || self.stalls > STALLS || self.wants_cut() {
+            return None;
+        }
+        if self.end().is_some_and(|end| self.asked >= end) {
+            return None;
+        }
+        let overlap = if !self.overlaps() || self.asked == self.pages.skip {
+            0
+        } else if idle {
+            self.chain.overlap
+        } else {
+            1
+        };
+        let row = self.asked.saturating_sub(overlap.min(self.stride.saturating_sub(1)));
+        let left = self.end().map_or(u64::MAX, |end| end - row);
+        // The last page is asked for whole, so that a total which is too low shows.
+        let whole = self.aligned || self.pages.fetch.is_none();
+        let size = self.reachable(row, if whole { self.stride } else { self.stride.min(left) });
+        if size <= overlap {
+            return None;
+        }
+        self.asked = if self.aligned { row + self.stride } else { row + size };
+        Some(Span { row, size })
+    }
+
+    /// Whether pages are held to hang together.
+    pub(super) fn overlaps(&self) -> bool {
+        // Of rows in no order any will do, as long as not all are needed.
+        let any = self.pages.fetch.is_some() && !self.pages.ordered && self.end().is_some_and(|end| Some(end) < self.total);
+        self.overlapping && !any
+    }
+
+    /// Whether a page hangs on those before it.
+    pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
+        if rows.ids.is_empty() || span.row == self.pages.skip || !self.overlaps() || !self.linked {
+            return true;
+        }
+        match self.chain.link(rows) {
+            Link::Missing => return false,
+            link => self.firm &= link == Link::Firm,
+        }
+        true
+    }
+
+    /// What to read for a page that does not link: on from the last row where rows before it have not come, else from
+    /// further back, `tried` times without success so far. `None` where that was tried often enough.
+    pub(super) fn repair(&mut self, span: Span, tried: u64) -> Option<Span> {
+        if tried >= BACK_UPS {
+            self.linked = false;
+            return None;
+        }
+        let on = self.row.saturating_sub(self.chain.overlap);
+        let back = (self.stride - 1).saturating_mul(tried + 1);
+        let row = if on < span.row && tried == 0 { on } else { span.row.min(on).saturating_sub(back) };
+        let row = row.max(self.pages.skip);
+        let size = self.reachable(row, self.stride);
+        (size > 0).then_some(Span { row, size })
+    }
+
+    /// Takes the rows of a page.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] where a further page repeats the first one: the offset has no effect.
+    pub(super) fn take(&mut self, span: Span, got: u64, rows: Option<Rows<'_>>) -> Result<Option<Taken>> {
+        // A page may have more than was asked for; they come again.
+        let got = got.min(span.size);
+        let Some(rows) = rows else {
+            self.stalls = if got == 0 { self.stalls + 1 } else { 0 };
+            self.row = span.row + if self.aligned && got > 0 { span.size } else { got };
+            return Ok(None);
+        };
+        if span.row == self.pages.skip {
+            self.first_page = rows.ids.to_vec();
+        } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
+            return Err(no_progress(span.row));
+        }
+        let first = self.chain.received() == 0;
+        let taken = self.chain.take(rows);
+        self.stalls = match () {
+            () if taken.progress || (first && got > 0) => 0,
+            // The last row is there, and nothing behind it.
+            () if got > 0 => self.stalls + 2,
+            () => self.stalls + 1,
+        };
+        let advance = if self.aligned && got > 0 { span.size } else { got };
+        if taken.progress || first {
+            self.row = span.row + advance;
+        }
+        let ended = self.total.is_some_and(|total| self.row >= total);
+        self.short = match (got < span.size && got > 1 && !ended, self.short) {
+            (true, Some(known)) if known == got => {
+                self.stride = got;
+                None
+            }
+            (true, None) if self.clamped && !self.aligned => {
+                self.stride = got;
+                None
+            }
+            // Pages that are counted cannot be continued in their middle.
+            (true, _) if !self.aligned => Some(got),
+            _ => None,
+        };
+        Ok(Some(taken))
+    }
+
+    /// Takes note that the service answers nothing behind the rows that have come.
+    pub(super) fn met_depth(&mut self) {
+        self.depth = Some(self.depth.unwrap_or(u64::MAX).min(self.row.max(1)));
+        self.depth_met = true;
+    }
+
+    /// The same, where pages brought nothing new again and again.
+    pub(super) fn note_depth(&mut self) {
+        if self.stalls > STALLS {
+            self.met_depth();
+        }
+    }
+
+    /// Whether the rows that came can be left to a window of their own.
+    pub(super) fn can_be_cut(&self) -> bool {
+        self.cuttable && self.chain.cut().is_some_and(|(_, received)| received > 0)
+    }
+
+    /// Microseconds between the instants at which the window can be cut.
+    pub(super) fn step(&self) -> i64 {
+        self.step
+    }
+
+    /// Rank behind the last row that came.
+    pub(super) fn row(&self) -> u64 {
+        self.row
+    }
+
+    /// Rows that were left out at the beginning.
+    pub(super) fn skipped(&self) -> u64 {
+        self.pages.skip
+    }
+
+    /// Whether more pages are to come.
+    pub(super) fn goes_on(&self) -> bool {
+        self.overlaps() && !self.satisfied() && self.end().is_none_or(|end| self.row < end)
+    }
+
+    /// Whether the total never changed.
+    pub(super) fn is_constant(&self) -> bool {
+        self.constant
+    }
+
+    /// The depth that the service was found to have.
+    pub(super) fn depth_found(&self) -> Option<u64> {
+        self.depth.filter(|_| self.depth_met)
+    }
+
+    /// Whether the rest of the window has to be asked for as a window of its own.
+    pub(super) fn wants_cut(&self) -> bool {
+        if !self.cuttable || self.satisfied() {
+            return false;
+        }
+        let more = self.end().is_none_or(|end| self.row < end);
+        let overlap = self.chain.overlap;
+        let deep = self.depth.is_some() && self.reachable(self.row.saturating_sub(overlap), u64::MAX) <= overlap;
+        // What stalls before its end may have a depth that nobody declared.
+        let stuck = self.stalls > STALLS && self.total.is_some_and(|total| self.chain.received() < total);
+        more && (deep || self.chain.received() >= FORGET) || stuck
+    }
+
+    /// Whether rows have come that a pass before should have had, where they are wanted in order.
+    pub(super) fn too_late(&self) -> bool {
+        // Rows of another pass would come behind those that have left already, and may only confirm them.
+        self.pages.ordered && self.passes > 0 && self.chain.fresh() > 0
+    }
+
+    /// Whether the rows that the plan wants are there.
+    pub(super) fn satisfied(&self) -> bool {
+        self.pages.fetch.is_some_and(|fetch| self.chain.received() >= fetch)
+    }
+
+    /// Whether all rows received so far hang together.
+    pub(super) fn is_linked(&self) -> bool {
+        self.linked
+    }
+
+    /// The number of rows that the service announced last.
+    pub(super) fn total(&self) -> Option<u64> {
+        self.total
+    }
+
+    /// The verdict at the end of a pass.
+    pub(super) fn end_of_pass(&mut self) -> Verdict {
+        self.passes += 1;
+        let received = self.chain.received();
+        let linked = self.overlaps() && self.is_linked();
+        let Some(total) = self.total.map(|total| total.saturating_sub(self.pages.skip)) else {
+            // Without a total, the end is what nothing follows.
+            let done = linked || !self.overlaps() || self.satisfied();
+            return self.verdict(done, "pages do not hang together");
+        };
+        let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
+        let done = if need < total {
+            // A limit takes any rows, unless they are wanted in order.
+            received >= need && (!self.pages.ordered || linked || (self.steady && !self.overlapping))
+        } else {
+            // Rows that hang together whatever changed places, and are as many as there are by now; or as many as there
+            // were all the time.
+            let proven = linked && (self.steady || self.firm);
+            let counted = self.steady && !self.overlaps();
+            ((proven || counted) && received == total) || (self.constant && self.chain.all() == total && self.passes > 1)
+        };
+        let seen = self.chain.all();
+        let changed = if self.constant { "" } else { ", a number that changed while they were read" };
+        let passes = if self.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", self.passes) };
+        let reason = format!("{seen} distinct mentions received in {passes} instead of {need}{changed}");
+        self.verdict(done, &reason)
+    }
+
+    fn verdict(&mut self, done: bool, reason: &str) -> Verdict {
+        if done {
+            return Verdict::Complete;
+        }
+        if self.passes >= PASSES {
+            return Verdict::Incomplete(reason.to_owned());
+        }
+        self.chain.again(true);
+        (self.row, self.asked, self.stalls, self.short) = (self.pages.skip, self.pages.skip, 0, None);
+        (self.total, self.steady, self.linked, self.firm) = (None, true, true, true);
+        Verdict::Again
+    }
+
+    /// The row behind the last one that is needed, where it is known.
+    fn end(&self) -> Option<u64> {
+        self.total.map(|total| total.min(self.limit()))
+    }
+
+    fn limit(&self) -> u64 {
+        self.pages.fetch.map_or(u64::MAX, |fetch| self.pages.skip.saturating_add(fetch))
+    }
+
+    /// Rows that a page adds.
+    fn advance(&self) -> u64 {
+        if self.overlaps() { self.stride.saturating_sub(1).max(1) } else { self.stride }
+    }
+
+    /// The number of rows from `row` on that paging reaches, `size` at most.
+    fn reachable(&self, row: u64, size: u64) -> u64 {
+        self.depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
+    }
+
+    fn careful_pass(&self) -> bool {
+        self.passes > 0
+    }
+}
+
+fn no_progress(row: u64) -> Error {
+    Error::new(ErrorKind::Contradiction, "the page repeats rows that were received before")
+        .advice("the offset seems to have no effect: check the profile's [offset] and [depth]")
+        .at(Place { row: Some(row), ..Place::default() })
+}
+
+/// More mentions than paging reaches.
+pub(super) fn too_deep(rows: &str, depth: u64) -> Error {
+    Error::new(ErrorKind::TooDeep, format!("{rows} mentions match, and paging reaches {depth} only"))
+        .advice("narrow the range of published_at, or add a filter that the service takes")
+}

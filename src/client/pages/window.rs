@@ -1,0 +1,57 @@
+//! What is read at a time: the plan's window, held at the instants that the service told, or a part of it.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+
+use crate::profile::{End, WindowSpec};
+
+/// A span of time, [from, to), in microseconds since 1970.
+pub(super) type Instants = (i64, i64);
+
+/// A window to be read.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// Its words, where they are not those of the plan.
+    pub(super) words: Option<String>,
+    /// Its instants, where they are known.
+    pub(super) instants: Option<Instants>,
+    /// Ids within it that have left already.
+    pub(super) known: HashSet<u64>,
+    /// Whether it was read before, and not all of it came.
+    pub(super) again: bool,
+}
+
+impl Window {
+    /// The window of a plan in the service's words.
+    pub(super) fn of(spec: &WindowSpec, words: Option<&str>) -> Self {
+        let instants = words.and_then(|words| spec.span_of(words)).map(micros);
+        Self { instants, ..Self::default() }
+    }
+
+    /// Holds a relative period at the instants that the service resolved it to, where it takes such.
+    pub(super) fn freeze(&mut self, spec: &WindowSpec, told: Option<(DateTime<Utc>, DateTime<Utc>)>) {
+        let Some((from, to)) = told.filter(|_| self.instants.is_none() && self.words.is_none()) else { return };
+        let whole = from.timestamp_subsec_nanos() == 0 && to.timestamp_subsec_nanos() == 0;
+        if whole && spec.end == End::Exclusive {
+            self.words = words(spec, micros((from, to)));
+            self.instants = self.words.as_ref().map(|_| micros((from, to)));
+        }
+    }
+
+    /// A part of it, in the service's words; `None` where it cannot be said.
+    pub(super) fn part(spec: &WindowSpec, instants: Instants, known: HashSet<u64>, again: bool) -> Option<Self> {
+        let words = words(spec, instants)?;
+        Some(Self { words: Some(words), instants: Some(instants), known, again })
+    }
+}
+
+fn words(spec: &WindowSpec, (from, to): Instants) -> Option<String> {
+    let instant = DateTime::from_timestamp_micros;
+    let words = spec.takes_instants().then(|| Some(spec.words_of(instant(from)?, instant(to)?)))??;
+    spec.check_words(&words).is_ok().then_some(words)
+}
+
+fn micros((from, to): (DateTime<Utc>, DateTime<Utc>)) -> Instants {
+    (from.timestamp_micros(), to.timestamp_micros())
+}

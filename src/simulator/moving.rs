@@ -1,0 +1,71 @@
+//! A corpus that changes while it is read, and the oracle of what was there when.
+//!
+//! Time is counted in requests: a change happens before the answer to the request with its number. Every state is kept, so
+//! that tests can ask which mentions were alive at any of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::dataset::{Corpus, Mention, SavedSearch};
+use super::faults::{Moved, Whereabouts};
+
+/// The states of saved searches that have changed, each with the request that it came before.
+#[derive(Debug, Default)]
+pub(super) struct Moving(Mutex<HashMap<String, Vec<(u64, Arc<SavedSearch>)>>>);
+
+impl Moving {
+    /// A saved search as the answer to this request shows it, and how often it has changed.
+    pub(super) fn at(&self, corpus: &Corpus, aid: &str, request: u64) -> Option<(Arc<SavedSearch>, usize)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = states.get(aid).map(Vec::as_slice).unwrap_or_default();
+        let past = states.partition_point(|(since, _)| *since <= request);
+        let state = past.checked_sub(1).map(|last| Arc::clone(&states[last].1));
+        Some((state.or_else(|| corpus.search(aid).cloned())?, past))
+    }
+
+    /// Changes a saved search before the answer to this request. What arrives was published before `now`.
+    pub(super) fn change(
+        &self,
+        corpus: &Corpus,
+        aid: &str,
+        request: u64,
+        seed: u64,
+        (moved, count, place): (Moved, u64, Whereabouts),
+        now: DateTime<Utc>,
+    ) {
+        let Some((state, changes)) = self.at(corpus, aid, request) else { return };
+        let mut search = state.as_ref().clone();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ changes as u64);
+        for n in 0..count {
+            let len = search.mentions.len();
+            let tenth = (len / 10).max(1).min(len);
+            let range = match place {
+                Whereabouts::Start => 0..tenth,
+                Whereabouts::End => len - tenth..len,
+                Whereabouts::Any => 0..len,
+            };
+            let chosen = if range.is_empty() { None } else { Some(rng.random_range(range)) };
+            match (moved, chosen) {
+                (Moved::Delete, Some(at)) => drop(search.mentions.remove(at)),
+                (Moved::Edit, Some(at)) => search.mentions[at] = Arc::new(search.mentions[at].edited()),
+                (Moved::Arrive, chosen) => {
+                    // Between its neighbours, or at the very end.
+                    let newest = place == Whereabouts::End || chosen.is_none();
+                    let published = chosen.map_or(now, |at| search.mentions[at].facts.published);
+                    let published = if newest { now - TimeDelta::seconds(1) } else { published };
+                    let id = format!("9{request:06}{changes:05}{n:04}");
+                    let mention = Mention::arrived(id.into(), published, rng.random());
+                    let at = search.mentions.partition_point(|other| other.facts.published <= published);
+                    search.mentions.insert(at, Arc::new(mention));
+                }
+                (Moved::Delete | Moved::Edit, None) => {}
+            }
+        }
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        states.entry(aid.to_owned()).or_default().push((request, Arc::new(search)));
+    }
+}

@@ -1,0 +1,318 @@
+//! Faults at work: what they make of a question, of records, and of a finished answer.
+
+use std::io;
+use std::io::Write;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::stream::{self, StreamExt};
+use serde_json::{Value, json};
+
+use super::faults::{Beyond, ErrorBody, Kind};
+use super::query::Query;
+
+/// Pieces of a body that trickles.
+const PIECES: usize = 20;
+/// Stands for a number that JSON can say and no type can hold.
+const BIG: &str = "@big@";
+
+/// What a page is made of, and what it tells.
+pub(super) struct Page {
+    /// Positions in the order.
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) total: Option<i64>,
+}
+
+/// A page that paging does not reach.
+pub(super) enum Unreachable {
+    BadRequest,
+    NotFound,
+}
+
+/// Changes what is asked for, as if the service had not understood it.
+pub(super) fn question(kinds: &[&Kind], query: &mut Query) {
+    for kind in kinds {
+        match kind {
+            Kind::FiltersIgnored => query.filters.clear(),
+            Kind::OtherWindow => {
+                let length = query.to - query.from;
+                (query.from, query.to) = (query.from - length, query.to - length);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The rows of a page among `len`.
+pub(super) fn page(kinds: &[&Kind], query: &Query, len: usize) -> Result<Page, Unreachable> {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (mut start, mut size) = (number(query.data_from), number(query.data_size));
+    let (mut total, mut reach) = (Some(i64::try_from(len).unwrap_or(i64::MAX)), len);
+    for kind in kinds {
+        match kind {
+            Kind::Depth(rows, Beyond::BadRequest) if start.saturating_add(size) > number(*rows) => {
+                return Err(Unreachable::BadRequest);
+            }
+            Kind::Depth(rows, Beyond::NotFound) if start.saturating_add(size) > number(*rows) => {
+                return Err(Unreachable::NotFound);
+            }
+            Kind::Depth(rows, Beyond::Empty) => reach = reach.min(number(*rows)),
+            Kind::Depth(rows, Beyond::LastPage) => {
+                reach = reach.min(number(*rows));
+                start = start.min(reach.saturating_sub(size));
+            }
+            Kind::OffsetIgnored => start = 0,
+            Kind::SizeIgnored => size = usize::MAX,
+            Kind::Clamp(rows) | Kind::Short(rows) => size = size.min(number(*rows)),
+            Kind::Empty => size = 0,
+            Kind::Total(by) => total = total.map(|total| (total + by).max(0)),
+            Kind::NoTotal => total = None,
+            _ => {}
+        }
+    }
+    let start = start.min(reach);
+    Ok(Page { rows: start..start.saturating_add(size).min(reach), total })
+}
+
+/// The records of a page, as they are written.
+pub(super) fn records(kinds: &[&Kind], mut items: Vec<String>) -> Vec<String> {
+    for kind in kinds {
+        if **kind == Kind::Twice {
+            if let Some(older) = items.first().map(|item| older(item)) {
+                items.insert(1, older);
+            }
+            continue;
+        }
+        for (row, item) in items.iter_mut().enumerate() {
+            if let Ok(value) = serde_json::from_str(item)
+                && let Some(changed) = record(kind, row, value)
+            {
+                *item = changed.to_string().replace(&format!("\"{BIG}\""), "1e400");
+            }
+        }
+    }
+    items
+}
+
+/// What a fault makes of a record; `None` where it concerns none.
+fn record(kind: &Kind, row: usize, mut item: Value) -> Option<Value> {
+    match kind {
+        Kind::Missing(field) => drop(item.as_object_mut()?.remove(field)),
+        Kind::Null(field) => item[field] = Value::Null,
+        Kind::Rename(field, to) => {
+            let value = item.as_object_mut()?.remove(field)?;
+            item[to] = value;
+        }
+        Kind::Drift(field) => {
+            item[field] = match item[field].take() {
+                Value::Null => Value::Null,
+                Value::Number(number) => json!([number]),
+                other => json!({ "value": other }),
+            }
+        }
+        Kind::Big(field) => item[field] = BIG.into(),
+        Kind::Times => {
+            for field in ["publishedAt", "updatedAt"] {
+                let at = item[field].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
+                item[field] = at.map_or(Value::Null, |at| written(at, row));
+            }
+        }
+        Kind::Extra => item["future"] = json!({"row": row, "deep": {"a": [1, null]}}),
+        _ => return None,
+    }
+    Some(item)
+}
+
+/// An instant in one of the forms that are seen.
+fn written(at: DateTime<Utc>, row: usize) -> Value {
+    let offset = chrono::FixedOffset::east_opt(7_200);
+    match (row % 4, offset) {
+        (0, Some(offset)) => at.with_timezone(&offset).to_rfc3339_opts(SecondsFormat::Secs, false).into(),
+        (1, _) => at.timestamp().into(),
+        (2, _) => at.timestamp_millis().into(),
+        _ => at.naive_utc().format("%Y-%m-%dT%H:%M:%S").to_string().into(),
+    }
+}
+
+/// The record as it was a day before.
+fn older(item: &str) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(item) else { return item.to_owned() };
+    if let Some(at) = value["updatedAt"].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok()) {
+        value["updatedAt"] = (at - TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Secs, true).into();
+    }
+    value["text"] = "an older version".into();
+    value.to_string()
+}
+
+/// The answer that a fault gives in place of any other.
+pub(super) fn instead(kinds: &[&Kind], headers: &HeaderMap, now: DateTime<Utc>) -> Option<Response> {
+    kinds.iter().find_map(|kind| match kind {
+        Kind::Status { status, retry_after, reset, code, body } => {
+            let code = code.as_deref().unwrap_or("fault");
+            let key = headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).unwrap_or_default();
+            let error = |message: &str| json!({"error": {"code": code, "message": message}}).to_string();
+            let mut response = match body {
+                ErrorBody::Json => with(json_type(), error("a fault")),
+                ErrorBody::Echo => with(json_type(), error(&format!("not with `{key}`"))),
+                ErrorBody::Text => with("text/plain", "slow down".to_owned()),
+                ErrorBody::Html => with("text/html", "<html><body>no</body></html>".to_owned()),
+                ErrorBody::Empty => with("text/plain", String::new()),
+            };
+            *response.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            for (name, value) in [(RETRY_AFTER.as_str(), retry_after), ("x-ratelimit-reset", reset)] {
+                if let Some(value) = value.as_deref().map(|value| moment(value, now))
+                    && let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(&value))
+                {
+                    response.headers_mut().insert(name, value);
+                }
+            }
+            Some(response)
+        }
+        Kind::Redirect(to) => {
+            let mut response = with("text/plain", String::new());
+            *response.status_mut() = StatusCode::FOUND;
+            response.headers_mut().insert(LOCATION, HeaderValue::from_str(to).ok()?);
+            Some(response)
+        }
+        Kind::Html => Some(with("text/html", "<!doctype html><title>Sign in</title>".to_owned())),
+        Kind::ErrorBody => {
+            let key = headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).unwrap_or_default();
+            Some(with(json_type(), json!({"error": {"code": "internal", "message": format!("{key} broke")}}).to_string()))
+        }
+        Kind::Bomb(mib) => {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            for _ in 0..*mib {
+                // Writing to a vector does not fail.
+                let _ = packed.write_all(&vec![b' '; 1 << 20]);
+            }
+            let mut response = with_bytes(json_type(), packed.finish().unwrap_or_default());
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            Some(response)
+        }
+        Kind::Giant(mib) => {
+            let head = stream::iter([Ok::<_, io::Error>(Bytes::from_static(b"{\"mentions\":{\"items\":[{\"text\":\""))]);
+            let text = Bytes::from(vec![b'x'; 1 << 20]);
+            let text = stream::iter((0..*mib).map(move |_| Ok(text.clone())));
+            Some(streamed(head.chain(text)))
+        }
+        Kind::Deep(levels) => {
+            let levels = usize::try_from(*levels).unwrap_or(usize::MAX).min(10 << 20);
+            Some(with(json_type(), format!("{{\"mentions\":{{\"items\":{}{}}}}}", "[".repeat(levels), "]".repeat(levels))))
+        }
+        _ => None,
+    })
+}
+
+fn json_type() -> &'static str {
+    "application/json"
+}
+
+fn with(kind: &'static str, body: String) -> Response {
+    with_bytes(kind, body.into_bytes())
+}
+
+fn with_bytes(kind: &'static str, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn streamed(body: impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(json_type()));
+    response
+}
+
+/// `date+7`, `iso+7` and `epoch+7` as the instant seven seconds from now; anything else as it stands.
+fn moment(text: &str, now: DateTime<Utc>) -> String {
+    let Some((form, seconds)) = text.split_once('+') else { return text.to_owned() };
+    let Some(at) = seconds.parse().ok().and_then(TimeDelta::try_seconds).map(|wait| now + wait) else {
+        return text.to_owned();
+    };
+    match form {
+        "date" => httpdate::fmt_http_date(at.into()),
+        "iso" => at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        "epoch" => at.timestamp().to_string(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Spoils the body of an answer.
+pub(super) async fn body(kinds: &[&Kind], response: Response) -> Response {
+    let spoils = |kind: &&&Kind| {
+        matches!(
+            kind,
+            Kind::Truncated(_)
+                | Kind::Reset(_)
+                | Kind::Trickle(_)
+                | Kind::Stall
+                | Kind::Utf8
+                | Kind::Escape
+                | Kind::Surrogate
+        )
+    };
+    let kinds: Vec<&Kind> = kinds.iter().filter(spoils).copied().collect();
+    if kinds.is_empty() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let mut body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default().to_vec();
+    parts.headers.remove(CONTENT_LENGTH);
+    let mut pieces: Option<(usize, Duration, End)> = None;
+    for kind in kinds {
+        let share = |percent: u64| body.len() * usize::try_from(percent).unwrap_or(100) / 100;
+        match kind {
+            Kind::Truncated(percent) => body.truncate(share(*percent)),
+            Kind::Reset(percent) => {
+                body.truncate(share(*percent));
+                pieces = Some((1, Duration::ZERO, End::Broken));
+            }
+            Kind::Trickle(ms) => pieces = Some((PIECES, Duration::from_millis(*ms), End::Whole)),
+            Kind::Stall => {
+                body.truncate(share(50));
+                pieces = Some((1, Duration::ZERO, End::Never));
+            }
+            Kind::Utf8 => into_text(&mut body, b"\xff"),
+            Kind::Escape => into_text(&mut body, b"\\q"),
+            Kind::Surrogate => into_text(&mut body, b"\\ud83d "),
+            _ => {}
+        }
+    }
+    let Some((count, pause, end)) = pieces else { return Response::from_parts(parts, Body::from(body)) };
+    let size = body.len().div_ceil(count).max(1);
+    let chunks: Vec<_> = body.chunks(size).map(Bytes::copy_from_slice).collect();
+    let chunks = stream::iter(chunks).then(move |chunk| async move {
+        tokio::time::sleep(pause).await;
+        Ok(chunk)
+    });
+    let end = stream::once(async move {
+        match end {
+            End::Never => std::future::pending().await,
+            End::Broken => Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection broke"))),
+            End::Whole => None,
+        }
+    });
+    Response::from_parts(parts, Body::from_stream(chunks.chain(end.filter_map(|end| async { end }))))
+}
+
+/// How a body in pieces ends.
+#[derive(Clone, Copy)]
+enum End {
+    Whole,
+    Broken,
+    Never,
+}
+
+/// Puts bytes into the first text of a record, or of anything.
+fn into_text(body: &mut Vec<u8>, bytes: &[u8]) {
+    let find = |what: &[u8]| body.windows(what.len()).position(|window| window == what).map(|at| at + what.len());
+    if let Some(at) = find(b"\"text\":\"").or_else(|| find(b":\"")) {
+        body.splice(at..at, bytes.iter().copied());
+    }
+}

@@ -1,0 +1,387 @@
+//! Every fault that a service can commit, against every kind of query: the rows of the oracle, each once, or a typed error.
+//!
+//! The simulator answers inside the process and time is virtual, so that waits cost nothing. On a corpus that stands still
+//! the rows must be the oracle's. On one that moves they must contain what was there throughout the query, and be
+//! contained in what was there at any time of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Fault, Mention, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, session};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::support::{BIG, KEYS_SHOWN_NOWHERE, OTHER, connect, now, rows};
+
+/// Longer than any query may take.
+const TOO_LONG: Duration = Duration::from_secs(1_000);
+
+/// A service with faults, and a session over it.
+struct World {
+    simulator: Simulator,
+    connection: Arc<Connection>,
+    context: SessionContext,
+}
+
+/// Mentions of three saved searches, many of one instant.
+fn corpus() -> Arc<Corpus> {
+    static CORPUS: std::sync::LazyLock<Arc<Corpus>> = std::sync::LazyLock::new(|| {
+        let spec = CorpusSpec { seed: 7, searches: 3, mentions: 500, now: now() };
+        Arc::new(Corpus::generate(spec).rounded_to(300))
+    });
+    Arc::clone(&CORPUS)
+}
+
+/// Pages of twenty, so that there are many.
+fn profile() -> Profile {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    profile
+}
+
+impl World {
+    fn new(faults: &[String], seed: u64, profile: Profile) -> Self {
+        let faults = faults.iter().map(|text| text.parse().unwrap_or_else(|error| panic!("{error}"))).collect();
+        let clock = Clock::starting_at(now());
+        let settings = Settings { clock: clock.clone(), faults, seed, ..Settings::default() };
+        let simulator = Simulator::new(corpus(), settings);
+        let connection = connect(&simulator, clock, profile);
+        let context = session(&connection).unwrap();
+        Self { simulator, connection, context }
+    }
+
+    /// What a query came to. Whatever it is, it came in time and shows no key.
+    async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        let frame = self.context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let result = tokio::time::timeout(TOO_LONG, frame.collect()).await.unwrap_or_else(|_| panic!("{sql}: too long"));
+        for record in self.connection.client().log().records() {
+            assert!(!format!("{record:?}").contains(KEYS_SHOWN_NOWHERE), "the key is in the log: {record:?}");
+        }
+        result.map(|batches| rows(&batches)).map_err(|error| {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains(KEYS_SHOWN_NOWHERE), "the key is shown: {shown}");
+            Error::find(&error).unwrap_or_else(|| panic!("{sql}: untyped: {error}")).clone()
+        })
+    }
+}
+
+/// A kind of query: its text, and which mentions it is about.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    sql: &'static str,
+    about: fn(&str, &Mention) -> bool,
+    gives: Gives,
+}
+
+/// What a query gives of the mentions that it is about.
+#[derive(Clone, Copy, PartialEq)]
+enum Gives {
+    /// The aid and id of each.
+    All,
+    /// The ids of so many.
+    Some(usize),
+    /// The instants and ids of the newest so many, in order.
+    Newest(usize),
+    /// Their number.
+    Count,
+    /// A language and the number of each.
+    Languages,
+}
+
+const ALL: &str = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+const KINDS: [Kind; 9] = [
+    Kind { name: "all", sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL}", about: big, gives: Gives::All },
+    Kind {
+        name: "filtered there",
+        sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'en'",
+        about: |aid, mention| big(aid, mention) && mention.facts.language.as_deref() == Some("en"),
+        gives: Gives::All,
+    },
+    Kind {
+        name: "filtered here",
+        sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND author_handle LIKE 'user1%'",
+        about: |aid, mention| {
+            big(aid, mention) && mention.facts.author.as_deref().is_some_and(|author| author.starts_with("user1"))
+        },
+        gives: Gives::All,
+    },
+    Kind {
+        name: "all in order",
+        sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL} ORDER BY published_at",
+        about: big,
+        gives: Gives::All,
+    },
+    Kind {
+        name: "newest",
+        sql: "SELECT published_at, id FROM mentions WHERE aid = '{BIG}' AND {ALL} ORDER BY published_at DESC LIMIT 45",
+        about: big,
+        gives: Gives::Newest(45),
+    },
+    Kind {
+        name: "some",
+        sql: "SELECT id FROM mentions WHERE aid = '{BIG}' AND {ALL} LIMIT 45",
+        about: big,
+        gives: Gives::Some(45),
+    },
+    Kind {
+        name: "two saved searches",
+        sql: "SELECT aid, id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {ALL}",
+        about: |aid, _| aid == BIG || aid == OTHER,
+        gives: Gives::All,
+    },
+    Kind {
+        name: "count",
+        sql: "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL}",
+        about: big,
+        gives: Gives::Count,
+    },
+    Kind {
+        name: "languages",
+        sql: "SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} GROUP BY language",
+        about: big,
+        gives: Gives::Languages,
+    },
+];
+
+fn big(aid: &str, _: &Mention) -> bool {
+    aid == BIG
+}
+
+impl Kind {
+    fn text(&self) -> String {
+        self.sql.replace("{BIG}", BIG).replace("{OTHER}", OTHER).replace("{ALL}", ALL)
+    }
+
+    /// Whether the rows are right, where the service received these requests meanwhile.
+    fn check(&self, world: &World, rows: &[Vec<String>], (first, last): (u64, u64)) -> Result<(), String> {
+        let oracle = Oracle::new(world, *self, first, last);
+        let known = |key: &String| oracle.ever.contains_key(key);
+        let numbers = |of: &BTreeMap<String, Arc<Mention>>| of.len();
+        match self.gives {
+            Gives::All => {
+                let got: BTreeSet<String> = rows.iter().map(|row| row.join(" ")).collect();
+                ensure(got.len() == rows.len(), || format!("{} of {} rows are doubles", rows.len() - got.len(), rows.len()))?;
+                let lost: Vec<_> = oracle.throughout.keys().filter(|key| !got.contains(*key)).collect();
+                ensure(lost.is_empty(), || format!("{} of {} are lost: {lost:?}", lost.len(), oracle.throughout.len()))?;
+                let foreign: Vec<_> = got.iter().filter(|key| !known(key)).collect();
+                ensure(foreign.is_empty(), || format!("never there: {foreign:?}"))
+            }
+            Gives::Some(limit) | Gives::Newest(limit) => {
+                let ids: BTreeSet<&String> = rows.iter().filter_map(|row| row.last()).collect();
+                ensure(ids.len() == rows.len(), || "doubles".to_owned())?;
+                ensure(ids.iter().all(|id| known(&format!("{BIG} {id}"))), || "some were never there".to_owned())?;
+                let least = limit.min(numbers(&oracle.throughout));
+                let most = limit.min(numbers(&oracle.ever));
+                ensure((least..=most).contains(&rows.len()), || format!("{} rows, not {least} to {most}", rows.len()))?;
+                if self.gives == Gives::Some(limit) {
+                    return Ok(());
+                }
+                ensure(rows.is_sorted_by(|a, b| a[0] >= b[0]), || "not in order".to_owned())?;
+                let Some(oldest) = rows.last().map(|row| row[0].clone()) else { return Ok(()) };
+                let newer = oracle.throughout.iter().filter(|(_, mention)| instant(mention) > oldest);
+                let lost: Vec<_> = newer.filter(|(key, _)| !ids.iter().any(|id| key.ends_with(id.as_str()))).collect();
+                ensure(lost.is_empty(), || format!("{} newer ones are lost", lost.len()))
+            }
+            Gives::Count => {
+                let count = rows[0][0].parse().unwrap_or(usize::MAX);
+                let (least, most) = (numbers(&oracle.throughout), numbers(&oracle.ever));
+                ensure((least..=most).contains(&count), || format!("{count}, not {least} to {most}"))
+            }
+            Gives::Languages => {
+                let got: BTreeMap<&str, usize> =
+                    rows.iter().map(|row| (row[0].as_str(), row[1].parse().unwrap_or(usize::MAX))).collect();
+                let count = |of: &BTreeMap<String, Arc<Mention>>| {
+                    of.values().fold(BTreeMap::<String, usize>::new(), |mut counts, mention| {
+                        let language = mention.facts.language.as_deref().unwrap_or("NULL");
+                        *counts.entry(language.to_owned()).or_default() += 1;
+                        counts
+                    })
+                };
+                let (least, most) = (count(&oracle.throughout), count(&oracle.ever));
+                let low = least.iter().find(|(language, n)| got.get(language.as_str()).unwrap_or(&0) < n);
+                let high = got.iter().find(|(language, n)| most.get(**language).unwrap_or(&0) < n);
+                ensure(low.is_none() && high.is_none(), || format!("{got:?}, not {least:?} to {most:?}"))
+            }
+        }
+    }
+}
+
+fn ensure(holds: bool, message: impl Fn() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+fn instant(mention: &Mention) -> String {
+    mention.facts.published.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The mentions that a query is about, by aid and id.
+struct Oracle {
+    throughout: BTreeMap<String, Arc<Mention>>,
+    ever: BTreeMap<String, Arc<Mention>>,
+}
+
+impl Oracle {
+    fn new(world: &World, kind: Kind, first: u64, last: u64) -> Self {
+        let state = |request: u64| -> BTreeMap<String, Arc<Mention>> {
+            let searches = world.simulator.corpus().searches.iter();
+            let all = searches.flat_map(|search| {
+                let alive = world.simulator.alive(&search.aid, request);
+                alive.into_iter().map(|mention| (search.aid.clone(), mention))
+            });
+            let about = all.filter(|(aid, mention)| (kind.about)(aid, mention));
+            about.map(|(aid, mention)| (format!("{aid} {}", mention.facts.id), mention)).collect()
+        };
+        let mut ever = state(first);
+        let mut throughout = ever.clone();
+        for request in first..=last {
+            let now = state(request);
+            throughout.retain(|key, _| now.contains_key(key));
+            ever.extend(now);
+        }
+        Self { throughout, ever }
+    }
+}
+
+/// What a fault may come to.
+#[derive(Debug, Clone, Copy)]
+enum Must {
+    /// Right rows.
+    Pass,
+    /// An error of one of these kinds, unless it does not touch the query.
+    Fail(&'static [ErrorKind]),
+    /// Either, and nothing else.
+    Either,
+}
+
+use ErrorKind::{
+    Connect, Contradiction, Incomplete, Malformed, Redirect, Throttled, Timeout, TooLarge, Unauthorized, Unavailable,
+};
+use Must::{Either, Fail, Pass};
+
+/// The faults by their numbers in the list of faults that a scan must survive, and what each must come to for a query
+/// that reads all mentions of a saved search.
+const FAULTS: &[(u32, &str, Must)] = &[
+    (1, "429:retry-after=2@3-5", Pass),
+    (2, "429:retry-after=date+7@2", Pass),
+    (2, "429:reset=epoch+30@2-3", Pass),
+    (3, "429:body=text@2-6", Pass),
+    (3, "429:body=html", Fail(&[Throttled])),
+    (4, "429:retry-after=0@2-4", Pass),
+    (4, "429:retry-after=-5@2", Pass),
+    (4, "429:retry-after=315360000@2", Fail(&[Throttled])),
+    (7, "503@2-4", Pass),
+    (7, "500@10%", Either),
+    (7, "502:body=html", Fail(&[Unavailable])),
+    (8, "truncated:at=90@2-3", Pass),
+    (8, "truncated:at=0", Fail(&[Malformed])),
+    (9, "reset@2-4", Pass),
+    (9, "reset:at=99", Fail(&[Connect])),
+    (10, "trickle:ms=100", Pass),
+    (10, "trickle:ms=10000@2", Pass),
+    (10, "stall@3", Pass),
+    (10, "stall", Fail(&[Timeout])),
+    (11, "html@2-3", Pass),
+    (11, "html", Fail(&[Malformed])),
+    (12, "error-body@2-3", Pass),
+    (12, "error-body", Fail(&[Unavailable])),
+    (13, "utf8", Fail(&[Malformed])),
+    (13, "escape", Fail(&[Malformed])),
+    (13, "surrogate@2", Either),
+    (14, "empty@3", Pass),
+    (14, "empty@3-4", Pass),
+    (14, "empty", Fail(&[Incomplete])),
+    (15, "total:by=3@4", Pass),
+    (15, "total:by=-3@50%", Either),
+    (15, "total:by=5", Fail(&[Incomplete])),
+    (16, "arrive:at=start@3-6", Either),
+    (16, "arrive:n=3@50%", Either),
+    (17, "delete:at=start@4", Either),
+    (17, "delete:n=2@50%", Either),
+    (17, "delete:n=25,at=start@5", Either),
+    (18, "ties", Either),
+    (19, "short:rows=3@4", Pass),
+    (19, "short:rows=1@20%", Either),
+    (20, "clamp:rows=7", Pass),
+    (21, "depth:rows=60,answer=400", Pass),
+    (21, "depth:rows=60,answer=404", Pass),
+    (21, "depth:rows=60,answer=empty", Pass),
+    (21, "depth:rows=60,answer=last", Pass),
+    (22, "offset-ignored", Fail(&[Contradiction])),
+    (23, "sort-ignored", Either),
+    (23, "filters-ignored", Either),
+    (24, "twice@3", Pass),
+    (24, "edit:n=3", Either),
+    (26, "missing:field=snippet", Either),
+    (26, "null:field=title", Either),
+    (28, "extra", Pass),
+    (29, "drift:field=engagement", Pass),
+    (30, "big:field=reach", Pass),
+    (31, "times", Pass),
+    (36, "skew:seconds=600", Pass),
+    (37, "401@4-", Fail(&[Unauthorized])),
+    (38, "403:aid=184889", Either),
+    (39, "redirect@3", Fail(&[Redirect])),
+    (40, "400:body=echo@3-", Either),
+    (40, "401:body=echo", Fail(&[Unauthorized])),
+    (41, "bomb@2", Either),
+    (41, "giant:mib=130", Fail(&[TooLarge])),
+    (41, "deep", Fail(&[Malformed, Contradiction])),
+    (42, "size-ignored", Pass),
+    (43, "other-aid", Fail(&[Contradiction])),
+    (43, "other-aid@3", Pass),
+    (43, "other-window@2", Pass),
+];
+
+/// What of the faults only some queries can see, so that a query that does not gets right rows.
+fn checked(kind: &Kind, must: Must) -> Must {
+    match must {
+        // What needs fewer pages, or none, may never meet it, or cannot tell.
+        Fail(_) if kind.name != "all" => Either,
+        Pass if kind.name == "all" => Pass,
+        _ if kind.name != "all" => Either,
+        other => other,
+    }
+}
+
+async fn one(kind: &Kind, faults: &[String], seed: u64, profile: Profile, must: Must) -> Result<String, String> {
+    let world = World::new(faults, seed, profile);
+    let result = world.ask(&kind.text()).await;
+    let span = (1, world.simulator.requests().max(1));
+    if std::env::var_os("FAULTS_ONLY").is_some() {
+        for record in world.connection.client().log().records().iter().take(60) {
+            println!("{} rows={} {:?} {:?}", record.parameters, record.rows, record.error, record.conclusion);
+        }
+    }
+    match (result, must) {
+        (Ok(rows), Pass | Either) => kind.check(&world, &rows, span).map(|()| "right".to_owned()),
+        (Ok(_), Fail(kinds)) => Err(format!("it went well instead of {kinds:?}")),
+        (Err(error), Pass) => Err(format!("error: {error}")),
+        (Err(error), Fail(kinds)) if kinds.contains(&error.kind()) => Ok(format!("{:?}", error.kind())),
+        (Err(error), Fail(kinds)) => Err(format!("{:?} instead of {kinds:?}: {error}", error.kind())),
+        (Err(error), Either) => Ok(format!("{:?}", error.kind())),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_fault_against_every_kind_of_query() {
+    let mut wrong = Vec::new();
+    for (number, fault, must) in FAULTS {
+        if std::env::var("FAULTS_ONLY").is_ok_and(|only| only != *fault) {
+            continue;
+        }
+        for kind in &KINDS {
+            let outcome = one(kind, &[(*fault).to_owned()], 1, profile(), checked(kind, *must)).await;
+            if std::env::var_os("FAULTS_SHOWN").is_some() {
+                println!("{number:>3} {fault:<32} {:<20} {outcome:?}", kind.name);
+            }
+            if let Err(why) = outcome {
+                wrong.push(format!("fault {number}, {fault}, {}: {why}", kind.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
