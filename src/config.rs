@@ -21,6 +21,11 @@ pub struct SessionSettings {
     /// What happens where not all mentions can be had: `strict` ends the query in an error, `report` gives what came
     /// and warns.
     pub completeness: Completeness,
+    /// Whether a query over several saved searches goes on without those that the service refuses (403, 404), and warns.
+    pub partial: bool,
+    /// Whether texts that say no character, such as half a surrogate pair, are replaced and counted. Otherwise they make
+    /// an answer malformed.
+    pub lossy_text: bool,
     /// Zone sent where a query names none; empty: the profile's default.
     pub timezone: String,
     /// Requests that one scan keeps under way. The limiter of the key bounds all scans together.
@@ -59,6 +64,8 @@ impl Default for SessionSettings {
             max_requests: 1_000,
             count_from_overview: CountFromOverview::Exact,
             completeness: Completeness::Strict,
+            partial: false,
+            lossy_text: false,
             timezone: String::new(),
             concurrency: 4,
             request_timeout: Duration::from_secs(60),
@@ -100,6 +107,11 @@ impl ExtensionOptions for SessionSettings {
                 format!("savedsearch.{key} takes {expected}, found `{value}`"),
             ))
         };
+        let switch = || match value {
+            "on" | "true" => Ok(true),
+            "off" | "false" => Ok(false),
+            _ => Err(bad("on or off")),
+        };
         let number = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| bad("a whole number from 1"));
         let seconds = || {
             let number = value.parse().ok().filter(|n| (1..=LONGEST).contains(n));
@@ -112,6 +124,8 @@ impl ExtensionOptions for SessionSettings {
                 let named = all.into_iter().find(|choice| choice.name() == value);
                 self.count_from_overview = named.ok_or_else(|| bad("exact, always or never"))?;
             }
+            "partial" => self.partial = switch()?,
+            "lossy_text" => self.lossy_text = switch()?,
             "completeness" => {
                 self.completeness = match value {
                     "strict" => Completeness::Strict,
@@ -162,12 +176,18 @@ impl ExtensionOptions for SessionSettings {
                 },
                 "what happens where not all mentions can be had: strict (an error) or report (a warning)",
             ),
+            entry("partial", on_off(self.partial), "whether a query goes on without saved searches that are refused"),
+            entry("lossy_text", on_off(self.lossy_text), "whether texts that say no character are replaced"),
             entry("timezone", self.timezone.clone(), "zone sent where a query names none; empty: the profile's"),
             entry("concurrency", self.concurrency.to_string(), "requests that one scan keeps under way"),
             entry("request_timeout", self.request_timeout.as_secs().to_string(), "seconds for one attempt"),
             entry("query_deadline", self.query_deadline.as_secs().to_string(), "seconds for a whole query"),
         ]
     }
+}
+
+fn on_off(switch: bool) -> String {
+    if switch { "on" } else { "off" }.to_owned()
 }
 
 /// What the environment says. Options of the command line come first, each where both are given.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 use tokio_util::task::AbortOnDropHandle;
@@ -141,9 +142,12 @@ impl Connection {
         self.client.profile()
     }
 
-    /// The clock that windows are reckoned by.
-    pub fn clock(&self) -> &Clock {
-        &self.clock
+    /// The time that windows are reckoned by: ours, or the service's where the two are known to differ by more than a
+    /// minute.
+    pub fn now(&self) -> DateTime<Utc> {
+        let ahead = self.client.ahead();
+        let now = self.clock.now();
+        if ahead.num_seconds().abs() > 60 { now + ahead } else { now }
     }
 
     /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
@@ -274,7 +278,7 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let keep: Vec<bool> = (1..=rows).map(|row| row == rows).collect();
-        Self { conflicts: 0, unnamed: 0, ..self.clone().retain(&keep) }
+        Self { conflicts: 0, mended: 0, unnamed: 0, ..self.clone().retain(&keep) }
     }
 }
 

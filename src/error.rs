@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Rejected,
     /// Throttled for longer than the query may take (seed section 7, 429).
     Throttled,
+    /// What the key may spend is used up.
+    Quota,
     /// Temporary failures (5xx) outlasted the bounded retries.
     Unavailable,
     /// A time-out of the connection, of a silent body, or of the query's deadline.
@@ -149,6 +151,11 @@ impl Error {
         self.0.message = change(&self.0.message);
         self.0.advice = self.0.advice.as_deref().map(&change);
         self
+    }
+
+    /// What happened, without place and advice.
+    pub fn message(&self) -> &str {
+        &self.0.message
     }
 
     /// The kind, to branch on.

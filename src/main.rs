@@ -295,7 +295,8 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
         TieOrder::Stable => Ties::Stable,
         TieOrder::Unstable => Ties::Unstable,
     };
-    let settings = Settings { clock, delay: Duration::from_millis(delay_ms), rate_limit, ties, faults, seed };
+    let delay = Duration::from_millis(delay_ms);
+    let settings = Settings { clock, delay, rate_limit, ties, faults, seed, ..Settings::default() };
     let running = simulator::start(listen, Arc::new(corpus), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;

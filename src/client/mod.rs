@@ -13,6 +13,7 @@
 //! Invariant: every request that leaves has passed the limiter of its key and the budget of its query.
 
 mod auth;
+mod breaker;
 mod http;
 mod in_flight;
 mod log;
@@ -22,11 +23,12 @@ mod rate_limit;
 mod retry;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ::http::header::{CONTENT_TYPE, HeaderMap};
 use ::http::{HeaderName, HeaderValue, StatusCode};
+use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -41,6 +43,7 @@ pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::query::{Completeness, Held, Memory, QueryBudget, Scan};
 pub use self::retry::RetryPolicy;
 
+use self::breaker::Breaker;
 use self::in_flight::{Flight, InFlight};
 use self::query::parameters_text;
 use self::rate_limit::Limiter;
@@ -59,6 +62,9 @@ pub struct Client {
     profile: Arc<Profile>,
     service: Arc<dyn HttpService>,
     limiter: Arc<Limiter>,
+    breaker: Arc<Breaker>,
+    /// How far the service's clock is ahead of ours, in seconds, as its last answer told.
+    ahead: AtomicI64,
     retry: RetryPolicy,
     clock: Clock,
     log: RequestLog,
@@ -102,6 +108,7 @@ impl Client {
         let header = key.header(&profile.auth)?;
         let limiter = Limiter::shared(key.digest(base_url.as_str()), &profile.budget);
         let retry = RetryPolicy::default();
+        let breaker = Breaker::shared(&base_url);
         Ok(Self {
             base_url,
             header,
@@ -109,6 +116,8 @@ impl Client {
             profile,
             service,
             limiter,
+            breaker,
+            ahead: AtomicI64::new(0),
             retry,
             clock,
             log: RequestLog::default(),
@@ -136,6 +145,11 @@ impl Client {
     /// What was asked so far.
     pub fn log(&self) -> &RequestLog {
         &self.log
+    }
+
+    /// How far the service's clock is ahead of ours, as its last answer told; zero where it did not.
+    pub fn ahead(&self) -> TimeDelta {
+        TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
     }
 
     /// How long the limiter keeps all queries waiting; zero while it does not.
@@ -198,6 +212,7 @@ impl Client {
             aid: request.plan.aid.clone(),
             row: request.plan.pages.is_some().then_some(request.row),
         };
+        self.breaker.admit().map_err(|error| error.at(place.clone()))?;
         let mut state = RetryState::default();
         let result = loop {
             match self.attempt(scan, &url, &mut record, &decode).await {
@@ -205,6 +220,9 @@ impl Client {
                 Outcome::Failed(error) => break Err(error),
                 Outcome::Again(cause, error) => {
                     let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
+                        if cause == Cause::Temporary {
+                            self.breaker.failed(&error);
+                        }
                         break Err(error);
                     };
                     if let Cause::Throttled(_) = cause {
@@ -330,11 +348,18 @@ impl Client {
         };
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
-        let throttled = self.profile.throttle.when.iter().any(|ThrottleRule { status: rule, code }| {
-            *rule == status.as_u16() && (code.is_none() || *code == said.code)
-        });
         let now = self.clock.now();
-        if throttled {
+        if let Some(date) = retry::server_date(headers) {
+            self.ahead.store((date - now).num_seconds(), Ordering::Relaxed);
+        }
+        let fits = |rules: &[ThrottleRule]| {
+            rules.iter().any(|rule| rule.status == status.as_u16() && (rule.code.is_none() || rule.code == said.code))
+        };
+        if fits(&self.profile.throttle.quota) {
+            let error = self.refusal(ErrorKind::Quota, *status, &said);
+            return Outcome::Failed(error.advice("what the key may spend is used up; ask again when it is renewed"));
+        }
+        if fits(&self.profile.throttle.when) {
             let wait = retry::named_wait(&self.profile.throttle, headers, now);
             let error = self.refusal(ErrorKind::Throttled, *status, &said).advice("try again later, or ask for less");
             return Outcome::Again(Cause::Throttled(wait), error);
@@ -348,6 +373,7 @@ impl Client {
                 Ok((value, rows)) => {
                     if !record.cached {
                         self.limiter.answered();
+                        self.breaker.succeeded();
                     }
                     record.rows += rows;
                     Outcome::Done(value)

@@ -119,8 +119,13 @@ fn date(value: &str) -> Option<DateTime<Utc>> {
         .or_else(|| Some(DateTime::parse_from_rfc3339(value).ok()?.to_utc()))
 }
 
+/// The service's own time (RFC 9110, 6.6.1).
+pub(super) fn server_date(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    text(headers, Some("date")).and_then(date)
+}
+
 fn until(at: DateTime<Utc>, headers: &HeaderMap, now: DateTime<Utc>) -> Duration {
-    let server = text(headers, Some("date")).and_then(date).unwrap_or(now);
+    let server = server_date(headers).unwrap_or(now);
     (at - server).to_std().unwrap_or(Duration::ZERO)
 }
 
@@ -134,6 +139,8 @@ fn duration(seconds: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::profile::Profile;
 
@@ -156,6 +163,25 @@ mod tests {
         assert_eq!(wait(&[("x-ratelimit-reset", "1000030")]), Some(Duration::from_secs(30)));
         assert_eq!(wait(&[("retry-after", "soon")]), None);
         assert_eq!(wait(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_names_a_wait_or_none(
+            retry_after in "[ -~]{0,30}|-?[0-9]{1,40}(\\.[0-9]{1,9})?(e[0-9]{1,4})?|[A-Z][a-z]{2}, [0-9]{2} Jul [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT",
+            date in "[ -~]{0,30}|Tue, 01 Jul 2025 10:00:00 GMT", reset in "[ -~]{0,20}|[0-9]{1,25}", format in 0..3_u8,
+        ) {
+            let mut throttle = Profile::v4().throttle;
+            throttle.reset_format = [ResetFormat::EpochS, ResetFormat::Seconds, ResetFormat::Iso][usize::from(format)];
+            let headers = headers(&[
+                ("retry-after", &retry_after), ("date", &date), ("x-ratelimit-reset", &reset), ("x-ratelimit-remaining", "0"),
+            ]);
+            let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+            for wait in [named_wait(&throttle, &headers, now), exhausted(&throttle, &headers, now)] {
+                let mut state = RetryState::default();
+                prop_assert!(matches!(state.after(&RetryPolicy::default(), Cause::Throttled(wait), 0.99), Decision::Wait(_)));
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! column that may not be NULL has a value in each row.
 
 mod envelope;
+mod mend;
 mod record;
 mod schema;
 mod tree;
@@ -51,6 +52,8 @@ pub struct Decoded {
     pub total: Option<u64>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
+    /// Places in texts that say no character and were replaced.
+    pub mended: u64,
     /// Rows without an id, which were given one made of other columns.
     pub unnamed: u64,
     /// The window that the service resolved the period to, [from, to).
@@ -73,6 +76,7 @@ pub struct Decoder {
     time: Option<usize>,
     version: Option<usize>,
     extra: bool,
+    lossy: bool,
 }
 
 /// Where the values of an output column are found.
@@ -169,12 +173,23 @@ impl Decoder {
         let (id, time, version) = (position(&table.id), position(&table.time), position(&table.version));
         let sources =
             columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
-        Self { profile, table, schema, sources, builders, records, envelope, captures, id, time, version, extra }
+        Self { profile, table, schema, sources, builders, records, envelope, captures, id, time, version, extra, lossy: false }
+    }
+
+    /// The same decoder, which replaces what says no character in texts.
+    #[must_use]
+    pub fn lossy(self, lossy: bool) -> Self {
+        Self { lossy, ..self }
     }
 
     /// The schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Where the values of a column come from.
+    pub fn origin(&self, column: &str) -> Option<&Origin> {
+        self.table.column(column).map(|column| &column.origin)
     }
 
     /// Decodes one body.
@@ -183,9 +198,26 @@ impl Decoder {
     /// [`ErrorKind::Malformed`] for what is no valid JSON, [`ErrorKind::Contradiction`] for what is and disagrees with
     /// the profile or the question.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
-        let text = std::str::from_utf8(body).map_err(|error| {
-            Error::new(ErrorKind::Malformed, format!("the answer is no UTF-8 at byte {}", error.valid_up_to()))
-        })?;
+        let decoded = match std::str::from_utf8(body) {
+            Ok(text) => self.decode_text(request, text),
+            Err(_) => Err(Error::new(ErrorKind::Malformed, "the answer is no UTF-8")),
+        };
+        match decoded {
+            Err(error) if error.kind() == ErrorKind::Malformed => {
+                let Some(at) = mend::first_flaw(body) else { return Err(error) };
+                if self.lossy {
+                    let (text, mended) = mend::mend(body);
+                    return Ok(Decoded { mended, ..self.decode_text(request, &text)? });
+                }
+                let message = format!("a text says no character at byte {at} of the answer: {}", error.message());
+                Err(Error::new(ErrorKind::Malformed, message)
+                    .advice("SET savedsearch.lossy_text = on replaces such characters and counts them"))
+            }
+            decoded => decoded,
+        }
+    }
+
+    fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
         let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins());
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
@@ -229,7 +261,7 @@ impl Decoder {
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
             })
             .collect::<Result<_>>()?;
-        let unnamed = self.name(request, body, &mut columns)?;
+        let unnamed = self.name(request, text, &mut columns)?;
         for (column, field) in columns.iter().zip(self.schema.fields()) {
             if !field.is_nullable() && column.null_count() > 0 {
                 let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
@@ -246,11 +278,11 @@ impl Decoder {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
-        Ok(Decoded { batch, ids, times, versions, total, conflicts, unnamed, window: window(&answer) })
+        Ok(Decoded { batch, ids, times, versions, total, conflicts, mended: 0, unnamed, window: window(&answer) })
     }
 
     /// Gives rows without an id one that is made of the columns which stand in for it. Gives their number.
-    fn name(&self, request: &PageRequest, body: &[u8], columns: &mut [ArrayRef]) -> Result<u64> {
+    fn name(&self, request: &PageRequest, text: &str, columns: &mut [ArrayRef]) -> Result<u64> {
         let Some(at) = self.id.filter(|id| columns[*id].null_count() > 0 && !self.table.stand_in.is_empty()) else {
             return Ok(0);
         };
@@ -258,7 +290,7 @@ impl Decoder {
             (0..self.table.columns.len()).filter(|c| self.table.stand_in.contains(&self.table.columns[*c].name)).collect();
         let table = TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
         let decoder = Self::new(Arc::clone(&self.profile), Arc::new(table), &stand_in);
-        let parts = decoder.decode(request, body)?.batch;
+        let parts = decoder.decode_text(request, text)?.batch;
         let parts: Vec<ArrayRef> = parts
             .columns()
             .iter()

@@ -18,6 +18,7 @@ pub(super) struct Counters {
     bytes: Count,
     wait_ms: Count,
     conflicts: Count,
+    mended: Count,
     unnamed: Count,
     doubles: Count,
     edited: Count,
@@ -39,6 +40,7 @@ impl Counters {
             bytes: counter("bytes_received"),
             wait_ms: counter("wait_ms"),
             conflicts: counter("type_conflicts"),
+            mended: counter("characters_replaced"),
             unnamed: counter("ids_missing"),
             doubles: counter("doubles_dropped"),
             edited: counter("edited_meanwhile"),
@@ -53,6 +55,7 @@ impl Counters {
     pub(super) fn page(&self, scan: &Scan, page: &Decoded) {
         self.received.add(page.batch.num_rows());
         self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
+        self.mended.add(usize::try_from(page.mended).unwrap_or(usize::MAX));
         self.unnamed.add(usize::try_from(page.unnamed).unwrap_or(usize::MAX));
         self.spent(scan);
     }

@@ -35,7 +35,7 @@ use super::scanning::Scanning;
 use crate::client::{Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
-use crate::error::{Error, ErrorKind, Place};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::pushdown::{Aids, ScanPlan};
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 
@@ -64,9 +64,9 @@ pub(super) fn run(
         // Of the whole plan, before the first request of any scan.
         query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
         let scanning = scanning.bounded()?;
-        let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output)?);
+        let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output, settings.lossy_text)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
-        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, concurrency: settings.concurrency });
+        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, settings });
         let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
@@ -86,7 +86,7 @@ pub(super) struct Driver {
     pub(super) scan: Arc<Scan>,
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
-    concurrency: usize,
+    pub(super) settings: SessionSettings,
 }
 
 impl Driver {
@@ -94,14 +94,14 @@ impl Driver {
         let Scanning { plan, order, fetch, wanted, .. } = self.scanning.as_ref();
         if plan.template.endpoint == Endpoint::List {
             let list = RequestPlan::list();
-            return Ok(self.one_after_another(vec![list], Pace::OnDemand));
+            return Ok(self.one_after_another(vec![list], Pace::OnDemand, None));
         }
         let searches = self.plans(rows).await?;
-        let ahead = Pace::Ahead(self.concurrency);
+        let ahead = Pace::Ahead(self.settings.concurrency);
         let Some(order) = order else {
             let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
             return match fetch {
-                Some(_) => Ok(self.one_after_another(plans, ahead)),
+                Some(_) => Ok(self.one_after_another(plans, ahead, None)),
                 None => self.all_at_once(plans),
             };
         };
@@ -117,11 +117,11 @@ impl Driver {
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
             let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
-            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace));
+            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace, None));
         }
-        let pace = if limited { Pace::OnDemand } else { Pace::Ahead(self.concurrency.div_ceil(groups.len())) };
+        let pace = if limited { Pace::OnDemand } else { Pace::Ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
-            let rows = Arc::clone(&self).one_after_another(group, pace);
+            let rows = Arc::clone(&self).one_after_another(group, pace, Some(true));
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
         });
         Ok(merging.merge(streams.collect(), &self.scanning, &self.reader)?.boxed())
@@ -171,22 +171,28 @@ impl Driver {
             let allowed = self.scan.query.allow(plans.len() as u64);
             allowed.map_err(|error| self.at_table(error))?;
         }
-        let scans = plans.len().clamp(1, self.concurrency);
+        let scans = plans.len().clamp(1, self.settings.concurrency);
         // Those who read until some page must not ask for the next ones ahead.
-        let ahead = Pace::Ahead(self.concurrency.div_ceil(scans));
+        let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
         let pace = if self.scanning.plan.until.is_some() { Pace::OnDemand } else { ahead };
-        let streams = stream::iter(plans).map(move |plan| match &self.scanning.summary {
-            Some(summary) if self.scanning.is_whole(&plan) => Arc::clone(&self).summary(summary.clone(), plan),
-            _ => Arc::clone(&self).rows(plan, None, pace),
+        let several = self.several(&plans);
+        let streams = stream::iter(plans).map(move |plan| {
+            let refused = several.then(|| plan.clone());
+            let rows = match &self.scanning.summary {
+                Some(summary) if self.scanning.is_whole(&plan) => Arc::clone(&self).summary(summary.clone(), plan),
+                _ => Arc::clone(&self).rows(plan, None, pace),
+            };
+            Arc::clone(&self).without_refused(refused, rows)
         });
         Ok(streams.flatten_unordered(scans).boxed())
     }
 
     /// The rows of all plans, one after another until the limit is met.
-    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace) -> Batches {
+    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: Option<bool>) -> Batches {
         let stream = try_stream! {
             let Scanning { plan: ScanPlan { exact, .. }, fetch, order, .. } = self.scanning.as_ref();
             let mut left = fetch.unwrap_or(usize::MAX);
+            let several = several.unwrap_or_else(|| self.several(&plans));
             for plan in plans {
                 if left == 0 {
                     break;
@@ -194,13 +200,44 @@ impl Driver {
                 let told = fetch.filter(|_| *exact).map(|_| left.max(least_rows(order.as_ref())) as u64);
                 // Pages ahead are of use only where all their rows count.
                 let pace = if fetch.is_some() && told.is_none() { Pace::OnDemand } else { pace };
-                let mut rows = Arc::clone(&self).rows(plan, told, pace);
+                let refused = several.then(|| plan.clone());
+                let rows = Arc::clone(&self).rows(plan, told, pace);
+                let mut rows = Arc::clone(&self).without_refused(refused, rows);
                 while left > 0 && let Some(batch) = rows.next().await {
                     let batch = batch?;
                     let batch = batch.slice(0, batch.num_rows().min(left));
                     left -= batch.num_rows();
                     yield batch;
                 }
+            }
+        };
+        stream.boxed()
+    }
+
+    /// Whether plans concern several saved searches.
+    fn several(&self, plans: &[RequestPlan]) -> bool {
+        plans.windows(2).any(|pair| pair[0].aid != pair[1].aid)
+    }
+
+    /// Rows of one saved search of several, or a warning in their place where the service refuses it and the query is to go
+    /// on.
+    fn without_refused(self: Arc<Self>, plan: Option<RequestPlan>, mut rows: Batches) -> Batches {
+        let Some(plan) = plan.filter(|_| self.settings.partial) else { return rows };
+        let stream = try_stream! {
+            while let Some(batch) = rows.next().await {
+                let refused = match &batch {
+                    Err(error) => Error::find(error).filter(|e| matches!(e.kind(), ErrorKind::Forbidden | ErrorKind::NotFound)),
+                    Ok(_) => None,
+                };
+                if let Some(error) = refused {
+                    self.scanning.connection.client().log().warn(&self.query.budget.id, error);
+                    self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
+                    if let Some(label) = self.reader.label(&plan, &error.to_string())? {
+                        yield label;
+                    }
+                    return;
+                }
+                yield batch?;
             }
         };
         stream.boxed()
@@ -217,10 +254,27 @@ impl Driver {
             let mut check = reader.check();
             let mut dropped = 0;
             let plan = Arc::new(plan.with_fetch(told));
-            let mut pages = Box::pin(read_pages(scanning.connection.client(), scan, plan, reader.decoder.as_ref(), pace));
+            let client = scanning.connection.client();
+            let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), reader.decoder.as_ref(), pace));
             let mut received = 0;
             while let Some(page) = pages.next().await {
+                // None of its rows has left, and they are wanted in no order.
+                let deep = page.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::TooDeep);
+                let parts = match deep && received == 0 && check.is_none() {
+                    true => self.parts(&plan).await.map_err(|error| self.at_table(error))?,
+                    false => None,
+                };
+                if let Some(parts) = parts {
+                    for part in parts {
+                        let mut rows = Arc::clone(&self).rows(part, told, pace);
+                        while let Some(batch) = rows.next().await {
+                            yield batch?;
+                        }
+                    }
+                    return;
+                }
                 let page = page.map_err(|error| self.at_table(error))?;
+                self.check_clock(&plan).map_err(|error| self.at_table(error))?;
                 if let Some(check) = &mut check {
                     let place = Place { aid: aid.clone(), ..Place::default() };
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
@@ -264,6 +318,25 @@ impl Driver {
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
+    }
+
+    /// A range that ends now must end by the service's clock, which is known once it has answered.
+    fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
+        let connection = &self.scanning.connection;
+        let words = plan.duration.as_deref().filter(|_| self.scanning.plan.ends_open);
+        let Some((_, end)) = words.and_then(|words| connection.profile().window.span_of(words)) else { return Ok(()) };
+        let now = connection.now();
+        if now <= end || self.scanning.plan.windows.last() != plan.duration.as_ref() {
+            return Ok(());
+        }
+        let minutes = connection.client().ahead().num_minutes();
+        let place = Place { aid: plan.aid.clone(), ..Place::default() };
+        Err(Error::new(
+            ErrorKind::Contradiction,
+            format!("the service's clock is {minutes} minutes ahead of this machine's: its newest mentions would be missing"),
+        )
+        .advice("run the query again, which goes by the service's clock from now on, or set the clock")
+        .at(place))
     }
 
     fn require(&self, requests: usize) -> DataFusionResult<()> {

@@ -21,6 +21,7 @@ mod memory;
 mod plans;
 mod reader;
 mod scanning;
+mod split;
 mod summary;
 
 pub use cost::{Cost, PlanCost, plan_cost};

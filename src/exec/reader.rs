@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+};
 use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use datafusion::common::cast::as_boolean_array;
@@ -14,7 +16,9 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use super::scanning::Scanning;
 use crate::decode::Decoder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Origin, Shape};
 use crate::pushdown::ServiceOrder;
+use crate::request::RequestPlan;
 
 /// What turns pages into output.
 pub(super) struct Reader {
@@ -26,6 +30,8 @@ pub(super) struct Reader {
     until: Option<i64>,
     /// Columns read that leave; `None`: how many mentions a row stands for, which is one.
     output: Vec<Option<usize>>,
+    /// Whether an answer is one row.
+    single: bool,
     pub(super) schema: SchemaRef,
 }
 
@@ -35,6 +41,7 @@ impl Reader {
         scanning: &Scanning,
         sorted: Option<&ServiceOrder>,
         schema: SchemaRef,
+        lossy: bool,
     ) -> DataFusionResult<Self> {
         let Scanning { connection, spec, projection, predicate, plan, .. } = scanning;
         let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
@@ -47,7 +54,7 @@ impl Reader {
         read.extend(checked.and_then(|order| position(&order.column)));
         read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
         let read: Vec<usize> = read.into_iter().collect();
-        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read);
+        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).lossy(lossy);
         let predicate = predicate
             .as_ref()
             .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
@@ -56,7 +63,8 @@ impl Reader {
         let until = until.map(|(_, since)| since.timestamp_micros());
         let checked = checked.and_then(|order| Some((at(position(&order.column)?)?, order.clone())));
         let output = projection.iter().map(|column| at(*column)).collect();
-        Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, schema })
+        let single = spec.sections.iter().all(|section| section.shape == Shape::Record);
+        Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, single, schema })
     }
 
     /// The rows that satisfy the predicate, and the columns that leave; each row stands for one mention.
@@ -75,6 +83,31 @@ impl Reader {
         let columns: Vec<ArrayRef> = self.output.iter().map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// A row that says why those of a saved search are missing, where the table has room for it: what was asked, the reason
+    /// in the column made from what no other took, and NULL in all others.
+    pub(super) fn label(&self, plan: &RequestPlan, reason: &str) -> DataFusionResult<Option<RecordBatch>> {
+        let schema = self.decoder.schema();
+        let said = serde_json::json!({ "savedsearch.missing": reason }).to_string();
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for field in schema.fields() {
+            let text = match self.decoder.origin(field.name()) {
+                Some(Origin::Aid) => plan.aid.as_deref(),
+                Some(Origin::Duration) => plan.duration.as_deref(),
+                Some(Origin::Timezone) => plan.timezone.as_deref(),
+                Some(Origin::Extra) => Some(said.as_str()),
+                _ => None,
+            };
+            match text {
+                Some(text) => columns.push(Arc::new(StringArray::from(vec![text]))),
+                None if field.is_nullable() => columns.push(arrow::array::new_null_array(field.data_type(), 1)),
+                None => return Ok(None),
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let row = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+        if self.single { self.finish(&row).map(Some) } else { Ok(None) }
     }
 
     /// Whether rows tell how many mentions they stand for.

@@ -102,7 +102,7 @@ impl Scanning {
             .collect::<Result<_>>()?;
         let Self { connection, plan, table, .. } = self.as_ref();
         let place = || Place { table: Some(table.name().to_owned()), ..Place::default() };
-        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, connection.clock().now());
+        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, connection.now());
         let plan = plan.map_err(|error| error.at(place()))?;
         Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
     }

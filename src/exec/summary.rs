@@ -191,7 +191,7 @@ impl Driver {
     }
 
     /// The names and numbers of a list.
-    fn list(&self, list: &CountList, request: &PageRequest, body: &[u8]) -> Result<(Vec<Option<String>>, Vec<i64>)> {
+    pub(super) fn list(&self, list: &CountList, request: &PageRequest, body: &[u8]) -> Result<(Vec<Option<String>>, Vec<i64>)> {
         let breakdowns = &self.scanning.connection.profile().tables.breakdowns;
         let mut table = picked(breakdowns, &["name", "mentions"]);
         table.sections.retain(|section| section.label == list.dimension);
@@ -205,7 +205,7 @@ impl Driver {
         let asked = plan.duration.as_deref();
         let asked = asked.and_then(|words| self.scanning.connection.profile().window.span_of(words));
         // A service may end a window that reaches into the future now, by its clock.
-        let recent = self.scanning.connection.clock().now() - TimeDelta::minutes(10);
+        let recent = self.scanning.connection.now() - TimeDelta::minutes(10);
         let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {
             asked.0 == echoed.0 && (asked.1 == echoed.1 || (recent <= echoed.1 && echoed.1 < asked.1))
         };
@@ -246,7 +246,10 @@ impl Driver {
             let counts = self.reader.counts();
             let (first_plan, mut left) = (plan.clone(), None);
             for (at, order) in orders.iter().enumerate() {
-                let reader = Reader::try_new(&self.scanning, Some(order), Arc::clone(&self.reader.schema))?;
+                let reader = {
+                    let schema = Arc::clone(&self.reader.schema);
+                    Reader::try_new(&self.scanning, Some(order), schema, self.settings.lossy_text)?
+                };
                 let mut check = reader.check();
                 // Two show a wrong direction; a page may show that there are no more, which spares the other orders.
                 let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders.len() > 1);
@@ -308,11 +311,11 @@ impl Driver {
         self.scanning.spec.column(column).is_some_and(|column| column.nullable)
     }
 
-    fn overview_table(&self) -> TableSpec {
+    pub(super) fn overview_table(&self) -> TableSpec {
         self.scanning.connection.profile().tables.overview.clone()
     }
 
-    fn decoder(&self, table: TableSpec) -> Decoder {
+    pub(super) fn decoder(&self, table: TableSpec) -> Decoder {
         let columns: Vec<usize> = (0..table.columns.len()).collect();
         Decoder::new(Arc::clone(self.scanning.connection.profile()), Arc::new(table), &columns)
     }
@@ -340,7 +343,7 @@ fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
 }
 
 /// The numbers of all mentions: total, what a list leaves out, and whether they are exact.
-fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpec) -> TableSpec {
+pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpec) -> TableSpec {
     let mut table = picked(overview, &[counts.total.as_str()]);
     let number = table.columns.first().cloned();
     table.columns.extend(number.map(|total| ColumnSpec {

@@ -277,6 +277,9 @@ pub struct Throttle {
     pub evidence: Evidence,
     /// An answer that fits any of these is throttling.
     pub when: Vec<ThrottleRule>,
+    /// An answer that fits any of these says that a quota is used up: it is not asked again.
+    #[serde(default)]
+    pub quota: Vec<ThrottleRule>,
     /// Header with the wait, in seconds or as a date (RFC 9110, 10.2.3).
     pub retry_after: Option<String>,
     /// Header with the requests allowed in a window; shown in `system.requests`.

@@ -89,6 +89,8 @@ pub struct ScanPlan {
     pub exact: bool,
     /// Where nothing says when the range begins: what is known of it. The scan is refused unless that is told later.
     pub(super) open: Option<Ranges>,
+    /// Whether nothing says when the range ends: it ends a little after now, by the clock that it was planned by.
+    pub ends_open: bool,
     /// Conjuncts that the service is not sent, in words.
     pub kept: Vec<String>,
     /// Whether the window is the profile's default, since the query bounds no time.
@@ -125,6 +127,7 @@ pub fn plan_scan(
             until: None,
             exact: conjuncts.is_empty(),
             open: None,
+            ends_open: false,
             kept: Vec::new(),
             default_window: false,
         });
@@ -235,6 +238,7 @@ pub fn plan_scan(
         until: None,
         exact,
         open,
+        ends_open: bounded && ends_open(&bounds),
         kept,
         default_window,
     };
@@ -266,7 +270,7 @@ impl ScanPlan {
         let days = zone.filter(|_| table == Table::Volume);
         let windows = windows_of(&profile.window, &bounds, time.unwrap_or_default(), days, now)?;
         let empty = windows.words.is_empty() || conjuncts.iter().any(never);
-        let plan = Self { exact: false, default_window: false, open: None, ..self }
+        let plan = Self { exact: false, default_window: false, open: None, ends_open: ends_open(&bounds), ..self }
             .with_windows(profile, time, windows, false);
         Ok(if empty { Self { aids: Aids::Given(Vec::new()), ..plan } } else { plan })
     }
@@ -285,6 +289,10 @@ impl ScanPlan {
         self.until = until;
         self
     }
+}
+
+fn ends_open(bounds: &Ranges) -> bool {
+    bounds.spans().last().is_some_and(|last| last.end().is_none())
 }
 
 /// Conditions on what is sent, or on what came of it, that do not choose it: they would filter the answer to another

@@ -11,9 +11,6 @@ use chrono_tz::Tz;
 
 use super::dataset::{Facts, SavedSearch};
 
-/// The largest page.
-pub(super) const LARGEST_PAGE: u64 = 100;
-
 /// A validated request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Query {
@@ -62,7 +59,11 @@ fn invalid(field: &str, message: impl Into<String>) -> Invalid {
 
 impl Query {
     /// Checks the parameters of a request that arrives at `now`.
-    pub(super) fn parse(parameters: &[(String, String)], now: DateTime<Utc>) -> Result<Self, Invalid> {
+    pub(super) fn parse(
+        parameters: &[(String, String)],
+        now: DateTime<Utc>,
+        largest_page: u64,
+    ) -> Result<Self, Invalid> {
         let mut given: HashMap<&str, &str> = HashMap::new();
         for (name, value) in parameters {
             if given.insert(name, value).is_some() {
@@ -77,8 +78,8 @@ impl Query {
         let sort = order(take("sortBy").unwrap_or("date_desc"))?;
         let data_from = number("dataFrom", take("dataFrom"))?;
         let data_size = number("dataSize", take("dataSize"))?;
-        if data_size > LARGEST_PAGE {
-            return Err(invalid("dataSize", format!("at most {LARGEST_PAGE}")));
+        if data_size > largest_page {
+            return Err(invalid("dataSize", format!("at most {largest_page}")));
         }
         let mut filters = Vec::new();
         for (name, filter) in [
@@ -228,7 +229,7 @@ mod tests {
         let now = "2026-07-01T12:00:00.5Z".parse().expect("an instant");
         let mut all = vec![("aid".to_owned(), "1".to_owned())];
         all.extend(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
-        Query::parse(&all, now)
+        Query::parse(&all, now, 100)
     }
 
     #[test]

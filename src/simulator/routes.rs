@@ -181,7 +181,7 @@ fn respond(service: &Service, number: u64, headers: &HeaderMap, query: Option<&s
     let aid = asked.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
     let kinds = service.faults(number, aid);
     let now = service.now(&kinds);
-    let mut query = Query::parse(&asked, now).map_err(refuse_invalid)?;
+    let mut query = Query::parse(&asked, now, service.settings.largest_page).map_err(refuse_invalid)?;
     let unknown =
         || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
     let (search, changes) = service.moving.at(&service.corpus, &query.aid, number).ok_or_else(unknown)?;

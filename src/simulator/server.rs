@@ -32,7 +32,7 @@ use crate::clock::Clock;
 const SELECTIONS: usize = 32;
 
 /// How the service behaves.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The service's clock: ends relative windows.
     pub clock: Clock,
@@ -46,6 +46,22 @@ pub struct Settings {
     pub faults: Vec<Fault>,
     /// Equal seeds let equal things go wrong.
     pub seed: u64,
+    /// Records in a page at most.
+    pub largest_page: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            clock: Clock::default(),
+            delay: Duration::ZERO,
+            rate_limit: None,
+            ties: Ties::default(),
+            faults: Vec::new(),
+            seed: 0,
+            largest_page: 100,
+        }
+    }
 }
 
 /// So many requests in any span of so long.

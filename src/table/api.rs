@@ -106,7 +106,7 @@ impl ApiTable {
     pub(crate) fn plan(&self, options: &ConfigOptions, filters: &[Expr]) -> Result<ScanPlan> {
         let settings = SessionSettings::of(options);
         let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
-        let now = self.connection.clock().now();
+        let now = self.connection.now();
         plan_scan(self.connection.profile(), self.table, &conjuncts, &settings.timezone, now).map_err(|error| {
             let table = Some(self.table.name().to_owned());
             DataFusionError::from(error.at(Place { table, ..Place::default() }))

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Fault, Mention, Settings, Simulator};
+use datafusion_saved_search::profile::Trust;
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Mention, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, session};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -384,4 +385,145 @@ async fn every_fault_against_every_kind_of_query() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Pairs of faults, chosen by their seed. `FAULT_PAIRS` says how many, `FAULT_SEED` from which on.
+#[tokio::test(start_paused = true)]
+async fn seeded_pairs_of_faults() {
+    let (count, first) = (number("FAULT_PAIRS", 120), number("FAULT_SEED", 1));
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let pick = |salt: u64| usize::try_from(mix(seed, salt) % FAULTS.len() as u64).unwrap();
+        let pair = [FAULTS[pick(1)].1.to_owned(), FAULTS[pick(2)].1.to_owned()];
+        let kind = &KINDS[usize::try_from(mix(seed, 3)).unwrap() % KINDS.len()];
+        if let Err(why) = one(kind, &pair, seed, profile(), Either).await {
+            wrong.push(format!("seed {seed}: {} and {}, {}: {why}", pair[0], pair[1], kind.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// A number that looks like none of its parts.
+fn mix(seed: u64, salt: u64) -> u64 {
+    let mixed = (seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
+}
+
+/// A fault of those that a service may commit at any time, and when.
+fn any_fault() -> impl Strategy<Value = String> {
+    let when = prop_oneof![
+        (1..30_u64).prop_map(|n| format!("@{n}")),
+        (1..20_u64, 1..8_u64).prop_map(|(n, more)| format!("@{n}-{}", n + more)),
+        (5..60_u64).prop_map(|percent| format!("@{percent}%")),
+    ];
+    let place = prop::sample::select(vec!["any", "start", "end"]);
+    let what = prop_oneof![
+        4 => (1..4_u64, place.clone()).prop_map(|(n, at)| format!("delete:n={n},at={at}")),
+        4 => (1..4_u64, place.clone()).prop_map(|(n, at)| format!("arrive:n={n},at={at}")),
+        2 => (1..4_u64, place).prop_map(|(n, at)| format!("edit:n={n},at={at}")),
+        6 => prop::sample::select(vec![
+            "429:retry-after=3", "503", "truncated:at=70", "reset:at=30", "html", "error-body", "empty", "twice", "total:by=2",
+            "total:by=-2", "surrogate", "trickle:ms=50", "skew:seconds=-300", "other-aid", "times", "sort-ignored",
+        ]).prop_map(str::to_owned),
+        2 => (1..19_u64).prop_map(|rows| format!("short:rows={rows}")),
+    ];
+    (what, when).prop_map(|(what, when)| what + &when)
+}
+
+/// A way in which a service is throughout.
+fn any_nature() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![
+        6 => Just(None),
+        1 => Just(Some("ties".to_owned())),
+        1 => (5..20_u64).prop_map(|rows| Some(format!("clamp:rows={rows}"))),
+        2 => (40..200_u64, prop::sample::select(vec!["400", "404", "empty", "last"]))
+            .prop_map(|(rows, answer)| Some(format!("depth:rows={rows},answer={answer}"))),
+    ]
+}
+
+/// What the profile knows of it.
+fn any_profile() -> impl Strategy<Value = fn(&mut Profile)> {
+    let nothing: fn(&mut Profile) = |_| {};
+    let short_windows: fn(&mut Profile) = |profile| profile.window.longest = "20d".to_owned().try_into().ok();
+    let no_total: fn(&mut Profile) = |profile| {
+        profile.total.trust = Trust::Advisory;
+        profile.counts = None;
+    };
+    let small: fn(&mut Profile) = |profile| profile.page.max = 6;
+    prop_oneof![4 => Just(nothing), 1 => Just(short_windows), 1 => Just(no_total), 1 => Just(small)]
+}
+
+/// Random schedules of faults over a corpus that moves. `FAULT_CASES` says how many (10,000 for a night), `FAULT_SEED` which.
+#[test]
+fn random_faults_over_a_moving_corpus() {
+    let (cases, seed) = (number("FAULT_CASES", 300), number("FAULT_SEED", 1));
+    let config = Config { cases: cases.try_into().unwrap(), failure_persistence: None, ..Config::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let outcomes = std::sync::Mutex::new(BTreeMap::<String, u64>::new());
+    let strategy = (
+        prop::collection::vec(any_fault(), 0..4),
+        any_nature(),
+        any_profile(),
+        0..KINDS.len(),
+        any::<u64>(),
+    );
+    let result = runner.run(&strategy, |(mut faults, nature, change, kind, seed)| {
+        // What changes places and what comes and goes at the same time can cancel out unseen.
+        if nature.as_deref() == Some("ties") {
+            faults.retain(|fault| !["delete", "arrive"].iter().any(|kind| fault.starts_with(kind)));
+        }
+        faults.extend(nature);
+        let mut profile = profile();
+        change(&mut profile);
+        // Without a total, one empty answer after another is all that an empty window looks like.
+        if profile.total.trust != Trust::Exact {
+            faults.retain(|fault| !fault.starts_with("empty"));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let outcome = runtime.block_on(one(&KINDS[kind], &faults, seed, profile, Either));
+        let outcome = outcome.map_err(|why| TestCaseError::fail(format!("{}: {why}", KINDS[kind].name)))?;
+        *outcomes.lock().unwrap().entry(outcome).or_default() += 1;
+        Ok(())
+    });
+    let outcomes = outcomes.into_inner().unwrap();
+    println!("random faults: {outcomes:?}");
+    result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let right = outcomes.get("right").copied().unwrap_or_default();
+    assert!(right * 2 > cases, "most of it should have been survived: {outcomes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn zz_debug() {
+    let faults: Vec<String> = std::env::var("F").unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    for which in 0..4 {
+        let mut profile = profile();
+        match which {
+            1 => profile.window.longest = "20d".to_owned().try_into().ok(),
+            2 => {
+                profile.total.trust = Trust::Advisory;
+                profile.counts = None;
+            }
+            3 => profile.page.max = 6,
+            _ => {}
+        }
+        let kind = number("K", 0) as usize;
+        let world = World::new(&faults, number("S", 1), profile);
+        let result = world.ask(&KINDS[kind].text()).await;
+        let out = match result {
+            Ok(rows) => KINDS[kind].check(&world, &rows, (1, world.simulator.requests())).map(|()| "right".to_owned()),
+            Err(error) => Ok(error.to_string()),
+        };
+        if let Err(why) = out {
+            for record in world.connection.client().log().records().iter().take(120) {
+                println!("{} rows={} {:?} {:?}", record.parameters.replace("&timezone=UTC", ""), record.rows, record.error, record.conclusion);
+            }
+            println!("{which}: {why}");
+        }
+    }
 }

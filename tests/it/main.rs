@@ -9,6 +9,8 @@ mod differential;
 mod explain;
 mod faults;
 mod frugal;
+mod fuzz;
+mod guard;
 mod layout;
 mod lies;
 mod real_data;

@@ -32,8 +32,8 @@ pub(super) struct Rows<'p> {
 pub(super) struct Taken {
     /// Whether each row leaves.
     pub(super) keep: Vec<bool>,
-    /// Whether any row came for the first time in this pass.
-    pub(super) progress: bool,
+    /// Rows that came for the first time in this pass.
+    pub(super) new: u64,
     /// Rows that came before and do not leave.
     pub(super) doubles: u64,
     /// Doubles whose version differs from one in the same page.
@@ -84,6 +84,16 @@ impl Chain {
     /// microseconds. `known` have left before.
     pub(super) fn new(order: Option<Direction>, step: i64, known: HashSet<u64>) -> Self {
         Self { known, order, step: step.max(1), sorted: true, ..Self::default() }
+    }
+
+    /// The same, taking no order of equal instants for granted.
+    pub(super) fn careful(self) -> Self {
+        Self { careful: self.order.is_some(), ..self }
+    }
+
+    /// Whether rows come in an order of time.
+    pub(super) fn is_by_time(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Begins another pass over the window.
@@ -140,7 +150,7 @@ impl Chain {
         for (at, id) in rows.ids.iter().enumerate() {
             let first = self.pass.insert(*id);
             let leaves = first && !self.known.contains(id);
-            taken.progress |= first;
+            taken.new += u64::from(first);
             taken.keep.push(leaves);
             taken.doubles += u64::from(!leaves);
             self.fresh += u64::from(leaves);
@@ -148,7 +158,7 @@ impl Chain {
                 taken.edited += u64::from(newest(rows, at, &mut taken.keep));
             }
         }
-        self.follow(rows, taken.progress);
+        self.follow(rows, taken.new > 0);
         taken
     }
 
@@ -185,6 +195,12 @@ impl Chain {
         self.overlap = (ids.len() - end) as u64 + 1;
     }
 
+    /// Makes every row of the last page an anchor, where its instants do not fit into pages.
+    pub(super) fn loosen(&mut self, Rows { ids, .. }: Rows<'_>) {
+        self.anchors = ids.to_vec();
+        (self.overlap, self.settled) = (1, false);
+    }
+
     /// Where the window can be cut: the first instant of the last step that was reached, and the rows of this pass that
     /// lie on the near side of it. `None` where the order does not show that these are whole.
     pub(super) fn cut(&self) -> Option<(i64, u64)> {
@@ -192,9 +208,14 @@ impl Chain {
         Some((*edge, self.received() - ids.len() as u64))
     }
 
-    /// The ids that have left and lie on the far side of the cut.
-    pub(super) fn at_edge(&mut self) -> HashSet<u64> {
-        self.edge.take().map(|(_, ids)| ids).unwrap_or_default()
+    /// The ids that have left and may lie on the far side of the cut: those of an earlier pass, which may have gone further,
+    /// all may.
+    pub(super) fn at_edge(&mut self, earlier: bool) -> HashSet<u64> {
+        let mut ids = self.edge.take().map(|(_, ids)| ids).unwrap_or_default();
+        if earlier {
+            ids.extend(&self.known);
+        }
+        ids
     }
 
     /// All ids that have left.

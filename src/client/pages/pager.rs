@@ -422,8 +422,9 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.scan.reached(reading.depth_found());
         self.scan.cuts.fetch_add(1, Ordering::Relaxed);
         self.history.changed |= !reading.is_constant();
-        let known = reading.chain.at_edge();
-        self.windows.push(Window { known, ..window });
+        let scattered = self.window.scattered || reading.careful_pass();
+        let known = reading.chain.at_edge(scattered);
+        self.windows.push(Window { known, scattered, ..window });
         self.part = Some(Part {
             instants: near,
             received: received + reading.skipped(),

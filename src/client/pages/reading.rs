@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use super::chain::{Chain, Link, Rows, Taken};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{Direction, OffsetUnit, Oversize, Profile};
+use crate::profile::{Direction, OffsetUnit, Oversize, Profile, Trust};
 use crate::request::Pages;
 
 /// Passes over a window before it is given up as incomplete.
@@ -82,6 +82,8 @@ pub(super) struct Reading {
     firm: bool,
     /// Pages in a row that brought nothing new.
     stalls: u32,
+    /// Whether the last page had no rows at all.
+    blank: bool,
     passes: u32,
     /// The window may be cut, and is to be when that saves memory.
     cuttable: bool,
@@ -99,6 +101,7 @@ impl Reading {
         known: HashSet<u64>,
     ) -> Self {
         let aligned = profile.offset.unit == OffsetUnit::Page;
+        let chain = Chain::new(order, step, known);
         Self {
             pages,
             depth: profile.depth.rows,
@@ -107,7 +110,8 @@ impl Reading {
             aligned,
             overlapping: !aligned && pages.size >= OVERLAP_FROM,
             stride: pages.size,
-            chain: Chain::new(order, step, known),
+            // Without a total, nothing but the chain itself shows that nothing was lost.
+            chain: if profile.total.trust == Trust::Exact { chain } else { chain.careful() },
             row: pages.skip,
             asked: pages.skip,
             first_page: Vec::new(),
@@ -119,6 +123,7 @@ impl Reading {
             linked: true,
             firm: true,
             stalls: 0,
+            blank: false,
             passes: 0,
             cuttable: false,
             step,
@@ -186,7 +191,7 @@ impl Reading {
         }
         // One at a time, where the next one hangs on what the last one was.
         let one_by_one = self.end().is_none() || self.short.is_some() || self.careful_pass() || self.stalls > 0;
-        if (one_by_one && !idle) || self.satisfied() || self.stalls > STALLS || self.wants_cut() {
+        if (one_by_one && !idle) || self.satisfied() || self.ends() || self.wants_cut() {
             return None;
         }
         if self.end().is_some_and(|end| self.asked >= end) {
@@ -262,17 +267,23 @@ impl Reading {
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
             return Err(no_progress(span.row));
         }
+        self.blank = got == 0;
         let first = self.chain.received() == 0;
         let taken = self.chain.take(rows);
+        if self.chain.overlap >= self.stride {
+            self.chain.loosen(rows);
+        }
         self.stalls = match () {
-            () if taken.progress || (first && got > 0) => 0,
+            () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is there, and nothing behind it.
-            () if got > 0 => self.stalls + 2,
+            () if got > 0 && got < span.size.min(self.stride) => self.stalls + 2,
             () => self.stalls + 1,
         };
         let advance = if self.aligned && got > 0 { span.size } else { got };
-        if taken.progress || first {
-            self.row = span.row + advance;
+        if taken.new > 0 || first {
+            // A page that goes further than there are rows began before the row that was asked for.
+            let displaced = !first && !self.aligned && self.total.is_some_and(|total| span.row + advance > total);
+            self.row = if displaced { self.row + taken.new } else { span.row + advance };
         }
         let ended = self.total.is_some_and(|total| self.row >= total);
         self.short = match (got < span.size && got > 1 && !ended, self.short) {
@@ -347,9 +358,19 @@ impl Reading {
         let more = self.end().is_none_or(|end| self.row < end);
         let overlap = self.chain.overlap;
         let deep = self.depth.is_some() && self.reachable(self.row.saturating_sub(overlap), u64::MAX) <= overlap;
-        // What stalls before its end may have a depth that nobody declared.
-        let stuck = self.stalls > STALLS && self.total.is_some_and(|total| self.chain.received() < total);
+        // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one.
+        let stuck = match self.total {
+            Some(total) => self.stalls > STALLS && self.row < total,
+            None => self.stalls >= STALLS && !self.ends(),
+        };
         more && (deep || self.chain.received() >= FORGET) || stuck
+    }
+
+    /// Whether nothing follows: again and again there was nothing new, or the rest of a window that was cut has nothing
+    /// but what is known.
+    fn ends(&self) -> bool {
+        let short = self.row > self.pages.skip && self.row < self.pages.skip + self.stride;
+        self.stalls > STALLS || (self.total.is_none() && short && self.chain.fresh() == 0)
     }
 
     /// Whether rows have come that a pass before should have had, where they are wanted in order.
@@ -379,9 +400,12 @@ impl Reading {
         let received = self.chain.received();
         let linked = self.overlaps() && self.is_linked();
         let Some(total) = self.total.map(|total| total.saturating_sub(self.pages.skip)) else {
-            // Without a total, the end is what nothing follows.
-            let done = linked || !self.overlaps() || self.satisfied();
-            return self.verdict(done, "pages do not hang together");
+            // Without a total, the end is the last row with nothing behind it. A page without it shows nothing, unless no
+            // row ever came.
+            let shown = !self.blank || self.chain.all() == 0;
+            let firm = self.firm || !self.chain.is_by_time();
+            let done = (linked && firm && self.chain.sorted && shown) || !self.overlaps() || self.satisfied();
+            return self.verdict(done, "the pages do not hang together, and the service tells no total to compare with");
         };
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let done = if need < total {
@@ -390,7 +414,8 @@ impl Reading {
         } else {
             // Rows that hang together whatever changed places, and are as many as there are by now; or as many as there
             // were all the time.
-            let proven = linked && (self.steady || self.firm);
+            let ended = self.total.is_some_and(|total| self.row >= total);
+            let proven = linked && ended && (self.steady || (self.firm && self.chain.sorted));
             let counted = self.steady && !self.overlaps();
             ((proven || counted) && received == total) || (self.constant && self.chain.all() == total && self.passes > 1)
         };
@@ -433,7 +458,8 @@ impl Reading {
         self.depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
     }
 
-    fn careful_pass(&self) -> bool {
+    /// Whether the window was read before.
+    pub(super) fn careful_pass(&self) -> bool {
         self.passes > 0
     }
 }

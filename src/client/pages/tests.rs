@@ -125,7 +125,7 @@ fn a_cut_leaves_the_last_instant_to_the_other_side() {
     chain.take(timed(&[1, 2, 3], &[9, 10, 11]));
     chain.take(timed(&[3, 4], &[11, 19]));
     assert_eq!(chain.cut(), Some((10, 1)));
-    assert_eq!(chain.at_edge(), HashSet::from([2, 3, 4]));
+    assert_eq!(chain.at_edge(false), HashSet::from([2, 3, 4]));
     chain.take(timed(&[5, 6], &[40, 30]));
     assert_eq!(chain.cut(), None, "rows that come in no order show nothing");
 }
@@ -188,4 +188,25 @@ fn an_end_at_the_depth_is_not_the_end() {
     assert_eq!(reading.check_depth().expect_err("too deep").kind(), ErrorKind::TooDeep);
     reading.set_cuttable(true);
     assert!(reading.check_depth().is_ok());
+}
+
+#[test]
+fn a_window_is_cut_before_its_ids_take_much_memory() {
+    let mut reading = reading(10_000, None, false, |_| {});
+    reading.set_cuttable(true);
+    let rows = 1_000_000;
+    let (mut span, mut received) = (reading.first(), 0);
+    while !reading.wants_cut() {
+        let page: Vec<u64> = (span.row..span.row + span.size).collect();
+        let times: Vec<i64> = page.iter().map(|row| i64::try_from(*row).expect("small") * 1_000_000).collect();
+        reading.announce(Some(rows));
+        reading.take(span, page.len() as u64, Some(timed(&page, &times))).expect("rows");
+        received = span.row + span.size;
+        if let Some(next) = reading.next_span(true) {
+            span = next;
+        }
+    }
+    assert!((100_000..120_000).contains(&received), "{received}");
+    assert!(reading.chain.bytes() < 4 << 20);
+    assert_eq!(reading.chain.cut(), Some(((i64::try_from(received).expect("small") - 1) * 1_000_000, received - 1)));
 }

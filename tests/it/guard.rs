@@ -1,0 +1,273 @@
+//! What users see when not all is well: reports, warnings, labels, refusals and limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::profile::ThrottleRule;
+use datafusion_saved_search::simulator::{Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, catalog, session};
+
+use crate::support::{BIG, OTHER, connect, corpus, now, pages, rows};
+
+struct World {
+    simulator: Simulator,
+    connection: Arc<Connection>,
+    context: SessionContext,
+}
+
+impl World {
+    fn new(faults: &[&str], change: impl Fn(&mut Profile)) -> Self {
+        let faults = faults.iter().map(|text| text.parse().unwrap()).collect();
+        let settings = Settings { clock: Clock::starting_at(now()), faults, ..Settings::default() };
+        let simulator = Simulator::new(corpus(), settings);
+        let mut profile = Profile::v4();
+        change(&mut profile);
+        let connection = connect(&simulator, Clock::starting_at(now()), profile);
+        let context = session(&connection).unwrap();
+        Self { simulator, connection, context }
+    }
+
+    async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        let result = match self.context.sql(sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        result
+            .map(|batches| rows(&batches))
+            .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped: {error}")).clone())
+    }
+
+    async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.ask(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    async fn error(&self, sql: &str) -> Error {
+        self.ask(sql).await.expect_err(sql)
+    }
+}
+
+fn unchanged(_: &mut Profile) {}
+
+fn all(aid: &str) -> String {
+    format!("SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'")
+}
+
+fn count(aid: &str) -> usize {
+    corpus().search(aid).unwrap().mentions.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_an_error_or_on_request_a_warning() {
+    // The service announces five more mentions than there are.
+    let world = World::new(&["total:by=5"], unchanged);
+    let error = world.error(&all(BIG)).await;
+    assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Incomplete, Some(BIG)), "{error}");
+    assert!(error.to_string().contains("SET savedsearch.completeness = 'report'"), "{error}");
+    let conclusions = "SELECT DISTINCT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
+    let told = world.rows(conclusions).await;
+    assert!(told[0][0].starts_with("incomplete: ") && told[0][0].contains("distinct mentions received"), "{told:?}");
+    assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
+
+    world.rows("SET savedsearch.completeness = 'report'").await;
+    assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
+    let warnings = world.rows("SELECT aid, message FROM system.warnings").await;
+    assert!(warnings[0][0] == BIG && warnings[0][1].contains("distinct mentions received"), "{warnings:?}");
+    let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
+    assert!(analyzed.contains("incomplete=1"), "{analyzed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_repaired_is_told() {
+    let world = World::new(&["delete:at=start@4"], unchanged);
+    let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
+    assert!(analyzed.contains("pages_reread=1") && analyzed.contains("incomplete=0"), "{analyzed}");
+    let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
+    assert!(told[0][0].starts_with("repaired: the total changed, a page read again"), "{told:?}");
+    let world = World::new(&[], unchanged);
+    world.rows(&all(BIG)).await;
+    let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
+    assert_eq!(told, [["complete"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
+    // One of the rows already read goes and another one comes behind them: the total stays, a row slips past the pages.
+    let world = World::new(&["delete:at=start@4", "arrive:at=end@4"], unchanged);
+    let ids: Vec<String> = world.rows(&all(BIG)).await.concat();
+    let requests = world.simulator.requests();
+    let there = |request| world.simulator.alive(BIG, request).into_iter().map(|mention| mention.facts.id.to_string());
+    let last: std::collections::HashSet<String> = there(requests).collect();
+    for id in there(1).filter(|id| last.contains(id)) {
+        assert!(ids.contains(&id), "{id} is lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out() {
+    let fault = format!("403:aid={OTHER}");
+    let world = World::new(&[&fault], unchanged);
+    let both = "SELECT aid, count(DISTINCT id) FROM mentions WHERE duration = '100d' GROUP BY aid ORDER BY aid";
+    let error = world.error(both).await;
+    assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Forbidden, Some(OTHER)), "{error}");
+    world.rows("SET savedsearch.partial = 'on'").await;
+    let found = world.rows(both).await;
+    assert!(!found.is_empty() && found.iter().all(|row| row[0] != OTHER), "{found:?}");
+    let ordered = world.rows("SELECT aid FROM mentions WHERE duration = '100d' ORDER BY published_at DESC LIMIT 50").await;
+    assert_eq!(ordered.len(), 50);
+    let warnings = world.rows("SELECT DISTINCT aid FROM system.warnings").await;
+    assert_eq!(warnings, [[OTHER]]);
+    let labelled = world.rows("SELECT aid, total_mentions, extra FROM overview WHERE total_mentions IS NULL").await;
+    assert!(labelled.len() == 1 && labelled[0][0] == OTHER && labelled[0][2].contains("savedsearch.missing"), "{labelled:?}");
+    // Asked for alone, there is nothing to go on with.
+    assert_eq!(world.error(&all(OTHER)).await.kind(), ErrorKind::Forbidden);
+}
+
+#[tokio::test(start_paused = true)]
+async fn texts_that_say_no_character_are_an_error_that_says_where_or_are_replaced() {
+    for fault in ["utf8", "escape", "surrogate"] {
+        let world = World::new(&[fault], unchanged);
+        let sql = format!("SELECT id, text FROM mentions WHERE aid = '{BIG}' AND duration = '20d'");
+        let error = world.error(&sql).await;
+        assert_eq!((error.kind(), error.place().row), (ErrorKind::Malformed, Some(0)), "{error}");
+        assert!(error.to_string().contains("says no character at byte "), "{error}");
+        world.rows("SET savedsearch.lossy_text = 'on'").await;
+        let found = world.rows(&sql).await;
+        assert!(found.iter().any(|row| row[1].contains('\u{fffd}')), "{fault}");
+        let analyzed = world.rows(&format!("EXPLAIN ANALYZE {sql}")).await.concat().concat();
+        assert!(!analyzed.contains("characters_replaced=0"), "{analyzed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_and_quotas_look_as_the_profile_says() {
+    let rule = |status, code: &str| ThrottleRule { status, code: Some(code.to_owned()) };
+    for status in [401, 403, 503] {
+        let fault = format!("{status}:code=rate_limited,retry-after=9@2-3");
+        let world = World::new(&[&fault], |profile| profile.throttle.when.push(rule(status, "rate_limited")));
+        assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
+    }
+    let world = World::new(&["429:code=quota_exceeded@3-"], |profile| {
+        profile.throttle.quota.push(rule(429, "quota_exceeded"));
+    });
+    let error = world.error(&all(BIG)).await;
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Quota, 1), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_down_is_let_alone_for_a_while() {
+    let world = World::new(&["503@1-15"], unchanged);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    for _ in 0..3 {
+        assert_eq!(world.error(&sql).await.attempts(), 5);
+    }
+    let error = world.error(&sql).await;
+    assert_eq!((error.kind(), world.simulator.requests()), (ErrorKind::Unavailable, 15), "{error}");
+    assert!(error.to_string().contains("failed 3 times in a row"), "{error}");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(world.rows(&sql).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_holds_whatever_the_waits() {
+    for fault in ["429", "503", "stall", "trickle:ms=3000", "429:retry-after=3", "html"] {
+        let world = World::new(&[fault], unchanged);
+        world.rows("SET savedsearch.query_deadline = 20").await;
+        let begun = tokio::time::Instant::now();
+        let result = world.ask(&all(BIG)).await;
+        assert!(result.is_err(), "{fault}");
+        assert!(begun.elapsed() <= Duration::from_secs(20), "{fault}: {:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lies_too_deep_is_asked_for_in_parts() {
+    let deep = |rows: u64| move |profile: &mut Profile| profile.depth.rows = Some(rows);
+    // By time, where the window can be cut: no page more than without a depth.
+    let world = World::new(&["depth:rows=300,answer=400"], deep(300));
+    assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
+    let least = pages(count(BIG) as u64);
+    assert!(world.simulator.requests() <= least + 3, "{} requests, {least} pages", world.simulator.requests());
+    let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
+    assert!(!analyzed.contains("windows_cut=0"), "{analyzed}");
+    // Newest first, the ends of the windows are cut.
+    let newest = world.rows(&format!("{} ORDER BY published_at DESC", all(BIG))).await;
+    assert_eq!(newest.len(), count(BIG));
+    // By the values of a filter, where only lengths of time can be asked for.
+    let world = World::new(&["depth:rows=500,answer=400"], |profile| {
+        deep(500)(profile);
+        profile.window.absolute = None;
+    });
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d'");
+    let ids: std::collections::HashSet<String> = world.rows(&sql).await.concat().into_iter().collect();
+    assert_eq!(ids.len(), count(BIG));
+    // Not at all: an order is not to be had in parts, nor what no list of values covers.
+    let error = world.error(&format!("{sql} ORDER BY reach")).await;
+    assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
+    let world = World::new(&[], |profile| {
+        deep(100)(profile);
+        profile.window.absolute = None;
+        profile.counts = None;
+    });
+    let error = world.error(&sql).await;
+    assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_depth_that_nobody_declared_is_met_once_a_scan() {
+    for answer in ["400", "404", "empty", "last"] {
+        let world = World::new(&[&format!("depth:rows=250,answer={answer}")], unchanged);
+        let ids: std::collections::HashSet<String> = world.rows(&all(BIG)).await.concat().into_iter().collect();
+        assert_eq!(ids.len(), count(BIG), "{answer}");
+        let least = pages(count(BIG) as u64);
+        assert!(world.simulator.requests() <= least + 14, "{answer}: {} requests", world.simulator.requests());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_ends_now_ends_by_the_services_clock() {
+    let world = World::new(&["skew:seconds=3600"], unchanged);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01'");
+    let error = world.error(&sql).await;
+    assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
+    assert!(error.to_string().contains("clock is 60 minutes ahead"), "{error}");
+    assert!(!world.rows(&sql).await.is_empty());
+    let seen = world.connection.client().log().records();
+    let asked = &seen.last().unwrap().parameters;
+    assert!(asked.contains("2026-07-01T13:1"), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn mentions_without_ids_are_told_apart_by_what_else_they_say() {
+    let world = World::new(&["missing:field=id"], unchanged);
+    let ids: std::collections::HashSet<String> = world.rows(&all(BIG)).await.concat().into_iter().collect();
+    assert_eq!(ids.len(), count(BIG));
+    let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
+    assert!(!analyzed.contains("ids_missing=0"), "{analyzed}");
+}
+
+/// A session whose memory is this many bytes.
+fn cramped(connection: &Arc<Connection>, bytes: usize) -> SessionContext {
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
+    let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    context.register_catalog(CATALOG, catalog(connection).unwrap());
+    context
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_over_its_memory_ends_with_the_engines_error() {
+    let world = World::new(&[], unchanged);
+    let sql = all(BIG).replace("mentions", &format!("{CATALOG}.v4.mentions")).replace("SELECT id", "SELECT *");
+    let little = cramped(&world.connection, 100_000).sql(&sql).await.unwrap().collect().await;
+    let error = little.expect_err("a page of texts takes more");
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error:?}");
+    assert!(error.to_string().contains("FetchExec mentions"), "{error}");
+    let enough = cramped(&world.connection, 8 << 20);
+    let batches = enough.sql(&sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), count(BIG));
+    assert_eq!(enough.runtime_env().memory_pool.reserved(), 0, "what was held is given back");
+}
