@@ -197,7 +197,8 @@ fn ids(facts: &[&Facts]) -> Vec<Vec<String>> {
 
 #[expect(clippy::too_many_lines, reason = "a list of queries, each with its reasoning")]
 fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
-    let world = World { searches: corpus.searches.iter().map(AsRef::as_ref).filter(|search| search.team == 0).collect(), now };
+    let world =
+        World { searches: corpus.searches.iter().map(AsRef::as_ref).filter(|search| search.team == 0).collect(), now };
     let searches = world.searches.len() as u64;
     let acme = world.acme();
     let mut queries = Vec::new();

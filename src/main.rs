@@ -285,7 +285,8 @@ async fn demo() -> Result<Running, Exit> {
 }
 
 async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
-    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties, faults } = arguments;
+    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties, faults } =
+        arguments;
     let clock = now.map_or_else(Clock::system, Clock::fixed);
     let corpus = match data {
         Some(path) => Corpus::load(&path).map_err(Exit::usage)?,

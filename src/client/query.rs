@@ -88,7 +88,16 @@ impl QueryBudget {
         let deadline = Instant::now() + query_deadline;
         let zero = AtomicU64::default;
         let completeness = Completeness::Strict;
-        Self { id, deadline, request_timeout, completeness, max_requests, possible: None, issued: zero(), planned: zero() }
+        Self {
+            id,
+            deadline,
+            request_timeout,
+            completeness,
+            max_requests,
+            possible: None,
+            issued: zero(),
+            planned: zero(),
+        }
     }
 
     /// The same allowance, with another answer to what is missing.

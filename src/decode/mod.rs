@@ -173,7 +173,21 @@ impl Decoder {
         let (id, time, version) = (position(&table.id), position(&table.time), position(&table.version));
         let sources =
             columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
-        Self { profile, table, schema, sources, builders, records, envelope, captures, id, time, version, extra, lossy: false }
+        Self {
+            profile,
+            table,
+            schema,
+            sources,
+            builders,
+            records,
+            envelope,
+            captures,
+            id,
+            time,
+            version,
+            extra,
+            lossy: false,
+        }
     }
 
     /// The same decoder, which replaces what says no character in texts.
@@ -286,9 +300,11 @@ impl Decoder {
         let Some(at) = self.id.filter(|id| columns[*id].null_count() > 0 && !self.table.stand_in.is_empty()) else {
             return Ok(0);
         };
-        let stand_in: Vec<usize> =
-            (0..self.table.columns.len()).filter(|c| self.table.stand_in.contains(&self.table.columns[*c].name)).collect();
-        let table = TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
+        let stand_in: Vec<usize> = (0..self.table.columns.len())
+            .filter(|c| self.table.stand_in.contains(&self.table.columns[*c].name))
+            .collect();
+        let table =
+            TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
         let decoder = Self::new(Arc::clone(&self.profile), Arc::new(table), &stand_in);
         let parts = decoder.decode_text(request, text)?.batch;
         let parts: Vec<ArrayRef> = parts

@@ -333,7 +333,9 @@ impl Driver {
         let place = Place { aid: plan.aid.clone(), ..Place::default() };
         Err(Error::new(
             ErrorKind::Contradiction,
-            format!("the service's clock is {minutes} minutes ahead of this machine's: its newest mentions would be missing"),
+            format!(
+                "the service's clock is {minutes} minutes ahead of this machine's: its newest mentions would be missing"
+            ),
         )
         .advice("run the query again, which goes by the service's clock from now on, or set the clock")
         .at(place))

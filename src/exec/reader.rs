@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use datafusion::common::cast::as_boolean_array;

@@ -10,7 +10,7 @@ use arrow::datatypes::Int64Type;
 
 use super::drive::Driver;
 use super::summary::totals;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::request::{FilterTerm, PageRequest, RequestPlan};
 
 impl Driver {
@@ -25,7 +25,11 @@ impl Driver {
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
         let (accepting, question) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
         let accept = move |body: &[u8]| Ok(accepting.decode(&question, body)?.batch.num_rows() as u64);
-        let body = connection.answer(&self.query, &self.scan, request.clone(), accept).await?;
+        let body = match connection.answer(&self.query, &self.scan, request.clone(), accept).await {
+            // An overview that says nothing of use.
+            Err(error) if error.kind() == ErrorKind::Contradiction => return Ok(None),
+            body => body?,
+        };
         let total = decoder.decode(&request, &body)?.batch;
         let total = total.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
         let mut best: Option<(i64, Vec<RequestPlan>)> = None;

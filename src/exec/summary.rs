@@ -191,7 +191,12 @@ impl Driver {
     }
 
     /// The names and numbers of a list.
-    pub(super) fn list(&self, list: &CountList, request: &PageRequest, body: &[u8]) -> Result<(Vec<Option<String>>, Vec<i64>)> {
+    pub(super) fn list(
+        &self,
+        list: &CountList,
+        request: &PageRequest,
+        body: &[u8],
+    ) -> Result<(Vec<Option<String>>, Vec<i64>)> {
         let breakdowns = &self.scanning.connection.profile().tables.breakdowns;
         let mut table = picked(breakdowns, &["name", "mentions"]);
         table.sections.retain(|section| section.label == list.dimension);

@@ -278,8 +278,7 @@ impl Profile {
             let in_record = |name: &String| {
                 table.column(name).is_some_and(|column| matches!(column.origin, Origin::Field(_, Scope::Record)))
             };
-            let named_by_text =
-                named(&table.id).flatten().is_some_and(|column| column.kind == ColumnType::Utf8);
+            let named_by_text = named(&table.id).flatten().is_some_and(|column| column.kind == ColumnType::Utf8);
             no(
                 table.stand_in.is_empty() || (named_by_text && table.stand_in.iter().all(in_record)),
                 &format!("{path}.stand_in"),

@@ -34,7 +34,13 @@ enum When {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     /// Another status.
-    Status { status: u16, retry_after: Option<String>, reset: Option<String>, code: Option<String>, body: ErrorBody },
+    Status {
+        status: u16,
+        retry_after: Option<String>,
+        reset: Option<String>,
+        code: Option<String>,
+        body: ErrorBody,
+    },
     /// A redirect to this address.
     Redirect(String),
     /// A web page with status 200.

@@ -182,8 +182,7 @@ fn respond(service: &Service, number: u64, headers: &HeaderMap, query: Option<&s
     let kinds = service.faults(number, aid);
     let now = service.now(&kinds);
     let mut query = Query::parse(&asked, now, service.settings.largest_page).map_err(refuse_invalid)?;
-    let unknown =
-        || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
+    let unknown = || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
     let (search, changes) = service.moving.at(&service.corpus, &query.aid, number).ok_or_else(unknown)?;
     if search.team != team {
         let message = format!("the key may not read saved search `{}`", query.aid);

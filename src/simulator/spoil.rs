@@ -183,7 +183,10 @@ pub(super) fn instead(kinds: &[&Kind], headers: &HeaderMap, now: DateTime<Utc>) 
         Kind::Html => Some(with("text/html", "<!doctype html><title>Sign in</title>".to_owned())),
         Kind::ErrorBody => {
             let key = headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).unwrap_or_default();
-            Some(with(json_type(), json!({"error": {"code": "internal", "message": format!("{key} broke")}}).to_string()))
+            Some(with(
+                json_type(),
+                json!({"error": {"code": "internal", "message": format!("{key} broke")}}).to_string(),
+            ))
         }
         Kind::Bomb(mib) => {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -196,14 +199,18 @@ pub(super) fn instead(kinds: &[&Kind], headers: &HeaderMap, now: DateTime<Utc>) 
             Some(response)
         }
         Kind::Giant(mib) => {
-            let head = stream::iter([Ok::<_, io::Error>(Bytes::from_static(b"{\"mentions\":{\"items\":[{\"text\":\""))]);
+            let head =
+                stream::iter([Ok::<_, io::Error>(Bytes::from_static(b"{\"mentions\":{\"items\":[{\"text\":\""))]);
             let text = Bytes::from(vec![b'x'; 1 << 20]);
             let text = stream::iter((0..*mib).map(move |_| Ok(text.clone())));
             Some(streamed(head.chain(text)))
         }
         Kind::Deep(levels) => {
             let levels = usize::try_from(*levels).unwrap_or(usize::MAX).min(10 << 20);
-            Some(with(json_type(), format!("{{\"mentions\":{{\"items\":{}{}}}}}", "[".repeat(levels), "]".repeat(levels))))
+            Some(with(
+                json_type(),
+                format!("{{\"mentions\":{{\"items\":{}{}}}}}", "[".repeat(levels), "]".repeat(levels)),
+            ))
         }
         _ => None,
     })

@@ -389,6 +389,9 @@ fn a_rate_limit_is_kept_and_waited_out() {
 fn the_commands_of_the_readme_work() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let service = Simulate::start(&["--mentions", "2000"]);
+    let faults = ["--fault", "429:retry-after=1@3", "--fault", "truncated@10%", "--fault", "delete@4-5"];
+    assert!(readme.contains(&faults.join(" ")));
+    let failing = Simulate::start(&[&["--mentions", "2000"], &faults[..]].concat());
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("key.txt"), "demo-key-comms").unwrap();
     let v4 = include_str!("../../src/profile/builtin/v4.toml");
@@ -401,6 +404,7 @@ fn the_commands_of_the_readme_work() {
             .replace("cargo run -- ", "savedsearch ")
             .replace("https://api.example.com/v4", &service.base_url)
             .replace("http://127.0.0.1:8080/v4", &service.base_url)
+            .replace("http://127.0.0.1:8081/v4", &failing.base_url)
             .replace("<API_KEY>", "demo-key-comms");
         let script: Vec<&str> = script
             .lines()

@@ -185,6 +185,8 @@ async fn the_first_mention_in_an_order_is_one_request_and_tells_the_number() {
     // Without a number in the answers, the mentions are read.
     let mut profile = Profile::v4();
     profile.total.trust = datafusion_saved_search::profile::Trust::Advisory;
+    // This service takes any window for the same.
+    profile.window.absolute = None;
     let lab = Lab::with(|_| (), false, profile);
     let (answer, requests) = lab.ask(sql).await.unwrap();
     assert_eq!(answer, table(&[&[&last, "250"]]));

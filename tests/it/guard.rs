@@ -54,7 +54,9 @@ impl World {
 fn unchanged(_: &mut Profile) {}
 
 fn all(aid: &str) -> String {
-    format!("SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'")
+    format!(
+        "SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'"
+    )
 }
 
 fn count(aid: &str) -> usize {
@@ -117,12 +119,16 @@ async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out
     world.rows("SET savedsearch.partial = 'on'").await;
     let found = world.rows(both).await;
     assert!(!found.is_empty() && found.iter().all(|row| row[0] != OTHER), "{found:?}");
-    let ordered = world.rows("SELECT aid FROM mentions WHERE duration = '100d' ORDER BY published_at DESC LIMIT 50").await;
+    let ordered =
+        world.rows("SELECT aid FROM mentions WHERE duration = '100d' ORDER BY published_at DESC LIMIT 50").await;
     assert_eq!(ordered.len(), 50);
     let warnings = world.rows("SELECT DISTINCT aid FROM system.warnings").await;
     assert_eq!(warnings, [[OTHER]]);
     let labelled = world.rows("SELECT aid, total_mentions, extra FROM overview WHERE total_mentions IS NULL").await;
-    assert!(labelled.len() == 1 && labelled[0][0] == OTHER && labelled[0][2].contains("savedsearch.missing"), "{labelled:?}");
+    assert!(
+        labelled.len() == 1 && labelled[0][0] == OTHER && labelled[0][2].contains("savedsearch.missing"),
+        "{labelled:?}"
+    );
     // Asked for alone, there is nothing to go on with.
     assert_eq!(world.error(&all(OTHER)).await.kind(), ErrorKind::Forbidden);
 }
@@ -252,7 +258,8 @@ async fn mentions_without_ids_are_told_apart_by_what_else_they_say() {
 
 /// A session whose memory is this many bytes.
 fn cramped(connection: &Arc<Connection>, bytes: usize) -> SessionContext {
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
+    let runtime =
+        RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
     let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
     context.register_catalog(CATALOG, catalog(connection).unwrap());
     context

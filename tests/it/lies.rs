@@ -232,9 +232,9 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
         (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the answer has no `/mentions/items`"),
         (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "not what the profile says"),
         (
-            vec![answer(200, r#"{"search":{"aid":"{key}"},"mentions":{"total":0,"items":[]}}"#)],
+            vec![answer(200, r#"{"search":{"aid":"{key}"},"mentions":{"total":0,"items":[]}}"#); 9],
             ErrorKind::Contradiction,
-            1,
+            5,
             "asked for aid `1`, the answer is for `<redacted>`",
         ),
         (
@@ -365,7 +365,8 @@ async fn a_declared_depth_is_not_overrun() {
     let error = lab.scan().await.expect_err("too deep");
     assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
     assert!(error.to_string().contains("350 mentions match, and paging reaches 300 only"), "{error}");
-    assert_eq!(lab.requests(), 1);
+    // The second one looks for values to ask for one by one.
+    assert_eq!(lab.requests(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,7 +374,13 @@ async fn a_service_without_totals_is_read_until_a_page_is_empty() {
     let text = include_str!("../../src/profile/builtin/v4.toml")
         .replace("trust = \"exact\"", "trust = \"advisory\"")
         .replace("relation = \"/mentions/totalRelation\"", "# relation");
-    let lab = Lab::with(350, Warp::No, Vec::new(), Profile::parse(&text, "test").unwrap());
+    let mut profile = Profile::parse(&text, "test").unwrap();
+    // This service takes any window for the same.
+    let lab = Lab::with(350, Warp::No, Vec::new(), profile.clone());
+    let error = lab.scan().await.expect_err("mentions from before the cut");
+    assert!(error.to_string().contains("the answer has mentions of other times"), "{error}");
+    profile.window.absolute = None;
+    let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     assert_eq!(lab.scan().await.unwrap(), 350);
     // Four pages, and two that have the last row and nothing behind it.
     assert_eq!(lab.requests(), 6);
@@ -480,4 +487,63 @@ async fn a_body_that_never_ends_is_timed_out() {
     context.sql("SET savedsearch.query_deadline = 2").await.unwrap();
     let error = list_error(&context).await;
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+}
+
+/// A certificate that nobody vouches for, with its key. It was made for this test and is of use for nothing else.
+const SELF_SIGNED: &[u8] = include_bytes!("../fixtures/self_signed.pem");
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused_at_once() {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificates = CertificateDer::pem_slice_iter(SELF_SIGNED).map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_slice(SELF_SIGNED).unwrap();
+    let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key).unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tried, agreed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (accepted, shaken) = (Arc::clone(&tried), Arc::clone(&agreed));
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            accepted.fetch_add(1, Ordering::Relaxed);
+            shaken.fetch_add(u64::from(acceptor.accept(socket).await.is_ok()), Ordering::Relaxed);
+        }
+    });
+    let connection =
+        Connection::builder(format!("https://localhost:{}/v4", address.port()), Secret::new(CANARY).unwrap());
+    let error = list_error(&session(&connection.build().unwrap()).unwrap()).await;
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Tls, 1), "{error}");
+    assert_eq!((tried.load(Ordering::Relaxed), agreed.load(Ordering::Relaxed)), (1, 0), "{error}");
+}
+
+/// Another host, another scheme: the key goes nowhere.
+#[tokio::test]
+async fn no_redirect_is_followed_wherever_it_leads() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let elsewhere = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let reached = Arc::new(AtomicU64::new(0));
+    let address = elsewhere.local_addr().unwrap();
+    let count = Arc::clone(&reached);
+    tokio::spawn(async move {
+        while elsewhere.accept().await.is_ok() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v4", listener.local_addr().unwrap());
+        let answer = format!("HTTP/1.1 {status}\r\nLocation: http://{address}/v4/list\r\nContent-Length: 0\r\n\r\n");
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let _ = socket.read(&mut [0; 4096]).await;
+                let _ = socket.write_all(answer.as_bytes()).await;
+            }
+        });
+        let connection = Connection::builder(base, Secret::new(CANARY).unwrap()).build().unwrap();
+        let error = list_error(&session(&connection).unwrap()).await;
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::Redirect, 1), "{error}");
+    }
+    assert_eq!(reached.load(Ordering::Relaxed), 0);
 }

@@ -111,13 +111,7 @@ impl History {
 }
 
 impl<'a, D: PageDecoder> Pager<'a, D> {
-    pub(super) fn new(
-        client: &'a Client,
-        scan: &'a Scan,
-        plan: Arc<RequestPlan>,
-        decoder: &'a D,
-        pace: Pace,
-    ) -> Self {
+    pub(super) fn new(client: &'a Client, scan: &'a Scan, plan: Arc<RequestPlan>, decoder: &'a D, pace: Pace) -> Self {
         let profile = client.profile();
         let sort = profile.sort.values.iter().find(|value| Some(&value.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref());
@@ -276,13 +270,13 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             self.history.repaired += 1;
             let before = self.row();
             if self.links(back, &found.page) {
-                self.announce(found.facts.total)?;
+                self.announce(back, found.facts)?;
                 self.absorb(back, found)?;
             }
             // What leads on may lead further on.
             tried = if self.row() > before { 0 } else { tried + 1 };
         }
-        self.announce(answer.facts.total)?;
+        self.announce(span, answer.facts)?;
         self.absorb(span, answer)
     }
 
@@ -303,15 +297,19 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         }
     }
 
-    fn announce(&mut self, total: Option<u64>) -> Result<()> {
+    fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
-        reading.announce(total);
+        // Who says that there are rows and gives none is not believed.
+        if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
+            reading.announce(facts.total);
+        }
         reading.check_depth()
     }
 
     /// Takes the rows of a page that are new.
     fn absorb(&mut self, span: Span, answer: Answer<D::Page>) -> Result<()> {
         let Answer { page, facts, memory, call } = answer;
+        self.check_times(span, &page)?;
         self.last_call = call.or(self.last_call);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
@@ -349,6 +347,20 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let page = if taken.keep.contains(&false) { page.retain(&taken.keep) } else { page };
         self.ready.push_back((page, memory));
         Ok(())
+    }
+
+    /// The part of a window that was cut has no mentions of other times. A service that takes any window for the same would
+    /// give them again.
+    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
+        let (Some(_), Some((from, to)), Some(times)) = (&self.window.words, self.window.instants, page.times()) else {
+            return Ok(());
+        };
+        if !self.window.cut || times.iter().all(|time| (from..=to).contains(time)) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Contradiction, "the answer has mentions of other times than were asked for")
+            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")
+            .at(Place { aid: self.plan.aid.clone(), row: Some(span.row), ..Place::default() }))
     }
 
     /// Lets the row go that was withheld: as the page brings it again, or as it came where it is the newer one.

@@ -219,7 +219,8 @@ impl Reading {
     /// Whether pages are held to hang together.
     pub(super) fn overlaps(&self) -> bool {
         // Of rows in no order any will do, as long as not all are needed.
-        let any = self.pages.fetch.is_some() && !self.pages.ordered && self.end().is_some_and(|end| Some(end) < self.total);
+        let any =
+            self.pages.fetch.is_some() && !self.pages.ordered && self.end().is_some_and(|end| Some(end) < self.total);
         self.overlapping && !any
     }
 
@@ -355,7 +356,9 @@ impl Reading {
         if !self.cuttable || self.satisfied() {
             return false;
         }
-        let more = self.end().is_none_or(|end| self.row < end);
+        // A total that is just what paging reaches may be no more than that.
+        let all_reached = self.depth.is_some_and(|depth| self.row >= depth);
+        let more = all_reached || self.end().is_none_or(|end| self.row < end);
         let overlap = self.chain.overlap;
         let deep = self.depth.is_some() && self.reachable(self.row.saturating_sub(overlap), u64::MAX) <= overlap;
         // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one.
@@ -405,7 +408,8 @@ impl Reading {
             let shown = !self.blank || self.chain.all() == 0;
             let firm = self.firm || !self.chain.is_by_time();
             let done = (linked && firm && self.chain.sorted && shown) || !self.overlaps() || self.satisfied();
-            return self.verdict(done, "the pages do not hang together, and the service tells no total to compare with");
+            return self
+                .verdict(done, "the pages do not hang together, and the service tells no total to compare with");
         };
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let done = if need < total {
@@ -417,7 +421,8 @@ impl Reading {
             let ended = self.total.is_some_and(|total| self.row >= total);
             let proven = linked && ended && (self.steady || (self.firm && self.chain.sorted));
             let counted = self.steady && !self.overlaps();
-            ((proven || counted) && received == total) || (self.constant && self.chain.all() == total && self.passes > 1)
+            ((proven || counted) && received == total)
+                || (self.constant && self.chain.all() == total && self.passes > 1)
         };
         let seen = self.chain.all();
         let changed = if self.constant { "" } else { ", a number that changed while they were read" };

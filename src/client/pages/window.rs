@@ -20,6 +20,8 @@ pub(super) struct Window {
     pub(super) known: HashSet<u64>,
     /// Whether these may lie anywhere in it, and not at the cut it begins with only.
     pub(super) scattered: bool,
+    /// Whether it is a part of another one.
+    pub(super) cut: bool,
     /// Whether it was read before, and not all of it came.
     pub(super) again: bool,
 }
@@ -44,7 +46,7 @@ impl Window {
     /// A part of it, in the service's words; `None` where it cannot be said.
     pub(super) fn part(spec: &WindowSpec, instants: Instants, known: HashSet<u64>, again: bool) -> Option<Self> {
         let words = words(spec, instants)?;
-        Some(Self { words: Some(words), instants: Some(instants), known, scattered: again, again })
+        Some(Self { words: Some(words), instants: Some(instants), known, scattered: again, cut: true, again })
     }
 }
 
