@@ -7,7 +7,7 @@
 //! ```
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arrow::array::AsArray;
@@ -227,13 +227,9 @@ impl Connection {
         let batch = decoder.decode(&PageRequest::list(), &self.list(query, scan).await?)?.batch;
         let column = arrow::compute::cast(batch.column(0), &DataType::Utf8)
             .map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
-        let mut aids: Vec<String> = Vec::new();
-        for aid in column.as_string::<i32>().iter().flatten() {
-            if !aids.iter().any(|known| known == aid) {
-                aids.push(aid.to_owned());
-            }
-        }
-        Ok(aids)
+        let mut known = HashSet::new();
+        let aids = column.as_string::<i32>().iter().flatten().filter(|aid| known.insert(*aid));
+        Ok(aids.map(str::to_owned).collect())
     }
 
     fn aids_of(&self, list: TableSpec) -> Result<Decoder> {

@@ -150,6 +150,10 @@ impl Error {
     pub fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
         self.0.message = change(&self.0.message);
         self.0.advice = self.0.advice.as_deref().map(&change);
+        let place = &mut self.0.place;
+        for text in [&mut place.aid, &mut place.table].into_iter().flatten() {
+            *text = change(text);
+        }
         self
     }
 
@@ -199,12 +203,12 @@ impl fmt::Display for Error {
             write!(f, "{table}: ")?;
         }
         if let Some(aid) = &place.aid {
-            write!(f, "aid {aid}: ")?;
+            write!(f, "aid {}: ", shown(aid))?;
         }
         if let Some(row) = place.row {
             write!(f, "page at row {row}: ")?;
         }
-        write!(f, "{}", one_line(message))?;
+        write!(f, "{}", shown(message))?;
         if *attempts > 1 {
             write!(f, " (after {attempts} attempts in {:.1} s)", elapsed.as_secs_f64())?;
         }
@@ -224,6 +228,18 @@ impl From<Error> for DataFusionError {
             ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.to_string()),
             _ => DataFusionError::External(Box::new(error)),
         }
+    }
+}
+
+/// A text on one line, cut where nobody would read on.
+fn shown(text: &str) -> String {
+    const MOST: usize = 1_000;
+    // White space is little of it.
+    let part: String = text.chars().take(4 * MOST).collect();
+    let line = one_line(&part);
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} …", &line[..at]),
+        None => line,
     }
 }
 

@@ -154,8 +154,11 @@ pub async fn receive(
     body: impl Stream<Item = Result<Bytes, HttpFailure>> + Send,
     limits: HttpLimits,
 ) -> Result<HttpResponse, HttpFailure> {
-    let encoding =
-        headers.get(CONTENT_ENCODING).map_or(Ok("identity"), |value| value.to_str()).unwrap_or("unreadable").to_owned();
+    let encoding = headers
+        .get(CONTENT_ENCODING)
+        .map_or(Ok("identity"), |value| value.to_str())
+        .unwrap_or("unreadable")
+        .to_ascii_lowercase();
     let mut wire_bytes = 0;
     let cap = limits.wire_bytes;
     let wire = body.map(|piece| {
@@ -237,7 +240,7 @@ fn too_large(place: &str, cap: u64) -> HttpFailure {
 fn failure(error: &reqwest::Error) -> HttpFailure {
     // The address is left out: it is in the error's place already, and its query is long.
     let message = chain(error);
-    let tls = ["certificate", "tls", "handshake"].iter().any(|word| message.to_lowercase().contains(word));
+    let tls = of_tls(error) || message.contains("certificate");
     let (kind, temporary) = match () {
         () if error.is_timeout() => (ErrorKind::Timeout, true),
         () if error.is_connect() && tls => (ErrorKind::Tls, false),
@@ -253,6 +256,15 @@ fn failure(error: &reqwest::Error) -> HttpFailure {
         _ => "the connection broke",
     };
     HttpFailure { kind, message: format!("{what}: {message}"), temporary }
+}
+
+/// Whether TLS is what failed, rather than the connection below it.
+fn of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    // What an I/O error wraps is not among its sources.
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.is::<rustls::Error>()
+        || wrapped.is_some_and(|wrapped| of_tls(wrapped))
+        || error.source().is_some_and(|source| of_tls(source))
 }
 
 /// The innermost causes of an error, without the address that reqwest repeats.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use ::http::header::{CONTENT_TYPE, HeaderMap};
+use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
 use ::http::{HeaderName, HeaderValue, StatusCode};
 use chrono::TimeDelta;
 use futures::FutureExt;
@@ -132,6 +132,11 @@ impl Client {
         self
     }
 
+    /// A text without the key, in whatever form it is there.
+    pub fn redact(&self, text: &str) -> String {
+        self.key.redact(text)
+    }
+
     /// The profile that it goes by.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
@@ -147,7 +152,7 @@ impl Client {
         &self.log
     }
 
-    /// How far the service's clock is ahead of ours, as its last answer told; zero where it did not.
+    /// How far the service's clock is ahead of ours, as its last good answer told; zero where it is not, or did not tell.
     pub fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
     }
@@ -190,7 +195,7 @@ impl Client {
             at: self.clock.now(),
             query: query.id.clone(),
             endpoint: request.plan.endpoint.to_string(),
-            parameters: parameters_text(&parameters),
+            parameters: self.key.redact(&parameters_text(&parameters)),
             status: None,
             attempts: 0,
             wait: Duration::ZERO,
@@ -203,7 +208,7 @@ impl Client {
             error: None,
             conclusion: None,
         };
-        if let Some(kept) = scan.take_kept(&record.parameters) {
+        if let Some(kept) = scan.take_kept(&parameters_text(&parameters)) {
             return decode(&kept).map(|(value, _)| (value, None));
         }
         let url = self.url(request.plan.endpoint, &parameters);
@@ -217,10 +222,16 @@ impl Client {
         let result = loop {
             match self.attempt(scan, &url, &mut record, &decode).await {
                 Outcome::Done(value) => break Ok(value),
-                Outcome::Failed(error) => break Err(error),
+                Outcome::Failed(error) => {
+                    // It answered, and had its reason.
+                    if record.status.is_some() {
+                        self.breaker.succeeded();
+                    }
+                    break Err(error);
+                }
                 Outcome::Again(cause, error) => {
                     let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
-                        if cause == Cause::Temporary {
+                        if !matches!(cause, Cause::Throttled(_)) {
                             self.breaker.failed(&error);
                         }
                         break Err(error);
@@ -232,7 +243,8 @@ impl Client {
                             self.limiter.throttled(wait);
                         }
                         if wait > query.deadline.saturating_duration_since(Instant::now()) {
-                            break Err(too_long(wait));
+                            let named = matches!(cause, Cause::Throttled(Some(named)) if !named.is_zero());
+                            break Err(if named { too_long(wait) } else { error });
                         }
                     } else if Instant::now() + wait > query.deadline {
                         break Err(error);
@@ -302,6 +314,9 @@ impl Client {
                     ErrorKind::Connect => {
                         error.advice(format!("check that {} is the service's address", self.base_url))
                     }
+                    ErrorKind::Tls => {
+                        error.advice("the certificate must be vouched for by an authority of this machine")
+                    }
                     _ => error,
                 };
                 if temporary { Outcome::Again(Cause::Temporary, error) } else { Outcome::Failed(error) }
@@ -341,7 +356,11 @@ impl Client {
         decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Outcome<T> {
         let HttpResponse { status, headers, body, .. } = response;
-        let said = if status.is_success() && !self.profile.error.inside_success {
+        // An error that takes more than this says nothing that anybody reads.
+        const ERROR_BYTES: usize = 256 << 10;
+        let said = if (status.is_success() && !self.profile.error.inside_success)
+            || (!status.is_success() && body.len() > ERROR_BYTES)
+        {
             ErrorBody::default()
         } else {
             read_error(&self.profile, &self.key, body)
@@ -349,9 +368,6 @@ impl Client {
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
         let now = self.clock.now();
-        if let Some(date) = retry::server_date(headers) {
-            self.ahead.store((date - now).num_seconds(), Ordering::Relaxed);
-        }
         let fits = |rules: &[ThrottleRule]| {
             rules.iter().any(|rule| rule.status == status.as_u16() && (rule.code.is_none() || rule.code == said.code))
         };
@@ -374,6 +390,10 @@ impl Client {
                     if !record.cached {
                         self.limiter.answered();
                         self.breaker.succeeded();
+                        // What a cache has kept tells its own time, and a year is no skew.
+                        let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
+                        let ahead = date.map(|date| (date - now).num_seconds()).filter(|ahead| *ahead < 366 * 86_400);
+                        self.ahead.store(ahead.unwrap_or_default().max(0), Ordering::Relaxed);
                     }
                     record.rows += rows;
                     Outcome::Done(value)
@@ -382,7 +402,10 @@ impl Client {
                     // What it quotes of the answer may repeat the key.
                     let error = error.map_text(|text| self.key.redact(text));
                     // An error in place of the answer that the status promised.
-                    let said = read_error(&self.profile, &self.key, body);
+                    let said = match body.len() {
+                        0..=ERROR_BYTES => read_error(&self.profile, &self.key, body),
+                        _ => ErrorBody::default(),
+                    };
                     if error.kind() == ErrorKind::Contradiction && said.is_error() {
                         let error = self.refusal(ErrorKind::Unavailable, *status, &said).advice("try again later");
                         return Outcome::Again(Cause::Temporary, error);
@@ -405,7 +428,11 @@ impl Client {
         };
         let error = self.refusal(kind, *status, &said);
         match kind {
-            ErrorKind::Unavailable => Outcome::Again(Cause::Temporary, error.advice("try again later")),
+            ErrorKind::Unavailable => {
+                // RFC 9110, 10.2.3 names the header for these first.
+                let wait = retry::retry_after(&self.profile.throttle, headers, now);
+                Outcome::Again(Cause::Unavailable(wait.unwrap_or_default()), error.advice("try again later"))
+            }
             ErrorKind::Redirect => Outcome::Failed(error.advice("redirects are not followed: give the final address")),
             ErrorKind::Unauthorized => Outcome::Failed(error.advice("check the API key and the profile's [auth]")),
             ErrorKind::Forbidden => Outcome::Failed(error.advice("this key may not read it; see saved_searches")),
@@ -506,9 +533,10 @@ pub fn parse_base_url(text: &str) -> Result<Url> {
 
 /// The text without what may hold a key: all before an `@`, the query and the fragment.
 fn without_credentials(text: &str) -> String {
-    match (text.split_once("://"), text.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://<redacted>@{host}"),
-        _ => text.to_owned(),
+    let scheme = text.split_once("://").map(|(scheme, _)| format!("{scheme}://")).unwrap_or_default();
+    match text.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}<redacted>@{host}"),
+        None => text.to_owned(),
     }
     .split(['?', '#'])
     .next()

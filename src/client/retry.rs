@@ -36,6 +36,8 @@ pub(super) enum Cause {
     Throttled(Option<Duration>),
     /// A failure that may pass.
     Temporary,
+    /// The service is not available, and named a wait.
+    Unavailable(Duration),
 }
 
 /// What to do after an attempt that gave nothing.
@@ -60,7 +62,7 @@ impl RetryState {
     pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
         let (count, bound) = match cause {
             Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
-            Cause::Temporary => (&mut self.failures, policy.failures),
+            Cause::Temporary | Cause::Unavailable(_) => (&mut self.failures, policy.failures),
         };
         *count += 1;
         if *count >= bound {
@@ -74,6 +76,7 @@ impl RetryState {
             // A throttle without a wait deserves half of the ceiling at least.
             Cause::Throttled(_) => ceiling.mul_f64(0.5 + random / 2.0),
             Cause::Temporary => ceiling.mul_f64(random),
+            Cause::Unavailable(named) => named.saturating_add(ceiling.mul_f64(random)),
         })
     }
 }
@@ -81,17 +84,23 @@ impl RetryState {
 /// The wait that a throttled answer names: `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), else the end of an
 /// exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need not agree.
 pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
-    let retry_after = text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
+    retry_after(throttle, headers, now).or_else(|| reset(throttle, headers, now))
+}
+
+/// The wait that `Retry-After` names.
+pub(super) fn retry_after(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
         Ok(seconds) => Some(duration(seconds)),
         Err(_) => Some(until(date(value)?, headers, now)),
-    });
-    retry_after.or_else(|| reset(throttle, headers, now))
+    })
 }
 
 /// The wait until the window is reset, where the answer says that no request is left in it.
 pub(super) fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let remaining: f64 = text(headers, throttle.remaining.as_deref())?.parse().ok()?;
-    if remaining > 0.0 { None } else { reset(throttle, headers, now) }
+    // A window that ends days from now is another one than that of the limit.
+    let plausible = |wait: &Duration| *wait <= Duration::from_secs(3_600);
+    if remaining <= 0.0 { reset(throttle, headers, now).filter(plausible) } else { None }
 }
 
 fn reset(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {

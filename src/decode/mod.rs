@@ -108,6 +108,9 @@ const WINDOW_FROM: usize = 5;
 const WINDOW_TO: usize = 6;
 const FIRST_COLUMN: usize = 7;
 
+/// Records that an answer may have, however few were asked for.
+const MOST: usize = 100_000;
+
 impl Decoder {
     /// A decoder of the columns with these positions in the table.
     pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
@@ -213,7 +216,8 @@ impl Decoder {
     /// the profile or the question.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
         let decoded = match std::str::from_utf8(body) {
-            Ok(text) => self.decode_text(request, text),
+            // Some put a byte order mark in front.
+            Ok(text) => self.decode_text(request, text.trim_start_matches('\u{feff}')),
             Err(_) => Err(Error::new(ErrorKind::Malformed, "the answer is no UTF-8")),
         };
         match decoded {
@@ -232,7 +236,8 @@ impl Decoder {
     }
 
     fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
-        let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins());
+        let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
+        let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins(), most);
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections);
@@ -244,10 +249,7 @@ impl Decoder {
         let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {
             (Trust::Exact, Some(total), None | Some("eq")) if request.plan.pages.is_some() => {
                 Some(total.parse().map_err(|_| {
-                    Error::new(
-                        ErrorKind::Contradiction,
-                        format!("the total `{}` is no number of mentions", shorten(&total)),
-                    )
+                    Error::new(ErrorKind::Contradiction, format!("the total `{}` is no number of mentions", total))
                 })?)
             }
             (Trust::Exact, None, _) if request.plan.pages.is_some() => {
@@ -359,7 +361,7 @@ impl Decoder {
             {
                 return Err(Error::new(
                     ErrorKind::Contradiction,
-                    format!("asked for {what} `{asked}`, the answer is for `{}`", shorten(&echoed)),
+                    format!("asked for {what} `{asked}`, the answer is for `{}`", echoed),
                 )
                 .advice("the service ignores the parameter or calls it otherwise: check the profile")
                 .passing());
@@ -397,10 +399,6 @@ fn constant(value: Option<&str>, count: usize) -> ArrayRef {
 /// The microseconds of a column of instants; the least number for NULL.
 fn micros(column: &ArrayRef) -> Vec<i64> {
     column.as_primitive::<TimestampMicrosecondType>().iter().map(|at| at.unwrap_or(i64::MIN)).collect()
-}
-
-fn shorten(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 /// A hash of each value. The hasher's keys are fixed: equal ids hash alike in every page.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::tree::Tree;
 use super::value::{ColumnBuilder, Fit};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// The rows of a page while it is read.
 #[derive(Debug)]
@@ -23,8 +23,9 @@ pub(super) struct Rows<'t> {
     extra_slot: Option<usize>,
     /// Whether `extra` is wanted.
     extra: bool,
-    /// Rows read.
+    /// Rows read, and how many may be.
     pub(super) count: usize,
+    most: usize,
     /// Values that did not fit.
     pub(super) conflicts: u64,
     /// The error behind a refusal of the JSON reader, which can carry texts only.
@@ -48,9 +49,10 @@ impl<'t> Rows<'t> {
         builders: Vec<ColumnBuilder>,
         extra: bool,
         [label, rank, extra_slot]: [Option<usize>; 3],
+        most: usize,
     ) -> Self {
         let filled = vec![false; builders.len()];
-        Self { tree, builders, filled, label, rank, extra_slot, extra, count: 0, conflicts: 0, failure: None }
+        Self { tree, builders, filled, label, rank, extra_slot, extra, count: 0, most, conflicts: 0, failure: None }
     }
 
     pub(super) fn finish(self) -> Built {
@@ -118,6 +120,11 @@ impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         let Self { rows, label, position } = self;
         let tree = rows.tree;
+        if rows.count >= rows.most {
+            let message = format!("the answer has more than {} records", rows.most);
+            rows.failure = Some(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
+            return Err(D::Error::custom("too many records"));
+        }
         let extra = deserializer.deserialize_map(Members { rows, tree })?;
         let extra = rows.extra.then(|| extra.map_or_else(|| "{}".to_owned(), Extra::close));
         rows.end_row(label, position, extra.as_deref());

@@ -40,6 +40,9 @@ impl Clone for ColumnBuilder {
     }
 }
 
+/// Items of a list at most; a longer one does not fit.
+const ITEMS: usize = 100_000;
+
 /// Whether a value fitted its column. Where it did not, NULL was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
@@ -180,6 +183,12 @@ fn integer(text: &str) -> Option<i64> {
 /// Microseconds since 1970. Texts are RFC 3339, a local time (UTC) or a date; numbers count seconds, milliseconds or
 /// microseconds, told apart by their size: any instant after March 1973 has one reading.
 fn micros(raw: &str) -> Result<Option<i64>> {
+    /// The years from 0 to 9999, which all formats can say.
+    const SAYABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
+    Ok(any_micros(raw)?.filter(|micros| SAYABLE.contains(micros)))
+}
+
+fn any_micros(raw: &str) -> Result<Option<i64>> {
     let text = unquoted(raw)?;
     if let Some(number) = integer(&text) {
         let unit = match number.unsigned_abs() {
@@ -200,6 +209,10 @@ fn micros(raw: &str) -> Result<Option<i64>> {
 /// The texts of an array of scalars.
 fn texts(raw: &str) -> Result<Option<Vec<Option<Cow<'_, str>>>>> {
     if !raw.starts_with('[') {
+        return Ok(None);
+    }
+    // Each item takes many times its text.
+    if raw.bytes().filter(|byte| *byte == b',').count() > ITEMS {
         return Ok(None);
     }
     let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw) else { return Ok(None) };

@@ -265,11 +265,14 @@ impl Driver {
                     false => None,
                 };
                 if let Some(parts) = parts {
-                    for part in parts {
-                        let mut rows = Arc::clone(&self).rows(part, told, pace);
+                    for (part, _) in parts.clone() {
+                        let mut rows = Arc::clone(&self).rows(part, None, pace);
                         while let Some(batch) = rows.next().await {
                             yield batch?;
                         }
+                    }
+                    if self.parts(&plan).await.map_err(|error| self.at_table(error))? != Some(parts) {
+                        Err(self.at_table(parts_changed(&plan)))?;
                     }
                     return;
                 }
@@ -346,7 +349,9 @@ impl Driver {
     }
 
     pub(super) fn at_table(&self, error: Error) -> Error {
-        error.at(Place { table: Some(self.scanning.table.name().to_owned()), ..Place::default() })
+        let error = error.at(Place { table: Some(self.scanning.table.name().to_owned()), ..Place::default() });
+        // What it quotes of an answer may repeat the key.
+        error.map_text(|text| self.scanning.connection.client().redact(text))
     }
 }
 
@@ -385,6 +390,13 @@ impl Merging {
             .with_reservation(self.reservation)
             .build()
     }
+}
+
+fn parts_changed(plan: &RequestPlan) -> Error {
+    let place = Place { aid: plan.aid.clone(), ..Place::default() };
+    Error::new(ErrorKind::Incomplete, "the values by which the mentions were asked for in parts changed meanwhile")
+        .advice("run the query again, or narrow the period")
+        .at(place)
 }
 
 pub(super) fn filters_ignored(dropped: usize) -> Error {

@@ -97,13 +97,15 @@ impl FetchExec {
         let Scanning { connection, table, plan, above, .. } = self.scanning.as_ref();
         let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1) && plan.windows.len() == 1;
         let counts_rows = connection.profile().offset.unit == OffsetUnit::Row;
+        let last = fetch.map_or(skip, |fetch| skip.saturating_add(fetch)) as u64;
+        let reached = connection.profile().depth.rows.is_none_or(|depth| last <= depth);
         let same_limit = self.scanning.fetch == fetch.map(|fetch| skip.saturating_add(fetch));
         let able = *table == Table::Mentions
             && plan.exact
             && above.is_empty()
             && self.scanning.skip == 0
             && self.scanning.summary.is_none();
-        if !(one && counts_rows && same_limit && able) {
+        if !(one && counts_rows && reached && same_limit && able) {
             return Ok(None);
         }
         self.with(|scanning| {

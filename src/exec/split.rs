@@ -1,38 +1,43 @@
 //! Plans whose mentions lie deeper than paging reaches, and whose window cannot be cut: cut by filters.
 //!
 //! The overview of the plan lists the values of a column and how many mentions have each. Where these are all mentions,
-//! asking for one value after another gives all of them.
+//! asking for one value after another gives all of them, unless a mention takes another value meanwhile: the numbers are
+//! compared with those at the end.
 
 use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
+use bytes::Bytes;
 
 use super::drive::Driver;
 use super::summary::totals;
 use crate::error::{ErrorKind, Result};
+use crate::profile::Several;
 use crate::request::{FilterTerm, PageRequest, RequestPlan};
 
 impl Driver {
-    /// The plan in parts, one a value of a column that the service filters by; `None` where no column's values are known
-    /// to be all.
-    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<RequestPlan>>> {
+    /// The plan in parts, one a value of a column that the service filters by, and how many mentions each has; `None` where
+    /// no column's values are known to be all.
+    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<(RequestPlan, i64)>>> {
         let connection = &self.scanning.connection;
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
         let asked = RequestPlan { pages: None, sort: None, ..plan.clone() };
         let request = PageRequest { plan: Arc::new(asked), row: 0, size: 0, frozen: None };
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
-        let (accepting, question) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
-        let accept = move |body: &[u8]| Ok(accepting.decode(&question, body)?.batch.num_rows() as u64);
-        let body = match connection.answer(&self.query, &self.scan, request.clone(), accept).await {
+        let accept = |body: &[u8]| {
+            let rows = decoder.decode(&request, body)?.batch.num_rows() as u64;
+            Ok((Bytes::copy_from_slice(body), rows))
+        };
+        let body = match connection.client().fetch(&self.scan, &request, accept).await {
             // An overview that says nothing of use.
             Err(error) if error.kind() == ErrorKind::Contradiction => return Ok(None),
             body => body?,
         };
         let total = decoder.decode(&request, &body)?.batch;
         let total = total.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
-        let mut best: Option<(i64, Vec<RequestPlan>)> = None;
+        let mut best: Option<(i64, Vec<(RequestPlan, i64)>)> = None;
         for list in &counts.lists {
             let parameter = profile.filters.parameters.iter().find(|parameter| parameter.column == list.column);
             let Some(parameter) = parameter.map(|known| &known.parameter) else { continue };
@@ -41,17 +46,23 @@ impl Driver {
             }
             let (names, numbers) = self.list(list, &request, &body)?;
             let counted: Vec<_> = names.iter().zip(&numbers).filter(|(_, number)| **number > 0).collect();
-            let named = counted.iter().all(|(name, _)| name.is_some() && **name != list.missing);
-            let all = total == Some(counted.iter().map(|(_, number)| **number).sum());
+            let sayable = |name: &String| {
+                let apart = profile.filters.several != Several::Separated || !name.contains(&profile.filters.separator);
+                !name.is_empty() && apart && Some(name) != list.missing.as_ref()
+            };
+            let named = counted.iter().all(|(name, _)| name.as_ref().is_some_and(sayable));
+            let all = total.is_some()
+                && total == counted.iter().try_fold(0_i64, |sum, (_, number)| sum.checked_add(**number));
             let largest = counted.iter().map(|(_, number)| **number).max().unwrap_or_default();
             if !(named && all && counted.len() > 1) || best.as_ref().is_some_and(|(known, _)| *known <= largest) {
                 continue;
             }
-            let part = |name: &String| {
-                let term = FilterTerm { parameter: parameter.clone(), values: vec![name.clone()] };
-                RequestPlan { filters: plan.filters.iter().cloned().chain([term]).collect(), ..plan.clone() }
+            let part = |(name, number): &(&Option<String>, &i64)| {
+                let term = FilterTerm { parameter: parameter.clone(), values: vec![(*name).clone()?] };
+                let filters = plan.filters.iter().cloned().chain([term]).collect();
+                Some((RequestPlan { filters, ..plan.clone() }, **number))
             };
-            best = Some((largest, counted.iter().filter_map(|(name, _)| name.as_ref()).map(part).collect()));
+            best = Some((largest, counted.iter().filter_map(part).collect()));
         }
         Ok(best.map(|(_, parts)| parts))
     }

@@ -126,7 +126,7 @@ impl Driver {
                 if let Some(missing) = &list.missing {
                     names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
                 }
-                let left = total.saturating_sub(sum(&numbers));
+                let Some(left) = sum(&numbers).and_then(|sum| total.checked_sub(sum)) else { return Ok(None) };
                 let whole = list.whole || (list.rest.is_some() && number(1) == Some(0));
                 if !summary.approximate && (left < 0 || (left > 0 && !(whole && self.nullable(&list.column)))) {
                     return Ok(None);
@@ -142,7 +142,10 @@ impl Driver {
                 let time = volume.time.clone().unwrap_or_default();
                 let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
                 let numbers = weights(days.column(1));
-                if days.column(0).null_count() > 0 || (!summary.approximate && sum(&numbers) != total) {
+                if days.column(0).null_count() > 0
+                    || sum(&numbers).is_none()
+                    || (!summary.approximate && sum(&numbers) != Some(total))
+                {
                     return Ok(None);
                 }
                 (Arc::clone(days.column(0)), numbers)
@@ -330,8 +333,9 @@ impl Driver {
     }
 }
 
-fn sum(numbers: &[i64]) -> i64 {
-    numbers.iter().fold(0, |sum, number| sum.saturating_add(*number))
+/// The sum of numbers; `None` where it is none.
+fn sum(numbers: &[i64]) -> Option<i64> {
+    numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number))
 }
 
 /// The numbers of a column; what is missing counts nothing.

@@ -79,12 +79,20 @@ impl Shell {
             let mut interrupt = signal(SignalKind::interrupt())?;
             tokio::select! {
                 // Dropping the statement's future cancels its requests.
-                result = Box::pin(self.run_one(statement, output)) => result?,
+                result = Box::pin(self.run_one(statement, output)) => result.map_err(|failure| self.redacted(failure))?,
                 _ = interrupt.recv() => return Err(Failure::Cancelled),
                 _ = terminate.recv() => return Err(Failure::Cancelled),
             }
         }
         Ok(())
+    }
+
+    /// The engine quotes values, and a value may repeat the key.
+    fn redacted(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Query(line) => Failure::Query(self.connection.client().redact(&line)),
+            other => other,
+        }
     }
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
@@ -123,11 +131,15 @@ impl Shell {
                 }
             }
         });
-        let _reading = AbortOnDropHandle::new(reading);
+        let reading = AbortOnDropHandle::new(reading);
         while let Some(batch) = batches.recv().await {
             let batch = batch?;
             progress.aside(|| result.write(&batch))?;
         }
+        // It ended, or it broke; what came of it is not whole then.
+        reading
+            .await
+            .map_err(|error| Failure::Query(format!("the query failed in a way that nobody foresaw: {error}")))?;
         progress.aside(|| result.finish())?;
         for warning in self.connection.client().log().warnings().iter().skip(warned) {
             eprintln!("warning: this result is not whole: {}", warning.message);

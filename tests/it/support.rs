@@ -89,10 +89,10 @@ pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> 
     builder.service(service).clock(clock).profile(profile).build().unwrap()
 }
 
-/// The requests that so many mentions take: 100 in the first page, and 99 more in each further one, which shares a row
-/// with the one before.
+/// The requests that so many mentions take: a page has 100, each further one shares a row with the one before, and the last
+/// one is not full, which shows the end.
 pub(crate) fn pages(mentions: u64) -> u64 {
-    mentions.saturating_sub(1).div_ceil(99).max(1)
+    mentions.div_ceil(99).max(1)
 }
 
 /// The cells of batches as texts.

@@ -202,8 +202,8 @@ async fn the_costs_in_the_readme_are_what_queries_cost() {
         let [queries, cost] = cells.as_slice() else { panic!("{row}") };
         let expected = match *cost {
             "1 + s" => 1 + searches,
-            cost if cost.starts_with("⌈(n-1)/99⌉, n counting negative") => pages(negative),
-            "⌈(n-1)/99⌉" => pages(in_may),
+            cost if cost.starts_with("⌈n/99⌉, n counting negative") => pages(negative),
+            "⌈n/99⌉" => pages(in_may),
             number => number.parse().unwrap_or_else(|_| panic!("{row}")),
         };
         for query in queries.split('`').skip(1).step_by(2) {

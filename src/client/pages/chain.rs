@@ -12,7 +12,7 @@
 //!
 //! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and then the count shows it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::profile::Direction;
 
@@ -53,7 +53,8 @@ pub(super) struct Chain {
     anchors: Vec<u64>,
     /// Rows from the last anchor to the end of its page, both included.
     pub(super) overlap: u64,
-    /// The instant of the last row.
+    /// The last row of the last page, and its instant.
+    tail: Option<u64>,
     last: Option<i64>,
     /// The last span of time that cuts are made between, as its first instant, and the ids within it.
     edge: Option<(i64, HashSet<u64>)>,
@@ -139,7 +140,12 @@ impl Chain {
         match (found, rows.times) {
             (None, _) => Link::Missing,
             (Some(_), Some(_)) if self.settled => Link::Firm,
-            (Some((at, true)), Some(times)) if at + 1 == times.len() || times[at] != times[at + 1] => Link::Firm,
+            // Of the anchor's instant, what was not received lies neither before the page nor behind the anchor.
+            (Some((at, true)), Some(times))
+                if times[0] != times[at] && (at + 1 == times.len() || times[at] != times[at + 1]) =>
+            {
+                Link::Firm
+            }
             _ => Link::Loose,
         }
     }
@@ -147,6 +153,8 @@ impl Chain {
     /// Takes the rows of a page that hangs on the chain, or begins it.
     pub(super) fn take(&mut self, rows: Rows<'_>) -> Taken {
         let mut taken = Taken { keep: Vec::with_capacity(rows.ids.len()), ..Taken::default() };
+        // Where each id of the page leaves, once a double was met.
+        let mut kept: Option<HashMap<u64, usize>> = None;
         for (at, id) in rows.ids.iter().enumerate() {
             let first = self.pass.insert(*id);
             let leaves = first && !self.known.contains(id);
@@ -154,12 +162,38 @@ impl Chain {
             taken.keep.push(leaves);
             taken.doubles += u64::from(!leaves);
             self.fresh += u64::from(leaves);
-            if !first {
-                taken.edited += u64::from(newest(rows, at, &mut taken.keep));
+            if let (false, Some(versions)) = (first, rows.versions) {
+                let kept = kept.get_or_insert_with(|| {
+                    rows.ids[..at]
+                        .iter()
+                        .enumerate()
+                        .filter(|(at, _)| taken.keep[*at])
+                        .map(|(at, id)| (*id, at))
+                        .collect()
+                });
+                // Of those in one page the newest leaves.
+                if let Some(known) = kept.get_mut(id) {
+                    taken.edited += u64::from(versions[at] != versions[*known]);
+                    if versions[at] > versions[*known] {
+                        taken.keep.swap(at, *known);
+                        *known = at;
+                    }
+                }
+            } else if let (true, Some(kept)) = (leaves, &mut kept) {
+                kept.insert(*id, at);
             }
         }
-        self.follow(rows, taken.new > 0);
+        // An empty page leaves what the next one may hang on as it is.
+        if !rows.ids.is_empty() {
+            self.tail = rows.ids.last().copied();
+            self.follow(rows, taken.new > 0);
+        }
         taken
+    }
+
+    /// Whether a page ends with the last row of the one before it, and shows more than that row.
+    pub(super) fn ends_with(&self, rows: Rows<'_>) -> bool {
+        rows.ids.len() > 1 && rows.ids.last() == self.tail.as_ref()
     }
 
     /// Takes note of the order, the edge and the anchors that a page leaves.
@@ -174,7 +208,7 @@ impl Chain {
             // A page may begin with rows that came before.
             let behind = at.checked_sub(1).map(|at| times[at]);
             self.sorted &= behind.is_none_or(|behind| !before(*time, behind));
-            let edge = time.div_euclid(self.step) * self.step;
+            let edge = time.div_euclid(self.step).saturating_mul(self.step);
             match &mut self.edge {
                 Some((known, ids)) if *known == edge => {
                     ids.insert(*id);
@@ -223,16 +257,4 @@ impl Chain {
         self.known.extend(self.pass);
         self.known
     }
-}
-
-/// Of the rows of a page with the id of this one, keeps the newest, where one of them was to leave. Gives whether they
-/// differ.
-fn newest(Rows { ids, versions, .. }: Rows<'_>, at: usize, keep: &mut [bool]) -> bool {
-    let (Some(versions), Some(kept)) = (versions, (0..at).find(|other| ids[*other] == ids[at] && keep[*other])) else {
-        return false;
-    };
-    if versions[at] > versions[kept] {
-        keep.swap(at, kept);
-    }
-    versions[at] != versions[kept]
 }

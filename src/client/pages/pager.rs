@@ -35,6 +35,8 @@ pub(super) struct Pager<'a, D: PageDecoder> {
     reading: Option<Reading>,
     begun: bool,
     part: Option<Part>,
+    /// Rows of a page, as far as the service was seen to keep them.
+    stride: Option<u64>,
     queue: FuturesOrdered<Asked<'a, D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
     withheld: Option<Withheld<D::Page>>,
@@ -65,8 +67,8 @@ struct Part {
     /// Rows that came on this side, and that the service announced for both sides together.
     received: u64,
     announced: Option<u64>,
-    /// Whether its pages hang together.
-    linked: bool,
+    /// Whether nothing of it was lost, whatever changed meanwhile.
+    proven: bool,
 }
 
 /// A row that the next page is to bring again, in its newest version.
@@ -126,6 +128,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             reading: None,
             begun: false,
             part: None,
+            stride: None,
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
             withheld: None,
@@ -183,7 +186,13 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         };
         let known = window.known.clone();
         let reading = Reading::new(pages, profile, self.order, step, known).reaching(self.scan.depth());
-        self.reading = Some(if window.again { reading.careful() } else { reading });
+        let early = self.pace == Pace::OnDemand && pages.ordered && self.order.is_some();
+        let reading = if early { reading.stopping_early() } else { reading };
+        self.reading = Some(match (window.again, window.cut) {
+            (true, _) => reading.careful(),
+            (false, true) => reading.rest(self.stride.unwrap_or(u64::MAX)),
+            (false, false) => reading,
+        });
         self.window = window;
         self.begun = false;
     }
@@ -263,7 +272,14 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         };
         let mut tried = 0;
         while !self.links(span, &answer.page) {
-            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tried)) else { break };
+            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tried)) else {
+                if self.reading.as_ref().is_some_and(|reading| !reading.may_skip()) {
+                    let reason =
+                        "the pages do not hang together, so that mentions between them would be missing in the order";
+                    self.incomplete(reason.to_owned())?;
+                }
+                break;
+            };
             let (back, found) = self.ask(back).await;
             let found = found?;
             self.scan.repaired.fetch_add(1, Ordering::Relaxed);
@@ -366,9 +382,13 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
     /// Lets the row go that was withheld: as the page brings it again, or as it came where it is the newer one.
     fn release(&mut self, page: &D::Page, keep: &mut [bool]) {
         let Some(Withheld { id, version, page: last, memory }) = self.withheld.take() else { return };
-        let again = page.ids().and_then(|ids| ids.iter().position(|other| *other == id));
+        let version_at = |at: usize| page.versions().and_then(|versions| versions.get(at).copied()).unwrap_or(i64::MIN);
+        let again = page.ids().and_then(|ids| {
+            let places = ids.iter().enumerate().filter(|(_, other)| **other == id);
+            places.map(|(at, _)| at).max_by_key(|at| version_at(*at))
+        });
         if let Some(again) = again {
-            let newest = page.versions().and_then(|versions| versions.get(again).copied()).unwrap_or(i64::MIN);
+            let newest = version_at(again);
             self.scan.edited.fetch_add(u64::from(newest != version), Ordering::Relaxed);
             if newest >= version {
                 keep[again] = true;
@@ -431,6 +451,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             return false;
         };
         reading.note_depth();
+        self.stride = Some(reading.stride());
         self.scan.reached(reading.depth_found());
         self.scan.cuts.fetch_add(1, Ordering::Relaxed);
         self.history.changed |= !reading.is_constant();
@@ -441,7 +462,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             instants: near,
             received: received + reading.skipped(),
             announced: reading.total(),
-            linked: reading.is_linked(),
+            proven: reading.is_proven(),
             known: reading.chain.into_known(),
         });
         true
@@ -453,7 +474,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             (Some(announced), Some(rest)) => part.received.checked_add(rest) == Some(announced),
             _ => true,
         };
-        if whole && part.linked {
+        if whole && part.proven {
             return Ok(true);
         }
         let spec = &self.client.profile().window;

@@ -82,12 +82,22 @@ pub(super) struct Reading {
     firm: bool,
     /// Pages in a row that brought nothing new.
     stalls: u32,
+    /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
+    confirms: bool,
+    /// Whether the last page showed that nothing lies behind it.
+    end_shown: bool,
+    /// Pages that were shorter than asked for, though others followed, where pages are counted.
+    gaps: u64,
+    /// Whether the last of them was shorter than asked for.
+    partial: bool,
     /// Whether the last page had no rows at all.
     blank: bool,
     passes: u32,
     /// The window may be cut, and is to be when that saves memory.
     cuttable: bool,
     step: i64,
+    /// Pages are asked for one after another.
+    one_by_one: bool,
 }
 
 impl Reading {
@@ -123,10 +133,15 @@ impl Reading {
             linked: true,
             firm: true,
             stalls: 0,
+            confirms: false,
+            end_shown: false,
+            gaps: 0,
+            partial: false,
             blank: false,
             passes: 0,
             cuttable: false,
             step,
+            one_by_one: false,
         }
     }
 
@@ -136,9 +151,20 @@ impl Reading {
         self
     }
 
+    /// The same, for the rest of a window that was cut, in pages of a size that the service was seen to keep.
+    pub(super) fn rest(self, stride: u64) -> Self {
+        Self { confirms: true, stride: stride.min(self.stride), ..self }
+    }
+
+    /// Rows of a page, as far as the service was seen to keep them.
+    pub(super) fn stride(&self) -> u64 {
+        self.stride
+    }
+
     /// Says whether the window can be cut.
     pub(super) fn set_cuttable(&mut self, cuttable: bool) {
-        self.cuttable = cuttable;
+        // What was left out at the beginning is not known on the far side.
+        self.cuttable = cuttable && self.pages.skip == 0;
     }
 
     /// Begins with a pass that takes nothing for granted: the window was read before, and not all of it came.
@@ -150,7 +176,7 @@ impl Reading {
 
     /// The first span of a pass.
     pub(super) fn first(&self) -> Span {
-        let size = self.pages.size.min(self.limit().saturating_sub(self.pages.skip)).max(1);
+        let size = self.stride.min(self.limit().saturating_sub(self.pages.skip)).max(1);
         Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
     }
 
@@ -190,11 +216,15 @@ impl Reading {
             self.asked = self.row;
         }
         // One at a time, where the next one hangs on what the last one was.
-        let one_by_one = self.end().is_none() || self.short.is_some() || self.careful_pass() || self.stalls > 0;
+        let one_by_one =
+            self.one_by_one || self.end().is_none() || self.short.is_some() || self.careful_pass() || self.stalls > 0;
         if (one_by_one && !idle) || self.satisfied() || self.ends() || self.wants_cut() {
             return None;
         }
-        if self.end().is_some_and(|end| self.asked >= end) {
+        // A full page that ends where the total does is followed by another one.
+        // Where rows came twice, a limit lies further than it seemed.
+        let end = if idle { self.total } else { self.end() };
+        if end.is_some_and(|end| self.asked >= end) && (!idle || self.end_shown) {
             return None;
         }
         let overlap = if !self.overlaps() || self.asked == self.pages.skip {
@@ -205,10 +235,13 @@ impl Reading {
             1
         };
         let row = self.asked.saturating_sub(overlap.min(self.stride.saturating_sub(1)));
-        let left = self.end().map_or(u64::MAX, |end| end - row);
-        // The last page is asked for whole, so that a total which is too low shows.
-        let whole = self.aligned || self.pages.fetch.is_none();
-        let size = self.reachable(row, if whole { self.stride } else { self.stride.min(left) });
+        // The last page is asked for whole, so that the end shows, and a total that is too low.
+        let wanted = match self.pages.fetch {
+            Some(fetch) if idle && !self.aligned => overlap + fetch.saturating_sub(self.chain.received()),
+            Some(_) if !self.aligned => self.limit().saturating_sub(row),
+            _ => u64::MAX,
+        };
+        let size = self.reachable(row, self.stride.min(wanted));
         if size <= overlap {
             return None;
         }
@@ -269,15 +302,14 @@ impl Reading {
             return Err(no_progress(span.row));
         }
         self.blank = got == 0;
+        self.end_shown = got < span.size && (got > 0 || self.total.is_some_and(|total| span.row >= total));
         let first = self.chain.received() == 0;
+        let again = self.chain.ends_with(rows);
         let taken = self.chain.take(rows);
-        if self.chain.overlap >= self.stride {
-            self.chain.loosen(rows);
-        }
         self.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is there, and nothing behind it.
-            () if got > 0 && got < span.size.min(self.stride) => self.stalls + 2,
+            () if again && got < span.size.min(self.stride) => self.stalls + 2,
             () => self.stalls + 1,
         };
         let advance = if self.aligned && got > 0 { span.size } else { got };
@@ -300,6 +332,13 @@ impl Reading {
             (true, _) if !self.aligned => Some(got),
             _ => None,
         };
+        if self.aligned && got > 0 {
+            self.gaps += u64::from(self.partial);
+            self.partial = got < span.size;
+        }
+        if self.chain.overlap >= self.stride {
+            self.chain.loosen(rows);
+        }
         Ok(Some(taken))
     }
 
@@ -373,7 +412,8 @@ impl Reading {
     /// but what is known.
     fn ends(&self) -> bool {
         let short = self.row > self.pages.skip && self.row < self.pages.skip + self.stride;
-        self.stalls > STALLS || (self.total.is_none() && short && self.chain.fresh() == 0)
+        let nothing_new = self.confirms && self.total.is_none() && self.chain.fresh() == 0;
+        self.stalls > STALLS || (nothing_new && short && self.row > self.pages.skip + 1)
     }
 
     /// Whether rows have come that a pass before should have had, where they are wanted in order.
@@ -387,9 +427,22 @@ impl Reading {
         self.pages.fetch.is_some_and(|fetch| self.chain.received() >= fetch)
     }
 
-    /// Whether all rows received so far hang together.
-    pub(super) fn is_linked(&self) -> bool {
-        self.linked
+    /// Whether it is proven that nothing was lost among the rows received so far, whatever changed meanwhile.
+    pub(super) fn is_proven(&self) -> bool {
+        let firm = self.firm && self.chain.sorted;
+        self.linked && if self.total.is_some() { self.steady || firm } else { firm }
+    }
+
+    /// Whether rows of a page that does not hang on the others may leave: not in an order, where what is between them could
+    /// only come too late.
+    pub(super) fn may_skip(&self) -> bool {
+        !self.pages.ordered
+    }
+
+    /// The same reading, which takes no order of equal instants for granted from the first page on: its reader may stop
+    /// before the end.
+    pub(super) fn stopping_early(self) -> Self {
+        Self { chain: self.chain.careful(), one_by_one: true, ..self }
     }
 
     /// The number of rows that the service announced last.
@@ -401,33 +454,45 @@ impl Reading {
     pub(super) fn end_of_pass(&mut self) -> Verdict {
         self.passes += 1;
         let received = self.chain.received();
-        let linked = self.overlaps() && self.is_linked();
+        let linked = self.overlaps() && self.linked;
         let Some(total) = self.total.map(|total| total.saturating_sub(self.pages.skip)) else {
             // Without a total, the end is the last row with nothing behind it. A page without it shows nothing, unless no
             // row ever came.
             let shown = !self.blank || self.chain.all() == 0;
-            let firm = self.firm || !self.chain.is_by_time();
-            let done = (linked && firm && self.chain.sorted && shown) || !self.overlaps() || self.satisfied();
+            let proven = linked && self.firm && self.chain.is_by_time() && self.chain.sorted;
+            // Pages that share no row, or come in an order that may change, are believed when two passes agree.
+            let agreed = self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && self.gaps == 0;
+            let done = if self.satisfied() {
+                !self.pages.ordered || proven || self.pages.fetch.is_some_and(|fetch| fetch <= self.pages.size)
+            } else {
+                (proven || agreed) && shown && self.ends()
+            };
             return self
                 .verdict(done, "the pages do not hang together, and the service tells no total to compare with");
         };
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
-        let done = if need < total {
+        let done = if need < total || self.satisfied() {
             // A limit takes any rows, unless they are wanted in order.
-            received >= need && (!self.pages.ordered || linked || (self.steady && !self.overlapping))
+            let proven = linked && (self.steady || (self.firm && self.chain.sorted));
+            received >= need && (!self.pages.ordered || proven || (self.steady && !self.overlapping))
         } else {
             // Rows that hang together whatever changed places, and are as many as there are by now; or as many as there
             // were all the time.
-            let ended = self.total.is_some_and(|total| self.row >= total);
+            let unreachable = self.depth.is_some() && self.reachable(self.row, 1) == 0;
+            let ended = self.total.is_some_and(|total| self.row >= total) && (self.end_shown || unreachable);
             let proven = linked && ended && (self.steady || (self.firm && self.chain.sorted));
-            let counted = self.steady && !self.overlaps();
+            let counted = self.steady && !self.overlaps() && ended;
             ((proven || counted) && received == total)
                 || (self.constant && self.chain.all() == total && self.passes > 1)
         };
         let seen = self.chain.all();
+        let short = match self.gaps {
+            0 => "",
+            _ => ", from pages that were shorter than asked for (profile `page.max`)",
+        };
         let changed = if self.constant { "" } else { ", a number that changed while they were read" };
         let passes = if self.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", self.passes) };
-        let reason = format!("{seen} distinct mentions received in {passes} instead of {need}{changed}");
+        let reason = format!("{seen} distinct mentions received in {passes} instead of {need}{changed}{short}");
         self.verdict(done, &reason)
     }
 
@@ -441,6 +506,7 @@ impl Reading {
         self.chain.again(true);
         (self.row, self.asked, self.stalls, self.short) = (self.pages.skip, self.pages.skip, 0, None);
         (self.total, self.steady, self.linked, self.firm) = (None, true, true, true);
+        (self.gaps, self.partial) = (0, false);
         Verdict::Again
     }
 
