@@ -105,6 +105,9 @@ struct SimulateArguments {
     /// Milliseconds before every answer
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay_ms: u64,
+    /// Mentions in a page at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
+    largest_page: usize,
     /// Order of mentions with equal keys
     #[arg(long, value_enum, default_value_t = TieOrder::Stable)]
     ties: TieOrder,
@@ -285,8 +288,19 @@ async fn demo() -> Result<Running, Exit> {
 }
 
 async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
-    let SimulateArguments { listen, seed, searches, mentions, now, data, rate_limit, delay_ms, ties, faults } =
-        arguments;
+    let SimulateArguments {
+        listen,
+        seed,
+        searches,
+        mentions,
+        now,
+        data,
+        rate_limit,
+        delay_ms,
+        largest_page,
+        ties,
+        faults,
+    } = arguments;
     let clock = now.map_or_else(Clock::system, Clock::fixed);
     let corpus = match data {
         Some(path) => Corpus::load(&path).map_err(Exit::usage)?,
@@ -297,7 +311,8 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
         TieOrder::Unstable => Ties::Unstable,
     };
     let delay = Duration::from_millis(delay_ms);
-    let settings = Settings { clock, delay, rate_limit, ties, faults, seed, ..Settings::default() };
+    let largest_page = u64::try_from(largest_page).unwrap_or(u64::MAX);
+    let settings = Settings { clock, delay, rate_limit, ties, faults, seed, largest_page };
     let running = simulator::start(listen, Arc::new(corpus), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;

@@ -147,7 +147,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         (vec!["--base-url", base, "sql", "-c", one], "", 2, "there is no API key: set SAVEDSEARCH_API_KEY"),
         (
             vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one],
-            "k",
+            "some-key",
             1,
             "check that http://127.0.0.1:1/v4 is the service's address",
         ),
@@ -157,10 +157,10 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             1,
             "404 Not Found not_found: no endpoint /v3/search",
         ),
-        (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "k", 2, "`ftp://x/v4` is no base URL"),
+        (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "some-key", 2, "`ftp://x/v4` is no base URL"),
         (
             vec!["--base-url", "http://x/v4?key=secret", "sql", "-c", one],
-            "k",
+            "some-key",
             2,
             "`http://x/v4` is no base URL: it has a query",
         ),

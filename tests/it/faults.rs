@@ -485,6 +485,9 @@ fn random_faults_over_a_moving_corpus() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let outcome = runtime.block_on(one(&KINDS[kind], &faults, seed, profile, Either));
         let outcome = outcome.map_err(|why| TestCaseError::fail(format!("{}: {why}", KINDS[kind].name)))?;
+        if std::env::var_os("FAULTS_SHOWN").is_some() {
+            println!("{outcome:<14} {:<20} {faults:?} seed {seed}", KINDS[kind].name);
+        }
         *outcomes.lock().unwrap().entry(outcome).or_default() += 1;
         Ok(())
     });
