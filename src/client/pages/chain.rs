@@ -137,7 +137,8 @@ impl Chain {
                 self.anchors.iter().rev().find(|anchor| there.contains(anchor)).and_then(place).map(|at| (at, false))
             }
         };
-        match (found, rows.times) {
+        // Of other orders the keys are not known.
+        match (found, rows.times.filter(|_| self.order.is_some())) {
             (None, _) => Link::Missing,
             (Some(_), Some(_)) if self.settled => Link::Firm,
             // Of the anchor's instant, what was not received lies neither before the page nor behind the anchor.

@@ -61,43 +61,72 @@ pub(super) struct Reading {
     aligned: bool,
     /// Whether pages overlap by a row.
     overlapping: bool,
+    /// Rows that a page has, as far as the service was seen to keep to what it is asked.
     stride: u64,
+    /// Pages are asked for one after another.
+    one_by_one: bool,
+    /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
+    confirms: bool,
+    /// The window may be cut, and is to be when that saves memory.
+    cuttable: bool,
+    /// Microseconds between the instants at which it can be.
+    step: i64,
     pub(super) chain: Chain,
+    /// Ids of the first page, which a service that ignores the offset sends again and again.
+    first_page: Vec<u64>,
+    first_total: Option<u64>,
+    /// The total did not change at all.
+    constant: bool,
+    /// Passes that ended.
+    passes: u32,
+    pass: Pass,
+}
+
+/// What is known of the pass under way.
+#[derive(Debug)]
+struct Pass {
     /// Rank behind the last row received.
     row: u64,
     /// Rank behind the last row asked for.
     asked: u64,
-    /// Ids of the first page, which a service that ignores the offset sends again and again.
-    first_page: Vec<u64>,
     /// Rows of the last page that was shorter than asked for.
     short: Option<u64>,
     total: Option<u64>,
-    first_total: Option<u64>,
-    /// The total did not change within the pass under way.
+    /// The total did not change.
     steady: bool,
-    /// The total did not change at all.
-    constant: bool,
-    /// Every page so far linked, and firmly.
+    /// Every page so far hangs on those before it, and whatever may have changed places.
     linked: bool,
     firm: bool,
     /// Pages in a row that brought nothing new.
     stalls: u32,
-    /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
-    confirms: bool,
     /// Whether the last page showed that nothing lies behind it.
     end_shown: bool,
+    /// Whether the last page had no rows at all.
+    blank: bool,
     /// Pages that were shorter than asked for, though others followed, where pages are counted.
     gaps: u64,
     /// Whether the last of them was shorter than asked for.
     partial: bool,
-    /// Whether the last page had no rows at all.
-    blank: bool,
-    passes: u32,
-    /// The window may be cut, and is to be when that saves memory.
-    cuttable: bool,
-    step: i64,
-    /// Pages are asked for one after another.
-    one_by_one: bool,
+}
+
+impl Pass {
+    /// A pass that begins behind so many rows.
+    fn behind(skip: u64) -> Self {
+        Self {
+            row: skip,
+            asked: skip,
+            short: None,
+            total: None,
+            steady: true,
+            linked: true,
+            firm: true,
+            stalls: 0,
+            end_shown: false,
+            blank: false,
+            gaps: 0,
+            partial: false,
+        }
+    }
 }
 
 impl Reading {
@@ -122,23 +151,12 @@ impl Reading {
             stride: pages.size,
             // Without a total, nothing but the chain itself shows that nothing was lost.
             chain: if profile.total.trust == Trust::Exact { chain } else { chain.careful() },
-            row: pages.skip,
-            asked: pages.skip,
             first_page: Vec::new(),
-            short: None,
-            total: None,
             first_total: None,
-            steady: true,
             constant: true,
-            linked: true,
-            firm: true,
-            stalls: 0,
-            confirms: false,
-            end_shown: false,
-            gaps: 0,
-            partial: false,
-            blank: false,
             passes: 0,
+            pass: Pass::behind(pages.skip),
+            confirms: false,
             cuttable: false,
             step,
             one_by_one: false,
@@ -180,12 +198,12 @@ impl Reading {
         Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
     }
 
-    /// Takes note of a total. Whether the window has to be cut, since paging does not reach what is needed of it.
+    /// Takes note of a total.
     pub(super) fn announce(&mut self, total: Option<u64>) {
-        self.steady &= self.total.is_none() || self.total == total;
-        self.total = total.or(self.total);
-        self.first_total = self.first_total.or(self.total);
-        self.constant &= self.steady && self.first_total == self.total;
+        self.pass.steady &= self.pass.total.is_none() || self.pass.total == total;
+        self.pass.total = total.or(self.pass.total);
+        self.first_total = self.first_total.or(self.pass.total);
+        self.constant &= self.pass.steady && self.first_total == self.pass.total;
     }
 
     /// The rows needed that paging does not reach, where the window cannot be cut.
@@ -194,10 +212,10 @@ impl Reading {
     /// [`ErrorKind::TooDeep`] naming them.
     pub(super) fn check_depth(&self) -> Result<()> {
         let (Some(depth), false) = (self.depth, self.cuttable) else { return Ok(()) };
-        let skipped = self.pages.skip >= depth && self.total.is_none_or(|total| total > depth);
+        let skipped = self.pages.skip >= depth && self.pass.total.is_none_or(|total| total > depth);
         match self.end() {
             Some(end) if end > depth => Err(too_deep(&end.to_string(), depth)),
-            None if self.row >= depth && !self.satisfied() => Err(too_deep(&format!("{depth} or more"), depth)),
+            None if self.pass.row >= depth && !self.satisfied() => Err(too_deep(&format!("{depth} or more"), depth)),
             _ if skipped => Err(too_deep(&format!("{} or more", self.pages.skip), depth)),
             _ => Ok(()),
         }
@@ -205,7 +223,7 @@ impl Reading {
 
     /// Requests that are still to come, as far as the total tells.
     pub(super) fn requests(&self) -> Option<u64> {
-        let left = self.end()?.saturating_sub(self.row);
+        let left = self.end()?.saturating_sub(self.pass.row);
         Some(left.div_ceil(self.advance()))
     }
 
@@ -213,28 +231,31 @@ impl Reading {
     /// for.
     pub(super) fn next_span(&mut self, idle: bool) -> Option<Span> {
         if idle {
-            self.asked = self.row;
+            self.pass.asked = self.pass.row;
         }
         // One at a time, where the next one hangs on what the last one was.
-        let one_by_one =
-            self.one_by_one || self.end().is_none() || self.short.is_some() || self.careful_pass() || self.stalls > 0;
+        let one_by_one = self.one_by_one
+            || self.end().is_none()
+            || self.pass.short.is_some()
+            || self.careful_pass()
+            || self.pass.stalls > 0;
         if (one_by_one && !idle) || self.satisfied() || self.ends() || self.wants_cut() {
             return None;
         }
-        // A full page that ends where the total does is followed by another one.
-        // Where rows came twice, a limit lies further than it seemed.
-        let end = if idle { self.total } else { self.end() };
-        if end.is_some_and(|end| self.asked >= end) && (!idle || self.end_shown) {
+        // A full page that ends where the total does is followed by another one, and where rows came twice, a limit lies
+        // further than it seemed.
+        let end = if idle { self.pass.total } else { self.end() };
+        if end.is_some_and(|end| self.pass.asked >= end) && (!idle || self.pass.end_shown) {
             return None;
         }
-        let overlap = if !self.overlaps() || self.asked == self.pages.skip {
+        let overlap = if !self.overlaps() || self.pass.asked == self.pages.skip {
             0
         } else if idle {
             self.chain.overlap
         } else {
             1
         };
-        let row = self.asked.saturating_sub(overlap.min(self.stride.saturating_sub(1)));
+        let row = self.pass.asked.saturating_sub(overlap.min(self.stride.saturating_sub(1)));
         // The last page is asked for whole, so that the end shows, and a total that is too low.
         let wanted = match self.pages.fetch {
             Some(fetch) if idle && !self.aligned => overlap + fetch.saturating_sub(self.chain.received()),
@@ -245,26 +266,27 @@ impl Reading {
         if size <= overlap {
             return None;
         }
-        self.asked = if self.aligned { row + self.stride } else { row + size };
+        self.pass.asked = if self.aligned { row + self.stride } else { row + size };
         Some(Span { row, size })
     }
 
     /// Whether pages are held to hang together.
     pub(super) fn overlaps(&self) -> bool {
         // Of rows in no order any will do, as long as not all are needed.
-        let any =
-            self.pages.fetch.is_some() && !self.pages.ordered && self.end().is_some_and(|end| Some(end) < self.total);
+        let any = self.pages.fetch.is_some()
+            && !self.pages.ordered
+            && self.end().is_some_and(|end| Some(end) < self.pass.total);
         self.overlapping && !any
     }
 
     /// Whether a page hangs on those before it.
     pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
-        if rows.ids.is_empty() || span.row == self.pages.skip || !self.overlaps() || !self.linked {
+        if rows.ids.is_empty() || span.row == self.pages.skip || !self.overlaps() || !self.pass.linked {
             return true;
         }
         match self.chain.link(rows) {
             Link::Missing => return false,
-            link => self.firm &= link == Link::Firm,
+            link => self.pass.firm &= link == Link::Firm,
         }
         true
     }
@@ -273,10 +295,10 @@ impl Reading {
     /// further back, `tried` times without success so far. `None` where that was tried often enough.
     pub(super) fn repair(&mut self, span: Span, tried: u64) -> Option<Span> {
         if tried >= BACK_UPS {
-            self.linked = false;
+            self.pass.linked = false;
             return None;
         }
-        let on = self.row.saturating_sub(self.chain.overlap);
+        let on = self.pass.row.saturating_sub(self.chain.overlap);
         let back = (self.stride - 1).saturating_mul(tried + 1);
         let row = if on < span.row && tried == 0 { on } else { span.row.min(on).saturating_sub(back) };
         let row = row.max(self.pages.skip);
@@ -292,8 +314,8 @@ impl Reading {
         // A page may have more than was asked for; they come again.
         let got = got.min(span.size);
         let Some(rows) = rows else {
-            self.stalls = if got == 0 { self.stalls + 1 } else { 0 };
-            self.row = span.row + if self.aligned && got > 0 { span.size } else { got };
+            self.pass.stalls = if got == 0 { self.pass.stalls + 1 } else { 0 };
+            self.pass.row = span.row + if self.aligned && got > 0 { span.size } else { got };
             return Ok(None);
         };
         if span.row == self.pages.skip {
@@ -301,25 +323,25 @@ impl Reading {
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
             return Err(no_progress(span.row));
         }
-        self.blank = got == 0;
-        self.end_shown = got < span.size && (got > 0 || self.total.is_some_and(|total| span.row >= total));
+        self.pass.blank = got == 0;
+        self.pass.end_shown = got < span.size && (got > 0 || self.pass.total.is_some_and(|total| span.row >= total));
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
         let taken = self.chain.take(rows);
-        self.stalls = match () {
+        self.pass.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is there, and nothing behind it.
-            () if again && got < span.size.min(self.stride) => self.stalls + 2,
-            () => self.stalls + 1,
+            () if again && got < span.size.min(self.stride) => self.pass.stalls + 2,
+            () => self.pass.stalls + 1,
         };
         let advance = if self.aligned && got > 0 { span.size } else { got };
         if taken.new > 0 || first {
             // A page that goes further than there are rows began before the row that was asked for.
-            let displaced = !first && !self.aligned && self.total.is_some_and(|total| span.row + advance > total);
-            self.row = if displaced { self.row + taken.new } else { span.row + advance };
+            let displaced = !first && !self.aligned && self.pass.total.is_some_and(|total| span.row + advance > total);
+            self.pass.row = if displaced { self.pass.row + taken.new } else { span.row + advance };
         }
-        let ended = self.total.is_some_and(|total| self.row >= total);
-        self.short = match (got < span.size && got > 1 && !ended, self.short) {
+        let ended = self.pass.total.is_some_and(|total| self.pass.row >= total);
+        self.pass.short = match (got < span.size && got > 1 && !ended, self.pass.short) {
             (true, Some(known)) if known == got => {
                 self.stride = got;
                 None
@@ -333,8 +355,8 @@ impl Reading {
             _ => None,
         };
         if self.aligned && got > 0 {
-            self.gaps += u64::from(self.partial);
-            self.partial = got < span.size;
+            self.pass.gaps += u64::from(self.pass.partial);
+            self.pass.partial = got < span.size;
         }
         if self.chain.overlap >= self.stride {
             self.chain.loosen(rows);
@@ -344,13 +366,13 @@ impl Reading {
 
     /// Takes note that the service answers nothing behind the rows that have come.
     pub(super) fn met_depth(&mut self) {
-        self.depth = Some(self.depth.unwrap_or(u64::MAX).min(self.row.max(1)));
+        self.depth = Some(self.depth.unwrap_or(u64::MAX).min(self.pass.row.max(1)));
         self.depth_met = true;
     }
 
     /// The same, where pages brought nothing new again and again.
     pub(super) fn note_depth(&mut self) {
-        if self.stalls > STALLS {
+        if self.pass.stalls > STALLS {
             self.met_depth();
         }
     }
@@ -367,7 +389,7 @@ impl Reading {
 
     /// Rank behind the last row that came.
     pub(super) fn row(&self) -> u64 {
-        self.row
+        self.pass.row
     }
 
     /// Rows that were left out at the beginning.
@@ -377,7 +399,7 @@ impl Reading {
 
     /// Whether more pages are to come.
     pub(super) fn goes_on(&self) -> bool {
-        self.overlaps() && !self.satisfied() && self.end().is_none_or(|end| self.row < end)
+        self.overlaps() && !self.satisfied() && self.end().is_none_or(|end| self.pass.row < end)
     }
 
     /// Whether the total never changed.
@@ -396,14 +418,14 @@ impl Reading {
             return false;
         }
         // A total that is just what paging reaches may be no more than that.
-        let all_reached = self.depth.is_some_and(|depth| self.row >= depth);
-        let more = all_reached || self.end().is_none_or(|end| self.row < end);
+        let all_reached = self.depth.is_some_and(|depth| self.pass.row >= depth);
+        let more = all_reached || self.end().is_none_or(|end| self.pass.row < end);
         let overlap = self.chain.overlap;
-        let deep = self.depth.is_some() && self.reachable(self.row.saturating_sub(overlap), u64::MAX) <= overlap;
+        let deep = self.depth.is_some() && self.reachable(self.pass.row.saturating_sub(overlap), u64::MAX) <= overlap;
         // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one.
-        let stuck = match self.total {
-            Some(total) => self.stalls > STALLS && self.row < total,
-            None => self.stalls >= STALLS && !self.ends(),
+        let stuck = match self.pass.total {
+            Some(total) => self.pass.stalls > STALLS && self.pass.row < total,
+            None => self.pass.stalls >= STALLS && !self.ends(),
         };
         more && (deep || self.chain.received() >= FORGET) || stuck
     }
@@ -411,9 +433,9 @@ impl Reading {
     /// Whether nothing follows: again and again there was nothing new, or the rest of a window that was cut has nothing
     /// but what is known.
     fn ends(&self) -> bool {
-        let short = self.row > self.pages.skip && self.row < self.pages.skip + self.stride;
-        let nothing_new = self.confirms && self.total.is_none() && self.chain.fresh() == 0;
-        self.stalls > STALLS || (nothing_new && short && self.row > self.pages.skip + 1)
+        let short = self.pass.row > self.pages.skip && self.pass.row < self.pages.skip + self.stride;
+        let nothing_new = self.confirms && self.pass.total.is_none() && self.chain.fresh() == 0;
+        self.pass.stalls > STALLS || (nothing_new && short && self.pass.row > self.pages.skip + 1)
     }
 
     /// Whether rows have come that a pass before should have had, where they are wanted in order.
@@ -429,8 +451,8 @@ impl Reading {
 
     /// Whether it is proven that nothing was lost among the rows received so far, whatever changed meanwhile.
     pub(super) fn is_proven(&self) -> bool {
-        let firm = self.firm && self.chain.sorted;
-        self.linked && if self.total.is_some() { self.steady || firm } else { firm }
+        let firm = self.pass.firm && self.chain.sorted;
+        self.pass.linked && if self.pass.total.is_some() { self.pass.steady || firm } else { firm }
     }
 
     /// Whether rows of a page that does not hang on the others may leave: not in an order, where what is between them could
@@ -447,21 +469,22 @@ impl Reading {
 
     /// The number of rows that the service announced last.
     pub(super) fn total(&self) -> Option<u64> {
-        self.total
+        self.pass.total
     }
 
     /// The verdict at the end of a pass.
     pub(super) fn end_of_pass(&mut self) -> Verdict {
         self.passes += 1;
         let received = self.chain.received();
-        let linked = self.overlaps() && self.linked;
-        let Some(total) = self.total.map(|total| total.saturating_sub(self.pages.skip)) else {
+        let linked = self.overlaps() && self.pass.linked;
+        let Some(total) = self.pass.total.map(|total| total.saturating_sub(self.pages.skip)) else {
             // Without a total, the end is the last row with nothing behind it. A page without it shows nothing, unless no
             // row ever came.
-            let shown = !self.blank || self.chain.all() == 0;
-            let proven = linked && self.firm && self.chain.is_by_time() && self.chain.sorted;
+            let shown = !self.pass.blank || self.chain.all() == 0;
+            let proven = linked && self.pass.firm && self.chain.is_by_time() && self.chain.sorted;
             // Pages that share no row, or come in an order that may change, are believed when two passes agree.
-            let agreed = self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && self.gaps == 0;
+            let agreed =
+                self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && self.pass.gaps == 0;
             let done = if self.satisfied() {
                 !self.pages.ordered || proven || self.pages.fetch.is_some_and(|fetch| fetch <= self.pages.size)
             } else {
@@ -473,20 +496,21 @@ impl Reading {
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let done = if need < total || self.satisfied() {
             // A limit takes any rows, unless they are wanted in order.
-            let proven = linked && (self.steady || (self.firm && self.chain.sorted));
-            received >= need && (!self.pages.ordered || proven || (self.steady && !self.overlapping))
+            let proven = linked && (self.pass.steady || (self.pass.firm && self.chain.sorted));
+            received >= need && (!self.pages.ordered || proven || (self.pass.steady && !self.overlapping))
         } else {
             // Rows that hang together whatever changed places, and are as many as there are by now; or as many as there
             // were all the time.
-            let unreachable = self.depth.is_some() && self.reachable(self.row, 1) == 0;
-            let ended = self.total.is_some_and(|total| self.row >= total) && (self.end_shown || unreachable);
-            let proven = linked && ended && (self.steady || (self.firm && self.chain.sorted));
-            let counted = self.steady && !self.overlaps() && ended;
+            let unreachable = self.depth.is_some() && self.reachable(self.pass.row, 1) == 0;
+            let ended =
+                self.pass.total.is_some_and(|total| self.pass.row >= total) && (self.pass.end_shown || unreachable);
+            let proven = linked && ended && (self.pass.steady || (self.pass.firm && self.chain.sorted));
+            let counted = self.pass.steady && !self.overlaps() && ended;
             ((proven || counted) && received == total)
                 || (self.constant && self.chain.all() == total && self.passes > 1)
         };
         let seen = self.chain.all();
-        let short = match self.gaps {
+        let short = match self.pass.gaps {
             0 => "",
             _ => ", from pages that were shorter than asked for (profile `page.max`)",
         };
@@ -504,15 +528,13 @@ impl Reading {
             return Verdict::Incomplete(reason.to_owned());
         }
         self.chain.again(true);
-        (self.row, self.asked, self.stalls, self.short) = (self.pages.skip, self.pages.skip, 0, None);
-        (self.total, self.steady, self.linked, self.firm) = (None, true, true, true);
-        (self.gaps, self.partial) = (0, false);
+        self.pass = Pass::behind(self.pages.skip);
         Verdict::Again
     }
 
     /// The row behind the last one that is needed, where it is known.
     fn end(&self) -> Option<u64> {
-        self.total.map(|total| total.min(self.limit()))
+        self.pass.total.map(|total| total.min(self.limit()))
     }
 
     fn limit(&self) -> u64 {
