@@ -256,7 +256,9 @@ impl Client {
             }
         };
         record.elapsed = begun.elapsed();
-        let result = result.map_err(|error: Error| error.after(record.attempts, record.elapsed).at(place));
+        let placed = |error: Error| error.after(record.attempts, record.elapsed).at(place);
+        // An aid may repeat the key as well.
+        let result = result.map_err(|error| placed(error).map_text(|text| self.key.redact(text)));
         scan.count(record.attempts, record.bytes, record.wait);
         record.error = result.as_ref().err().map(ToString::to_string);
         let call = self.log.add(record);

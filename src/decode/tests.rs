@@ -101,6 +101,12 @@ fn a_record_without_an_id_is_named_by_what_else_it_says() {
 }
 
 #[test]
+fn more_records_than_anybody_asked_for_are_refused_while_they_are_read() {
+    let body = format!("{{\"mentions\":{{\"total\":1,\"items\":[{}{{}}]}}}}", "{},".repeat(200_000));
+    assert_eq!(mentions(&[], &body).expect_err("too many").kind(), ErrorKind::TooLarge);
+}
+
+#[test]
 fn a_truncated_or_garbled_body_gives_nothing() {
     for end in [0, 1, 50, BODY.len() / 2, BODY.len() - 1] {
         let error = mentions(&["id"], &BODY[..end]).expect_err("truncated");

@@ -288,6 +288,16 @@ mod tests {
         assert_eq!(values[..6], [Some(at); 6]);
         assert_eq!(values[6..], [Some(at + 500_000), None]);
         assert_eq!(fits[7], Fit::Conflict);
+        // What not every format can say.
+        let raws = [
+            "9223372036854775807",
+            "-9223372036854775808",
+            "8210266876799999999",
+            "\"+12026-01-01T00:00:00Z\"",
+            "1e300",
+        ];
+        let (array, fits) = built(ColumnType::Timestamp, &raws);
+        assert_eq!((array.null_count(), fits), (raws.len(), vec![Fit::Conflict; raws.len()]));
     }
 
     #[test]

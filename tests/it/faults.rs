@@ -285,6 +285,7 @@ const FAULTS: &[(u32, &str, Must)] = &[
     (4, "429:retry-after=-5@2", Pass),
     (4, "429:retry-after=315360000@2", Fail(&[Throttled])),
     (7, "503@2-4", Pass),
+    (7, "503:retry-after=3@2-4", Pass),
     (7, "500@10%", Either),
     (7, "502:body=html", Fail(&[Unavailable])),
     (8, "truncated:at=90@2-3", Pass),
@@ -471,9 +472,10 @@ fn random_faults_over_a_moving_corpus() {
     let strategy =
         (prop::collection::vec(any_fault(), 0..4), any_nature(), any_profile(), 0..KINDS.len(), any::<u64>());
     let result = runner.run(&strategy, |(mut faults, nature, change, kind, seed)| {
-        // What changes places and what comes and goes at the same time can cancel out unseen.
+        // Where equal instants change places, what comes and what goes can cancel out unseen; one of them does not.
         if nature.as_deref() == Some("ties") {
-            faults.retain(|fault| !["delete", "arrive"].iter().any(|kind| fault.starts_with(kind)));
+            let gone = if seed % 2 == 0 { "delete" } else { "arrive" };
+            faults.retain(|fault| !fault.starts_with(gone));
         }
         faults.extend(nature);
         let mut profile = profile();

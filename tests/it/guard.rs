@@ -98,8 +98,9 @@ async fn what_was_repaired_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
-    // One of the rows already read goes and another one comes behind them: the total stays, a row slips past the pages.
-    let world = World::new(&["delete:at=start@4", "arrive:at=end@4"], unchanged);
+    // Some of the rows already read go and as many come behind them: the total stays, rows slip past the pages. One would
+    // only take the place of the row that pages share.
+    let world = World::new(&["delete:n=3,at=start@4", "arrive:n=3,at=end@4"], unchanged);
     let ids: Vec<String> = world.rows(&all(BIG)).await.concat();
     let requests = world.simulator.requests();
     let there = |request| world.simulator.alive(BIG, request).into_iter().map(|mention| mention.facts.id.to_string());
@@ -245,6 +246,15 @@ async fn a_range_that_ends_now_ends_by_the_services_clock() {
     let seen = world.connection.client().log().records();
     let asked = &seen.last().unwrap().parameters;
     assert!(asked.contains("2026-07-01T13:1"), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_clock_is_behind_loses_nothing() {
+    let world = World::new(&["skew:seconds=-40000000"], unchanged);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01'");
+    let first = world.rows(&sql).await;
+    assert!(!first.is_empty());
+    assert_eq!(world.rows(&sql).await, first);
 }
 
 #[tokio::test(start_paused = true)]

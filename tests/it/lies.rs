@@ -287,6 +287,24 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_comes_back_as_an_aid_or_a_value_is_shown_nowhere() {
+    let list = r#"{"data":{"savedSearches":[{"aid":"canary-7f3a-key"}],"teamSavedSearches":[]}}"#;
+    let lab = Lab::new(0, Warp::No, vec![answer(200, list), answer(404, "no {key}")]);
+    let error = lab.ask("SELECT id FROM mentions").await.expect_err("no such saved search");
+    assert_eq!(error.place().aid.as_deref(), Some("<redacted>"), "{error}");
+    let calls = lab.ask("SELECT parameters, error FROM system.requests").await.unwrap().concat().concat();
+    assert!(!calls.contains(CANARY) && calls.contains("aid=<redacted>"), "{calls}");
+    let counted =
+        r#"{"search":{"aid":"1"},"overview":{"totalMentions":5,"languages":[{"name":"CANARY-7F3A-KEY","count":5}]}}"#;
+    let lab = Lab::new(0, Warp::No, vec![answer(200, counted); 9]);
+    let error = lab
+        .ask("SELECT count(*) FROM mentions WHERE aid = '1' AND language = 'de'")
+        .await
+        .expect_err("another language");
+    assert!(error.to_string().contains("<redacted>") && !error.to_string().contains("CANARY"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_escaped_echo_is_the_same_echo() {
     let body = r#"{"search":{"aid":"1"},"window":{"timezone":"Europe\/Berlin"},"mentions":{"total":0,"items":[]}}"#;
     let lab = Lab::new(0, Warp::No, vec![answer(200, body)]);
@@ -346,6 +364,21 @@ async fn a_total_that_is_too_low_shows_on_the_last_page() {
     let lab = Lab::new(350, Warp::No, Vec::new());
     lab.service.totals.lock().unwrap().extend([310; 40]);
     assert_eq!(lab.scan().await.expect_err("too low").kind(), ErrorKind::Incomplete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_that_ends_with_a_full_page_is_not_the_end() {
+    // Once, on the first page; and throughout, as where a service counts no further.
+    for (total, pages) in [(100, 1), (199, 2), (199, 40)] {
+        let mut profile = Profile::v4();
+        profile.window.absolute = None;
+        let lab = Lab::with(350, Warp::No, Vec::new(), profile);
+        lab.service.totals.lock().unwrap().extend(vec![total; pages]);
+        match lab.scan().await {
+            Ok(rows) => assert_eq!(rows, 350),
+            Err(error) => assert_eq!((error.kind(), pages), (ErrorKind::Incomplete, 40), "{error}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
