@@ -215,3 +215,16 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
     assert!(reading.chain.bytes() < 4 << 20);
     assert_eq!(reading.chain.cut(), Some(((i64::try_from(received).expect("small") - 1) * 1_000_000, received - 1)));
 }
+
+#[test]
+fn as_many_rows_as_there_are_do_not_make_an_end_that_was_not_seen() {
+    let mut reading = reading(5, None, false, |_| {});
+    reading.announce(Some(9));
+    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    // The first one is gone, and so are others that never came.
+    let page = [2, 3, 4, 5, 6];
+    reading.announce(Some(6));
+    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows");
+    assert_eq!(reading.chain.received(), 6);
+    assert_eq!(reading.end_of_pass(), Verdict::Again);
+}
