@@ -262,9 +262,7 @@ fn failure(error: &reqwest::Error) -> HttpFailure {
 fn of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     // What an I/O error wraps is not among its sources.
     let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    error.is::<rustls::Error>()
-        || wrapped.is_some_and(|wrapped| of_tls(wrapped))
-        || error.source().is_some_and(|source| of_tls(source))
+    error.is::<rustls::Error>() || wrapped.is_some_and(|wrapped| of_tls(wrapped)) || error.source().is_some_and(of_tls)
 }
 
 /// The innermost causes of an error, without the address that reqwest repeats.

@@ -13,9 +13,12 @@ use rand_chacha::ChaCha8Rng;
 use super::dataset::{Corpus, Mention, SavedSearch};
 use super::faults::{Moved, Whereabouts};
 
-/// The states of saved searches that have changed, each with the request that it came before.
+/// The states of saved searches that have changed, by their aids.
 #[derive(Debug, Default)]
-pub(super) struct Moving(Mutex<HashMap<String, Vec<(u64, Arc<SavedSearch>)>>>);
+pub(super) struct Moving(Mutex<HashMap<String, States>>);
+
+/// The states of a saved search, each with the request that it came before.
+type States = Vec<(u64, Arc<SavedSearch>)>;
 
 impl Moving {
     /// A saved search as the answer to this request shows it, and how often it has changed.

@@ -15,7 +15,7 @@ use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, sess
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::support::{BIG, KEYS_SHOWN_NOWHERE, OTHER, connect, now, rows};
+use crate::support::{BIG, KEYS_SHOWN_NOWHERE, OTHER, connect, knob, now, rows};
 
 /// Longer than any query may take.
 const TOO_LONG: Duration = Duration::from_secs(1_000);
@@ -379,7 +379,7 @@ async fn every_fault_against_every_kind_of_query() {
     for (number, fault, must) in FAULTS {
         for kind in &KINDS {
             let outcome = one(kind, &[(*fault).to_owned()], 1, profile(), checked(kind, *must)).await;
-            if std::env::var_os("FAULTS_SHOWN").is_some() {
+            if knob("FAULTS_SHOWN", 0) > 0 {
                 println!("{number:>3} {fault:<32} {:<20} {outcome:?}", kind.name);
             }
             if let Err(why) = outcome {
@@ -393,7 +393,7 @@ async fn every_fault_against_every_kind_of_query() {
 /// Pairs of faults, chosen by their seed. `FAULT_PAIRS` says how many, `FAULT_SEED` from which on.
 #[tokio::test(start_paused = true)]
 async fn seeded_pairs_of_faults() {
-    let (count, first) = (number("FAULT_PAIRS", 120), number("FAULT_SEED", 1));
+    let (count, first) = (knob("FAULT_PAIRS", 120), knob("FAULT_SEED", 1));
     let mut wrong = Vec::new();
     for seed in first..first + count {
         let pick = |salt: u64| usize::try_from(mix(seed, salt) % FAULTS.len() as u64).unwrap();
@@ -404,10 +404,6 @@ async fn seeded_pairs_of_faults() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 /// A number that looks like none of its parts.
@@ -463,7 +459,7 @@ fn any_profile() -> impl Strategy<Value = fn(&mut Profile)> {
 /// Random schedules of faults over a corpus that moves. `FAULT_CASES` says how many (10,000 for a night), `FAULT_SEED` which.
 #[test]
 fn random_faults_over_a_moving_corpus() {
-    let (cases, seed) = (number("FAULT_CASES", 300), number("FAULT_SEED", 1));
+    let (cases, seed) = (knob("FAULT_CASES", 300), knob("FAULT_SEED", 1));
     let config = Config { cases: cases.try_into().unwrap(), failure_persistence: None, ..Config::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -487,7 +483,7 @@ fn random_faults_over_a_moving_corpus() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let outcome = runtime.block_on(one(&KINDS[kind], &faults, seed, profile, Either));
         let outcome = outcome.map_err(|why| TestCaseError::fail(format!("{}: {why}", KINDS[kind].name)))?;
-        if std::env::var_os("FAULTS_SHOWN").is_some() {
+        if knob("FAULTS_SHOWN", 0) > 0 {
             println!("{outcome:<14} {:<20} {faults:?} seed {seed}", KINDS[kind].name);
         }
         *outcomes.lock().unwrap().entry(outcome).or_default() += 1;

@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::Config;
 
+use crate::support::knob;
+
 const V4: &str = include_str!("../../src/profile/builtin/v4.toml");
 const BODY: &str = r#"{"requestId":"r","search":{"aid":"7"},"window":{"from":"2026-06-24T12:00:00Z","to":"2026-07-01T12:00:00Z","timezone":"UTC"},
 "overview":{"totalMentions":2,"totalRelation":"eq","sentiment":{"positive":1},"volume":[{"start":"2026-01-01T00:00:00Z","count":2}]},
@@ -21,7 +23,7 @@ const BODY: &str = r#"{"requestId":"r","search":{"aid":"7"},"window":{"from":"20
 {"id":12,"publishedAt":1782864000,"updatedAt":"2026-07-01","source":{"name":"x"},"author":null,"reach":-0}]}}"#;
 
 fn config(default: u32) -> Config {
-    let cases = std::env::var("FUZZ_CASES").map_or(default, |text| text.parse().unwrap());
+    let cases = u32::try_from(knob("FUZZ_CASES", default.into())).unwrap();
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

@@ -95,6 +95,12 @@ pub(crate) fn pages(mentions: u64) -> u64 {
     mentions.div_ceil(99).max(1)
 }
 
+/// A number from the environment: how many cases of a test, or which.
+pub(crate) fn knob(name: &str, default: u64) -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "how long a test runs is not the program's business")]
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
 /// The cells of batches as texts.
 pub(crate) fn rows(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");

@@ -38,7 +38,7 @@ async fn the_tables_work_in_a_plain_session() {
         let before = world.service.requests();
         let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
         assert_eq!(rows(&batches), [[expected]], "{sql}");
-        assert_eq!(world.service.requests() - before, requests as u64, "{sql}");
+        assert_eq!(world.service.requests() - before, requests, "{sql}");
     }
 }
 
