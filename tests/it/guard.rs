@@ -111,6 +111,16 @@ async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_stops_early_gets_nothing_from_behind_a_gap() {
+    // More of the rows already read go than the scan reads back for, and the reader wants no more than the first ones.
+    for order in ["published_at", "published_at, id"] {
+        let world = World::new(&["delete:n=150,at=start@12"], |profile| profile.page.max = 20);
+        let error = world.error(&format!("{} ORDER BY {order} LIMIT 400", all(BIG))).await;
+        assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out() {
     let fault = format!("403:aid={OTHER}");
     let world = World::new(&[&fault], unchanged);
