@@ -142,6 +142,11 @@ impl Connection {
         self.client.profile()
     }
 
+    /// Our own clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The time that windows are reckoned by: ours, or the service's where the two are known to differ by more than a
     /// minute.
     pub fn now(&self) -> DateTime<Utc> {

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
+use chrono::{DateTime, Utc};
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -66,7 +67,8 @@ pub(super) fn run(
         let scanning = scanning.bounded()?;
         let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output, settings.lossy_text)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
-        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, settings });
+        let begun = scanning.connection.clock().now();
+        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, settings, begun });
         let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
@@ -87,6 +89,8 @@ pub(super) struct Driver {
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
     pub(super) settings: SessionSettings,
+    /// When it began, by our clock.
+    begun: DateTime<Utc>,
 }
 
 impl Driver {
@@ -328,7 +332,8 @@ impl Driver {
         let connection = &self.scanning.connection;
         let words = plan.duration.as_deref().filter(|_| self.scanning.plan.ends_open);
         let Some((_, end)) = words.and_then(|words| connection.profile().window.span_of(words)) else { return Ok(()) };
-        let now = connection.now();
+        // When the scan began, by the service's clock.
+        let now = self.begun + connection.client().ahead();
         if now <= end || self.scanning.plan.windows.last() != plan.duration.as_ref() {
             return Ok(());
         }

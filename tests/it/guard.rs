@@ -268,6 +268,24 @@ async fn a_service_whose_clock_is_behind_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scan_that_takes_long_still_ends_when_it_began() {
+    let settings = Settings { clock: Clock::starting_at(now()), ..Settings::default() };
+    let settings = Settings { delay: Duration::from_secs(55), ..settings };
+    let simulator = Simulator::new(corpus(), settings);
+    let mut profile = Profile::v4();
+    profile.page.max = 50;
+    let connection = connect(&simulator, Clock::starting_at(now()), profile);
+    let context = session(&connection).unwrap();
+    context.sql("SET savedsearch.query_deadline = 9000").await.unwrap();
+    context.sql("SET savedsearch.concurrency = 1").await.unwrap();
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01'");
+    let begun = tokio::time::Instant::now();
+    let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(rows(&batches).len(), count(BIG));
+    assert!(begun.elapsed() > Duration::from_secs(700), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn mentions_without_ids_are_told_apart_by_what_else_they_say() {
     let world = World::new(&["missing:field=id"], unchanged);
     let ids: std::collections::HashSet<String> = world.rows(&all(BIG)).await.concat().into_iter().collect();
