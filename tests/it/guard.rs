@@ -235,6 +235,15 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_lies_before_a_cut_is_read_again_where_the_totals_of_both_sides_do_not_agree() {
+    // Four pages lead to the cut.
+    let faults = ["depth:rows=300,answer=400", "total:by=5@1-4"];
+    let world = World::new(&faults, |profile| profile.depth.rows = Some(300));
+    let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
+    assert!(analyzed.contains("output_rows=960") && analyzed.contains("passes_repeated=1"), "{analyzed}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_depth_that_nobody_declared_is_met_once_a_scan() {
     for answer in ["400", "404", "empty", "last"] {
         let world = World::new(&[&format!("depth:rows=250,answer={answer}")], unchanged);
