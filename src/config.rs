@@ -127,11 +127,9 @@ impl ExtensionOptions for SessionSettings {
             "partial" => self.partial = switch()?,
             "lossy_text" => self.lossy_text = switch()?,
             "completeness" => {
-                self.completeness = match value {
-                    "strict" => Completeness::Strict,
-                    "report" => Completeness::Report,
-                    _ => return Err(bad("strict or report")),
-                }
+                let all = [Completeness::Strict, Completeness::Report];
+                let named = all.into_iter().find(|choice| choice.name() == value);
+                self.completeness = named.ok_or_else(|| bad("strict or report"))?;
             }
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
@@ -170,10 +168,7 @@ impl ExtensionOptions for SessionSettings {
             ),
             entry(
                 "completeness",
-                match self.completeness {
-                    Completeness::Strict => "strict".to_owned(),
-                    Completeness::Report => "report".to_owned(),
-                },
+                self.completeness.name().to_owned(),
                 "what happens where not all mentions can be had: strict (an error) or report (a warning)",
             ),
             entry("partial", on_off(self.partial), "whether a query goes on without saved searches that are refused"),

@@ -148,11 +148,11 @@ impl Connection {
     }
 
     /// The time that windows are reckoned by: ours, or the service's where the two are known to differ by more than a
-    /// minute.
+    /// minute and it is ahead.
     pub fn now(&self) -> DateTime<Utc> {
         let ahead = self.client.ahead();
         let now = self.clock.now();
-        if ahead.num_seconds().abs() > 60 { now + ahead } else { now }
+        if ahead.num_seconds() > 60 { now + ahead } else { now }
     }
 
     /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
@@ -278,8 +278,9 @@ impl Page for Decoded {
 
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
-        let keep: Vec<bool> = (1..=rows).map(|row| row == rows).collect();
-        Self { conflicts: 0, mended: 0, unnamed: 0, ..self.clone().retain(&keep) }
+        let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
+        let Self { total, window, .. } = *self;
+        Self { batch, total, window, ids: None, times: None, versions: None, conflicts: 0, mended: 0, unnamed: 0 }
     }
 }
 

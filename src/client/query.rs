@@ -23,6 +23,16 @@ pub enum Completeness {
     Report,
 }
 
+impl Completeness {
+    /// The value as it is set.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Report => "report",
+        }
+    }
+}
+
 /// What counts the memory of a query, and refuses what is too much.
 pub trait Memory: std::fmt::Debug + Send + Sync {
     /// Takes more.

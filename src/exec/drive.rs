@@ -98,15 +98,16 @@ impl Driver {
         let Scanning { plan, order, fetch, wanted, .. } = self.scanning.as_ref();
         if plan.template.endpoint == Endpoint::List {
             let list = RequestPlan::list();
-            return Ok(self.one_after_another(vec![list], Pace::OnDemand, None));
+            return Ok(self.one_after_another(vec![list], Pace::OnDemand, false));
         }
         let searches = self.plans(rows).await?;
+        let several = searches.len() > 1;
         let ahead = Pace::Ahead(self.settings.concurrency);
         let Some(order) = order else {
             let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
             return match fetch {
-                Some(_) => Ok(self.one_after_another(plans, ahead, None)),
-                None => self.all_at_once(plans),
+                Some(_) => Ok(self.one_after_another(plans, ahead, several)),
+                None => self.all_at_once(plans, several),
             };
         };
         // The windows of a saved search follow each other in the order of time; in another they are merged.
@@ -121,11 +122,11 @@ impl Driver {
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
             let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
-            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace, None));
+            return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace, several));
         }
         let pace = if limited { Pace::OnDemand } else { Pace::Ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
-            let rows = Arc::clone(&self).one_after_another(group, pace, Some(true));
+            let rows = Arc::clone(&self).one_after_another(group, pace, several);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
         });
         Ok(merging.merge(streams.collect(), &self.scanning, &self.reader)?.boxed())
@@ -166,7 +167,7 @@ impl Driver {
     }
 
     /// The rows of all plans as they come. All together keep no more requests under way than one would.
-    fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>) -> DataFusionResult<Batches> {
+    fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
         let reads = self.scanning.summary.is_none() && plans.iter().any(|plan| plan.pages.is_some());
         if reads {
             self.require(plans.len())?;
@@ -179,7 +180,6 @@ impl Driver {
         // Those who read until some page must not ask for the next ones ahead.
         let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
         let pace = if self.scanning.plan.until.is_some() { Pace::OnDemand } else { ahead };
-        let several = self.several(&plans);
         let streams = stream::iter(plans).map(move |plan| {
             let refused = several.then(|| plan.clone());
             let rows = match &self.scanning.summary {
@@ -191,12 +191,12 @@ impl Driver {
         Ok(streams.flatten_unordered(scans).boxed())
     }
 
-    /// The rows of all plans, one after another until the limit is met.
-    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: Option<bool>) -> Batches {
+    /// The rows of all plans, one after another until the limit is met. `several` says whether the query concerns more than
+    /// one saved search.
+    fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: bool) -> Batches {
         let stream = try_stream! {
             let Scanning { plan: ScanPlan { exact, .. }, fetch, order, .. } = self.scanning.as_ref();
             let mut left = fetch.unwrap_or(usize::MAX);
-            let several = several.unwrap_or_else(|| self.several(&plans));
             for plan in plans {
                 if left == 0 {
                     break;
@@ -216,11 +216,6 @@ impl Driver {
             }
         };
         stream.boxed()
-    }
-
-    /// Whether plans concern several saved searches.
-    fn several(&self, plans: &[RequestPlan]) -> bool {
-        plans.windows(2).any(|pair| pair[0].aid != pair[1].aid)
     }
 
     /// Rows of one saved search of several, or a warning in their place where the service refuses it and the query is to go

@@ -257,24 +257,16 @@ impl Profile {
                 &format!("{path}.id"),
                 "expected a column of this table that is utf8 or int64, lies in the record and is never NULL".into(),
             );
-            no(
-                named(&table.time).is_none_or(|column| {
-                    column.is_some_and(|column| {
-                        column.kind == ColumnType::Timestamp && matches!(column.origin, Origin::Field(_, Scope::Record))
-                    })
-                }),
-                &format!("{path}.time"),
-                "expected a timestamp column of this table that lies in the record".into(),
-            );
-            no(
-                named(&table.version).is_none_or(|column| {
-                    column.is_some_and(|column| {
-                        column.kind == ColumnType::Timestamp && matches!(column.origin, Origin::Field(_, Scope::Record))
-                    })
-                }),
-                &format!("{path}.version"),
-                "expected a timestamp column of this table that lies in the record".into(),
-            );
+            for (key, name) in [("time", &table.time), ("version", &table.version)] {
+                let instant = |column: &ColumnSpec| {
+                    column.kind == ColumnType::Timestamp && matches!(column.origin, Origin::Field(_, Scope::Record))
+                };
+                no(
+                    named(name).is_none_or(|column| column.is_some_and(instant)),
+                    &format!("{path}.{key}"),
+                    "expected a timestamp column of this table that lies in the record".into(),
+                );
+            }
             let in_record = |name: &String| {
                 table.column(name).is_some_and(|column| matches!(column.origin, Origin::Field(_, Scope::Record)))
             };

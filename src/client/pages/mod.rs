@@ -8,9 +8,10 @@
 //! ```
 //!
 //! [`chain`] says whether pages hang together and which rows are new, [`reading`] what to ask for next and whether all
-//! came, both pure; [`pager`] asks, waits and hands on; [`window`] says what is read at a time. Where the service tells which instants a relative period
-//! came to, the further pages are asked for by those, so that it stands still while it is read. A window that is cut goes
-//! on at the last instant that was reached, where its first page shows by the total whether the part before is whole.
+//! came, both pure; [`pager`] asks, waits and hands on; [`window`] says what is read at a time. Where the service tells
+//! which instants a relative period came to, the further pages are asked for by those, so that it stands still while it
+//! is read. A window that is cut goes on at the last instant that was reached, where its first page shows by the total
+//! whether the part before is whole.
 //!
 //! Invariant: the stream ends without an error only if its rows hang together and are as many as the service announced,
 //! or as many as the plan wanted, unless the query asks for a report instead.

@@ -173,7 +173,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         }
     }
 
-    fn begin_window(&mut self, window: Window, pages: Pages) {
+    fn begin_window(&mut self, mut window: Window, pages: Pages) {
         let profile = self.client.profile();
         let step = if profile.window.instants == Instants::EpochMs { 1_000 } else { 1_000_000 };
         // Rows are left out at the beginning of all.
@@ -184,7 +184,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             true => Pages { fetch: None, skip: 0, ..pages },
             false => Pages { fetch: pages.fetch.map(left), skip, ..pages },
         };
-        let known = window.known.clone();
+        let known = std::mem::take(&mut window.known);
         let reading = Reading::new(pages, profile, self.order, step, known).reaching(self.scan.depth());
         let early = self.pace == Pace::OnDemand && pages.ordered && self.order.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
@@ -219,7 +219,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.absorb(span, answer)?;
         if let (Pace::Ahead(_), Some(requests)) = (self.pace, self.reading.as_ref().and_then(Reading::requests))
             && self.history.passes == 0
-            && self.window.known.is_empty()
+            && !self.window.cut
         {
             self.scan.query.require(requests)?;
         }
@@ -368,10 +368,10 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
     /// The part of a window that was cut has no mentions of other times. A service that takes any window for the same would
     /// give them again.
     fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
-        let (Some(_), Some((from, to)), Some(times)) = (&self.window.words, self.window.instants, page.times()) else {
+        let (Some((from, to)), Some(times)) = (self.window.instants.filter(|_| self.window.cut), page.times()) else {
             return Ok(());
         };
-        if !self.window.cut || times.iter().all(|time| (from..=to).contains(time)) {
+        if times.iter().all(|time| (from..=to).contains(time)) {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Contradiction, "the answer has mentions of other times than were asked for")
@@ -415,8 +415,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         match verdict {
             Verdict::Complete => self.reading = None,
             Verdict::Again => {
-                self.history.passes += 1;
-                self.scan.passes.fetch_add(1, Ordering::Relaxed);
+                self.count_pass();
                 self.begun = false;
             }
             Verdict::Incomplete(reason) => {
@@ -460,7 +459,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.windows.push(Window { known, scattered, ..window });
         self.part = Some(Part {
             instants: near,
-            received: received + reading.skipped(),
+            received,
             announced: reading.total(),
             proven: reading.is_proven(),
             known: reading.chain.into_known(),
@@ -484,13 +483,17 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             self.incomplete(format!("{} distinct mentions received instead of {announced}", part.received))?;
             return Ok(true);
         };
+        self.count_pass();
+        let known = self.reading.take().map(|reading| reading.chain.into_known()).unwrap_or_default();
+        let far = std::mem::take(&mut self.window);
+        self.windows.push(Window { known, ..far });
+        self.windows.push(again);
+        Ok(false)
+    }
+
+    fn count_pass(&mut self) {
         self.history.passes += 1;
         self.scan.passes.fetch_add(1, Ordering::Relaxed);
-        let far = std::mem::take(&mut self.window);
-        self.windows.push(far);
-        self.windows.push(again);
-        self.reading = None;
-        Ok(false)
     }
 
     /// Not all rows came: an error, or a note where the query asks for a report.

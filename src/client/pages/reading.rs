@@ -392,11 +392,6 @@ impl Reading {
         self.pass.row
     }
 
-    /// Rows that were left out at the beginning.
-    pub(super) fn skipped(&self) -> u64 {
-        self.pages.skip
-    }
-
     /// Whether more pages are to come.
     pub(super) fn goes_on(&self) -> bool {
         self.overlaps() && !self.satisfied() && self.end().is_none_or(|end| self.pass.row < end)
@@ -476,12 +471,12 @@ impl Reading {
     pub(super) fn end_of_pass(&mut self) -> Verdict {
         self.passes += 1;
         let received = self.chain.received();
-        let linked = self.overlaps() && self.pass.linked;
+        let proven = self.overlaps() && self.is_proven();
         let Some(total) = self.pass.total.map(|total| total.saturating_sub(self.pages.skip)) else {
             // Without a total, the end is the last row with nothing behind it. A page without it shows nothing, unless no
             // row ever came.
             let shown = !self.pass.blank || self.chain.all() == 0;
-            let proven = linked && self.pass.firm && self.chain.is_by_time() && self.chain.sorted;
+            let proven = proven && self.chain.is_by_time();
             // Pages that share no row, or come in an order that may change, are believed when two passes agree.
             let agreed =
                 self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && self.pass.gaps == 0;
@@ -496,7 +491,6 @@ impl Reading {
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let done = if need < total || self.satisfied() {
             // A limit takes any rows, unless they are wanted in order.
-            let proven = linked && (self.pass.steady || (self.pass.firm && self.chain.sorted));
             received >= need && (!self.pages.ordered || proven || (self.pass.steady && !self.overlapping))
         } else {
             // Rows that hang together whatever changed places, and are as many as there are by now; or as many as there
@@ -504,9 +498,8 @@ impl Reading {
             let unreachable = self.depth.is_some() && self.reachable(self.pass.row, 1) == 0;
             let ended =
                 self.pass.total.is_some_and(|total| self.pass.row >= total) && (self.pass.end_shown || unreachable);
-            let proven = linked && ended && (self.pass.steady || (self.pass.firm && self.chain.sorted));
-            let counted = self.pass.steady && !self.overlaps() && ended;
-            ((proven || counted) && received == total)
+            let counted = self.pass.steady && !self.overlaps();
+            ((proven || counted) && ended && received == total)
                 || (self.constant && self.chain.all() == total && self.passes > 1)
         };
         let seen = self.chain.all();
