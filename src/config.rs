@@ -9,6 +9,7 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 
 use crate::client::Completeness;
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Zone;
 
 /// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,10 +134,10 @@ impl ExtensionOptions for SessionSettings {
             }
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
-                let known = value.is_empty() || value.parse::<chrono_tz::Tz>().is_ok();
+                let known = value.is_empty() || value.parse::<Zone>().is_ok();
                 known
                     .then(|| self.timezone = value.to_owned())
-                    .ok_or_else(|| bad("the quoted name of an IANA zone"))?;
+                    .ok_or_else(|| bad("the quoted name of an IANA zone, or a distance from UTC such as +01:00"))?;
             }
             "concurrency" => {
                 self.concurrency = usize::try_from(number()?).map_err(|_| bad("a smaller number"))?;

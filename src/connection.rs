@@ -279,8 +279,8 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, window, .. } = *self;
-        Self { batch, total, window, ids: None, times: None, versions: None, conflicts: 0, mended: 0, unnamed: 0 }
+        let Self { total, hint, window, .. } = *self;
+        Self { batch, total, hint, window, ids: None, times: None, versions: None, conflicts: 0, mended: 0, unnamed: 0 }
     }
 }
 
@@ -289,7 +289,8 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total: decoded.total, window: decoded.window };
+        let Decoded { total, hint, window, .. } = decoded;
+        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, window };
         Ok((decoded, facts))
     }
 }

@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::one_line;
 use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, RateLimit, Running, Settings, Ties};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Running, Settings};
 use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -106,8 +106,11 @@ struct SimulateArguments {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay_ms: u64,
     /// Mentions in a page at most
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
-    largest_page: usize,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    largest_page: Option<u64>,
+    /// Dialect to speak: v4, flags, pages or names; each has a profile of that name
+    #[arg(long, value_name = "NAME", default_value_t)]
+    preset: Preset,
     /// Order of mentions with equal keys
     #[arg(long, value_enum, default_value_t = TieOrder::Stable)]
     ties: TieOrder,
@@ -135,7 +138,7 @@ fn fault_help() -> String {
     help
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum TieOrder {
     /// The same in every answer
     Stable,
@@ -298,21 +301,20 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
         rate_limit,
         delay_ms,
         largest_page,
+        preset,
         ties,
-        faults,
+        mut faults,
     } = arguments;
     let clock = now.map_or_else(Clock::system, Clock::fixed);
     let corpus = match data {
         Some(path) => Corpus::load(&path).map_err(Exit::usage)?,
         None => Corpus::generate(CorpusSpec { seed, searches, mentions, now: clock.now() }),
     };
-    let ties = match ties {
-        TieOrder::Stable => Ties::Stable,
-        TieOrder::Unstable => Ties::Unstable,
-    };
+    if ties == TieOrder::Unstable {
+        faults.push("ties".parse().map_err(Exit::usage)?);
+    }
     let delay = Duration::from_millis(delay_ms);
-    let largest_page = u64::try_from(largest_page).unwrap_or(u64::MAX);
-    let settings = Settings { clock, delay, rate_limit, ties, faults, seed, largest_page };
+    let settings = Settings { clock, delay, rate_limit, faults, seed, largest_page, preset };
     let running = simulator::start(listen, Arc::new(corpus), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{OffsetUnit, Profile, RequestedBy, Several};
+use crate::profile::{OffsetUnit, Profile, RequestedBy, Several, Zone};
 
 /// The endpoint that a plan asks (seed section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +108,14 @@ impl RequestPlan {
     }
 }
 
+impl RequestPlan {
+    /// The zone that periods are said in.
+    pub fn zone(&self, profile: &Profile) -> Zone {
+        // Names of zones are checked when a plan is made.
+        self.timezone.as_deref().and_then(|name| profile.timezone.zone_of(name).ok()).unwrap_or(Zone::UTC)
+    }
+}
+
 impl PageRequest {
     /// The request of the list.
     pub fn list() -> Self {
@@ -141,9 +149,15 @@ impl PageRequest {
         {
             sent.push((flag.parameter.clone(), flag.value.clone()));
         }
-        if pages.is_some() || profile.mentions.requested_by == RequestedBy::Size {
+        let size = match profile.mentions.requested_by {
+            // As few mentions as can be come unasked.
+            RequestedBy::Always => Some(self.size.max(1)),
+            RequestedBy::Size => Some(self.size),
+            RequestedBy::Flag => pages.map(|_| self.size),
+        };
+        if let Some(size) = size {
             sent.push((profile.offset.parameter.clone(), self.offset(profile).to_string()));
-            sent.push((profile.page.parameter.clone(), self.size.to_string()));
+            sent.push((profile.page.parameter.clone(), size.to_string()));
         }
         sent
     }

@@ -371,22 +371,29 @@ impl Client {
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
         let now = self.clock.now();
+        // An error inside a success has the status that its code stands for.
+        let stated = status;
+        let inside = status.is_success() && said != ErrorBody::default();
+        let status = if inside { &self.profile.error.status_of(said.code.as_deref()) } else { status };
         let fits = |rules: &[ThrottleRule]| {
-            rules.iter().any(|rule| rule.status == status.as_u16() && (rule.code.is_none() || rule.code == said.code))
+            rules.iter().any(|rule| {
+                [status, stated].iter().any(|s| s.as_u16() == rule.status)
+                    && (rule.code.is_none() || rule.code == said.code)
+            })
         };
         if fits(&self.profile.throttle.quota) {
-            let error = self.refusal(ErrorKind::Quota, *status, &said);
+            let error = self.refusal(ErrorKind::Quota, *stated, &said);
             return Outcome::Failed(error.advice("what the key may spend is used up; ask again when it is renewed"));
         }
         if fits(&self.profile.throttle.when) {
             let wait = retry::named_wait(&self.profile.throttle, headers, now);
-            let error = self.refusal(ErrorKind::Throttled, *status, &said).advice("try again later, or ask for less");
+            let error = self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later, or ask for less");
             return Outcome::Again(Cause::Throttled(wait), error);
         }
         if let Some(wait) = retry::exhausted(&self.profile.throttle, headers, now) {
             self.limiter.close(wait);
         }
-        if status.is_success() && said == ErrorBody::default() {
+        if status.is_success() {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
             return match accepted {
                 Ok((value, rows)) => {
@@ -429,7 +436,7 @@ impl Client {
             500..=599 => ErrorKind::Unavailable,
             _ => ErrorKind::Rejected,
         };
-        let error = self.refusal(kind, *status, &said);
+        let error = self.refusal(kind, *stated, &said);
         match kind {
             ErrorKind::Unavailable => {
                 // RFC 9110, 10.2.3 names the header for these first.

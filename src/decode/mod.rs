@@ -50,6 +50,8 @@ pub struct Decoded {
     pub versions: Option<Vec<i64>>,
     /// Records in the whole, where the answer says so and the profile believes it.
     pub total: Option<u64>,
+    /// About how many records there are in the whole, where that is all that the answer says or the profile believes.
+    pub hint: Option<u64>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
     /// Places in texts that say no character and were replaced.
@@ -259,6 +261,8 @@ impl Decoder {
             _ => None,
         };
 
+        let told = answer.text(TOTAL).filter(|_| total.is_none() && request.plan.pages.is_some());
+        let hint = told.and_then(|told| told.parse().ok());
         let count = rows.count;
         let mut conflicts = rows.conflicts;
         let mut built = rows.finish();
@@ -294,7 +298,7 @@ impl Decoder {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
-        Ok(Decoded { batch, ids, times, versions, total, conflicts, mended: 0, unnamed, window: window(&answer) })
+        Ok(Decoded { batch, ids, times, versions, total, hint, conflicts, mended: 0, unnamed, window: window(&answer) })
     }
 
     /// Gives rows without an id one that is made of the columns which stand in for it. Gives their number.
@@ -368,7 +372,7 @@ impl Decoder {
             }
         }
         let words = request.frozen.as_deref().or(plan.duration.as_deref());
-        let asked = words.and_then(|words| self.profile.window.span_of(words));
+        let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
         match (asked, window(answer)) {
             // A service may clip a window to what it has, at its beginning and now.
             (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(

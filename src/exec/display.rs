@@ -8,7 +8,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use super::FetchExec;
 use super::fetch::least_rows;
 use super::scanning::Scanning;
-use crate::pushdown::{Aids, ServiceOrder, SummaryRows};
+use crate::profile::Zone;
+use crate::pushdown::{Aids, ServiceOrder, Summary, SummaryRows};
 use crate::request::RequestPlan;
 
 impl DisplayAs for FetchExec {
@@ -70,7 +71,9 @@ impl FetchExec {
         let windows = self.scanning.windows();
         sent.duration = (!windows.is_empty() && self.scanning.bounds.is_empty()).then(|| windows.join("|"));
         match summary.as_ref().map(|summary| &summary.rows) {
-            Some(SummaryRows::Days(zone)) => sent.timezone = Some(zone.name().to_owned()),
+            Some(SummaryRows::Days(zone)) => {
+                sent.timezone = self.scanning.connection.profile().timezone.words_of(Zone::Named(*zone));
+            }
             Some(SummaryRows::Firsts(orders)) => {
                 sent.sort = Some(orders.iter().map(|order| order.value.as_str()).collect::<Vec<_>>().join("|"));
             }
@@ -86,8 +89,10 @@ impl FetchExec {
     pub(super) fn page_size(&self) -> Option<u64> {
         let Scanning { plan, fetch, order, summary, .. } = self.scanning.as_ref();
         let size = plan.template.pages?.size;
+        if summary.as_ref().is_some_and(Summary::without_mentions) {
+            return Some(0);
+        }
         Some(match (fetch, summary.as_ref().map(|summary| &summary.rows)) {
-            (_, Some(rows)) if rows.without_mentions() => 0,
             (_, Some(SummaryRows::Firsts(orders))) if plan.countable() && orders.len() == 1 => 2,
             (Some(fetch), _) if plan.exact => size.min((*fetch).max(least_rows(order.as_ref())) as u64),
             _ => size,

@@ -326,7 +326,9 @@ impl Driver {
     fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
         let connection = &self.scanning.connection;
         let words = plan.duration.as_deref().filter(|_| self.scanning.plan.ends_open);
-        let Some((_, end)) = words.and_then(|words| connection.profile().window.span_of(words)) else { return Ok(()) };
+        let profile = connection.profile();
+        let span = words.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
+        let Some((_, end)) = span else { return Ok(()) };
         // When the scan began, by the service's clock.
         let now = self.begun + connection.client().ahead();
         if now <= end || self.scanning.plan.windows.last() != plan.duration.as_ref() {

@@ -27,7 +27,7 @@ use super::scanning::Scanning;
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
 use crate::pushdown::{ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
@@ -63,12 +63,12 @@ impl Driver {
 
     /// The request whose answer tells the numbers: one without mentions, or the first page where that may be needed.
     fn overview_request(&self, summary: &Summary, plan: &RequestPlan) -> PageRequest {
-        match plan.pages.filter(|_| !summary.rows.without_mentions()) {
+        match plan.pages.filter(|_| !summary.without_mentions()) {
             Some(pages) => PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None },
             None => {
                 // Days are counted in their own zone.
                 let timezone = match summary.rows {
-                    SummaryRows::Days(zone) => Some(zone.name().to_owned()),
+                    SummaryRows::Days(zone) => self.scanning.connection.profile().timezone.words_of(Zone::Named(zone)),
                     _ => plan.timezone.clone(),
                 };
                 let plan = RequestPlan { pages: None, sort: None, timezone, ..plan.clone() };
@@ -211,7 +211,8 @@ impl Driver {
     /// The window that the service went by is the one that it was asked for.
     fn check_window(&self, plan: &RequestPlan, echoed: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
         let asked = plan.duration.as_deref();
-        let asked = asked.and_then(|words| self.scanning.connection.profile().window.span_of(words));
+        let profile = self.scanning.connection.profile();
+        let asked = asked.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
         // A service may end a window that reaches into the future now, by its clock.
         let recent = self.scanning.connection.now() - TimeDelta::minutes(10);
         let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {

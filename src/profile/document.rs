@@ -5,16 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
-use chrono_tz::Tz;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
 use super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
 use super::spec::{
     Auth, Budget, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
-    SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, TimezoneKind, Total, Trust,
+    SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, Total, Trust,
 };
-use super::window::{End, Instants, WindowSpec};
+use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
 
 /// What a service promises. See the module's documentation.
@@ -72,10 +71,29 @@ type Dimension = (String, String, Option<String>);
 /// A refusal of the checks below: the path of the key, and what is wrong there.
 type Refusal = (Vec<String>, ErrorKind, String);
 
+/// The built-in profiles by their names.
+const BUILTIN: [(&str, &str); 4] = [
+    ("v4", include_str!("builtin/v4.toml")),
+    ("flags", include_str!("builtin/flags.toml")),
+    ("pages", include_str!("builtin/pages.toml")),
+    ("names", include_str!("builtin/names.toml")),
+];
+
 impl Profile {
     /// The built-in profile of the V4 service.
     pub fn v4() -> Self {
-        Self::parse(include_str!("builtin/v4.toml"), "builtin v4").expect("the built-in profile is tested to parse")
+        Self::builtin("v4").expect("there is one of this name")
+    }
+
+    /// The built-in profile of this name, if there is one: `v4`, and one for each other dialect of the simulator.
+    pub fn builtin(name: &str) -> Option<Self> {
+        let text = BUILTIN.iter().find(|(known, _)| *known == name)?.1;
+        Some(Self::parse(text, &format!("builtin {name}")).expect("the built-in profiles are tested to parse"))
+    }
+
+    /// The names of the built-in profiles.
+    pub fn builtins() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
     }
 
     /// Reads a profile from a file.
@@ -168,11 +186,9 @@ impl Profile {
         if let Err(message) = self.window.check_words(&self.window.default) {
             no(false, "window.default", message);
         }
-        no(
-            self.timezone.kind != TimezoneKind::Iana || Tz::from_str(&self.timezone.default).is_ok(),
-            "timezone.default",
-            format!("expected an IANA zone, found `{}`", self.timezone.default),
-        );
+        if let Err(message) = self.timezone.zone_of(&self.timezone.default) {
+            no(false, "timezone.default", message);
+        }
         no(
             self.filters.several != Several::Separated || !self.filters.separator.is_empty(),
             "filters.separator",
@@ -214,6 +230,11 @@ impl Profile {
             self.throttle.when.iter().all(|rule| rule.code.is_some() || !(200..300).contains(&rule.status)),
             "throttle.when",
             "expected a `code` for a status of success".into(),
+        );
+        no(
+            self.error.statuses.values().all(|status| (400..600).contains(status)),
+            "error.statuses",
+            "expected statuses of errors, from 400 to 599".into(),
         );
         no(self.budget.concurrency > 0, "budget.concurrency", "expected at least 1".into());
         no(
@@ -326,17 +347,6 @@ impl Profile {
                 found.push((path, ErrorKind::Unsupported, format!("{what} is not supported yet")));
             }
         };
-        not_yet(self.timezone.kind != TimezoneKind::Iana, "timezone.kind", "a zone that is no IANA name");
-        not_yet(
-            matches!(self.window.instants, Instants::Local | Instants::Date),
-            "window.instants",
-            "a window in local times or days",
-        );
-        not_yet(
-            self.window.end == End::Inclusive && self.window.instants == Instants::EpochMs,
-            "window.end",
-            "an inclusive end in milliseconds",
-        );
         for (name, table) in self.tables.all() {
             let (id, time) = (format!("tables.{name}.id"), format!("tables.{name}.time"));
             not_yet(name != "mentions" && table.id.is_some(), &id, "an id of rows that come in one answer");
@@ -348,11 +358,6 @@ impl Profile {
             self.budget.windows.iter().any(|window| window.seconds > 3600),
             "budget.windows",
             "a limit over more than an hour, which needs a ledger shared by processes,",
-        );
-        not_yet(
-            self.mentions.requested_by == RequestedBy::Always,
-            "mentions.requested_by",
-            "a service that sends mentions unasked",
         );
         found
     }

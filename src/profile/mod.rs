@@ -17,6 +17,7 @@ mod column;
 mod document;
 mod spec;
 mod window;
+mod zone;
 
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub use document::Profile;
@@ -26,4 +27,5 @@ pub use spec::{
     RequestedBy, ResetFormat, SearchEndpoint, Several, Sort, SortValue, Tables, Throttle, ThrottleRule, Timezone,
     TimezoneKind, Total, Trust,
 };
-pub use window::{End, Instants, Period, WindowSpec};
+pub use window::{End, Grid, Instants, Period, WindowSpec};
+pub use zone::Zone;

@@ -1,8 +1,12 @@
 //! The sections of a profile as types: one struct a section of the document, one enum a choice.
 
+use std::collections::BTreeMap;
+
+use http::StatusCode;
 use serde::Deserialize;
 
 use super::column::{Pointer, TableSpec};
+use super::zone::Zone;
 
 /// What a statement of the profile rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -62,6 +66,13 @@ pub struct MentionsRequest {
     pub requested_by: RequestedBy,
     /// The parameter of `requested_by = "flag"`.
     pub flag: Option<Flag>,
+    /// Whether answers with mentions have the overview as well (seed section 4.2).
+    #[serde(default = "yes")]
+    pub with_overview: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A parameter with the value that switches something on.
@@ -182,8 +193,40 @@ pub enum TimezoneKind {
     Iana,
     /// `+01:00`.
     Offset,
-    /// The parameter has no effect.
+    /// The parameter has no effect: days are those of `default`, whatever is sent.
     Ignored,
+}
+
+impl Timezone {
+    /// The zone that a name means to the service; the error tells what it takes.
+    pub fn zone_of(&self, name: &str) -> Result<Zone, String> {
+        match (self.kind, name.parse()) {
+            (TimezoneKind::Iana, Ok(zone @ Zone::Named(_))) | (TimezoneKind::Offset, Ok(zone @ Zone::Offset(_))) => {
+                Ok(zone)
+            }
+            (TimezoneKind::Ignored, Ok(zone)) if name == self.default => Ok(zone),
+            (TimezoneKind::Iana, _) => {
+                Err(format!("`{name}` is no zone of this service: it takes IANA names, such as UTC"))
+            }
+            (TimezoneKind::Offset, _) => {
+                Err(format!("`{name}` is no zone of this service: it takes distances from UTC, such as +01:00"))
+            }
+            (TimezoneKind::Ignored, _) => {
+                Err(format!("`{name}` is no zone of this service: its days are those of {}", self.default))
+            }
+        }
+    }
+
+    /// How the service is told to count by the days of a zone; `None` where it cannot.
+    pub fn words_of(&self, zone: Zone) -> Option<String> {
+        let utc = zone == Zone::UTC;
+        match self.kind {
+            TimezoneKind::Iana => Some(zone.to_string()),
+            TimezoneKind::Offset if utc => Some("+00:00".to_owned()),
+            TimezoneKind::Offset => Some(zone.to_string()).filter(|_| matches!(zone, Zone::Offset(_))),
+            TimezoneKind::Ignored => Some(self.default.clone()).filter(|default| default.parse() == Ok(zone)),
+        }
+    }
 }
 
 /// The sort parameter.
@@ -436,6 +479,17 @@ pub struct ErrorSpec {
     /// Whether an error may come with a status of success.
     #[serde(default)]
     pub inside_success: bool,
+    /// The statuses that the codes of such errors stand for; any other stands for 500, which may pass.
+    #[serde(default)]
+    pub statuses: BTreeMap<String, u16>,
+}
+
+impl ErrorSpec {
+    /// The status that the code of an error inside a success stands for.
+    pub fn status_of(&self, code: Option<&str>) -> StatusCode {
+        let status = code.and_then(|code| self.statuses.get(code));
+        status.and_then(|status| StatusCode::from_u16(*status).ok()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
 }
 
 /// How the body of an error is written.

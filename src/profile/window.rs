@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::Deserialize;
 
 use super::spec::Evidence;
+use super::zone::Zone;
 
 /// The window parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -171,34 +172,74 @@ impl WindowSpec {
         {
             return fits(period.length());
         }
-        match self.span_of(words) {
+        match self.span_of(words, Zone::UTC) {
             Some((from, to)) if from < to => fits(to - from),
             Some(_) => Err(format!("`{words}` is no period: it ends before it starts")),
             None => Err(format!("`{words}` is no period of this service: it takes {}", self.forms())),
         }
     }
 
-    /// The instants that absolute words say; `None` where they are none.
-    pub fn span_of(&self, words: &str) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
-        let template = self.absolute.as_deref().unwrap_or("{from}..{to}");
-        let (head, rest) = template.split_once("{from}")?;
+    /// The ends that absolute words name, as they are written; `None` where they name none.
+    fn ends_of<'w>(&self, words: &'w str) -> Option<(&'w str, &'w str)> {
+        let (head, rest) = self.template().split_once("{from}")?;
         let (middle, tail) = rest.split_once("{to}")?;
-        let (from, to) = words.strip_prefix(head)?.strip_suffix(tail)?.split_once(middle)?;
         self.takes_instants().then_some(())?;
-        Some((self.instants.read(from)?, self.instants.read(to)?))
+        words.strip_prefix(head)?.strip_suffix(tail)?.split_once(middle)
     }
 
-    /// The words for a span, [from, to). Bounds are widened to what the grammar can say.
-    pub fn words_of(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> String {
-        let template = self.absolute.as_deref().unwrap_or("{from}..{to}");
-        template.replace("{from}", &self.instants.write(from)).replace("{to}", &self.instants.write(to))
+    /// The span that absolute words say in a zone, [from, to); `None` where they say none. The one instant that an end
+    /// takes in where it is an instant that belongs to the window is left out.
+    pub fn span_of(&self, words: &str, zone: Zone) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        let (from, to) = self.ends_of(words)?;
+        let to = match (self.instants, self.end) {
+            (Instants::Date, End::Inclusive) => zone.day_start(to.parse::<NaiveDate>().ok()?.succ_opt()?)?,
+            _ => self.instants.read(to, zone)?,
+        };
+        Some((self.instants.read(from, zone)?, to))
+    }
+
+    /// The words for a span, [from, to), whose ends lie on the [grid](Self::grid).
+    pub fn words_of(&self, from: DateTime<Utc>, to: DateTime<Utc>, zone: Zone) -> String {
+        let last = match (self.instants, self.end) {
+            // The day that ends there.
+            (Instants::Date, End::Inclusive) => to - TimeDelta::microseconds(1),
+            _ => to,
+        };
+        self.template()
+            .replace("{from}", &self.instants.write(from, zone))
+            .replace("{to}", &self.instants.write(last, zone))
+    }
+
+    /// The instants at which windows can begin and end.
+    pub fn grid(&self, zone: Zone) -> Grid {
+        match self.instants {
+            Instants::Rfc3339 | Instants::EpochS => Grid::Steps(1_000_000),
+            Instants::EpochMs => Grid::Steps(1_000),
+            Instants::Local => Grid::Local(zone),
+            Instants::Date => Grid::Days(zone),
+        }
+    }
+
+    /// Whether words say the same period in every zone.
+    pub fn is_fixed(&self, words: &str) -> bool {
+        let local = matches!(self.instants, Instants::Local | Instants::Date) && self.ends_of(words).is_some();
+        !local && !self.names.contains_key(words)
+    }
+
+    /// Whether windows can meet without sharing an instant.
+    pub fn is_half_open(&self) -> bool {
+        self.end == End::Exclusive || self.instants == Instants::Date
+    }
+
+    fn template(&self) -> &str {
+        self.absolute.as_deref().unwrap_or("{from}..{to}")
     }
 
     /// The parameters that ask for these words.
     pub fn parameters(&self, words: &str) -> Vec<(String, String)> {
-        match (&self.separate, self.span_of(words)) {
+        match (&self.separate, self.ends_of(words)) {
             (Some(Separate { from, to }), Some((start, end))) => {
-                vec![(from.clone(), self.instants.write(start)), (to.clone(), self.instants.write(end))]
+                vec![(from.clone(), start.to_owned()), (to.clone(), end.to_owned())]
             }
             _ => vec![(self.parameter.clone(), words.to_owned())],
         }
@@ -222,31 +263,31 @@ impl WindowSpec {
         let mut forms: Vec<String> = self.relative.iter().map(|unit| format!("<n>{}", unit.letter())).collect();
         forms.extend(self.names.keys().cloned());
         if self.takes_instants() {
-            let template = self.absolute.as_deref().unwrap_or("{from}..{to}");
             let example = self.instants.example();
-            forms.push(template.replace("{from}", example).replace("{to}", example));
+            forms.push(self.template().replace("{from}", example).replace("{to}", example));
         }
         forms.join(", ")
     }
 }
 
 impl Instants {
-    fn write(self, at: DateTime<Utc>) -> String {
+    fn write(self, at: DateTime<Utc>, zone: Zone) -> String {
         match self {
             Self::EpochS => at.timestamp().to_string(),
             Self::EpochMs => at.timestamp_millis().to_string(),
-            // `Local` and `Date` are refused when the profile is parsed.
-            Self::Rfc3339 | Self::Local | Self::Date => at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            Self::Rfc3339 => at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            Self::Local => zone.local(at).format("%Y-%m-%dT%H:%M:%S").to_string(),
+            Self::Date => zone.local(at).date().to_string(),
         }
     }
 
-    fn read(self, text: &str) -> Option<DateTime<Utc>> {
+    fn read(self, text: &str, zone: Zone) -> Option<DateTime<Utc>> {
         match self {
             Self::EpochS => DateTime::from_timestamp(text.parse().ok()?, 0),
             Self::EpochMs => DateTime::from_timestamp_millis(text.parse().ok()?),
-            Self::Rfc3339 | Self::Local | Self::Date => {
-                DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc))
-            }
+            Self::Rfc3339 => DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc)),
+            Self::Local => zone.instants(text.parse::<NaiveDateTime>().ok()?).earliest(),
+            Self::Date => zone.day_start(text.parse().ok()?),
         }
     }
 
@@ -254,7 +295,108 @@ impl Instants {
         match self {
             Self::EpochS => "1767225600",
             Self::EpochMs => "1767225600000",
-            Self::Rfc3339 | Self::Local | Self::Date => "2026-01-01T00:00:00Z",
+            Self::Rfc3339 => "2026-01-01T00:00:00Z",
+            Self::Local => "2026-01-01T00:00:00",
+            Self::Date => "2026-01-01",
         }
+    }
+}
+
+/// The instants at which the windows of a service can begin and end, in microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grid {
+    /// Every so many microseconds.
+    Steps(i64),
+    /// Every second of a zone whose local time names one instant only.
+    Local(Zone),
+    /// The first instant of each day of a zone.
+    Days(Zone),
+}
+
+impl Grid {
+    /// The last one that is not after an instant; the instant itself where the calendar ends.
+    pub fn floor(self, at: i64) -> i64 {
+        match self {
+            Self::Steps(step) => at.div_euclid(step).saturating_mul(step),
+            Self::Local(zone) => plain(zone, Self::Steps(1_000_000).floor(at), -1),
+            Self::Days(zone) => day(zone, at, 0).unwrap_or(at),
+        }
+    }
+
+    /// The first one that is not before an instant; the instant itself where the calendar ends.
+    pub fn ceil(self, at: i64) -> i64 {
+        match self {
+            Self::Steps(step) => at.checked_add(step - 1).map_or(at, |at| Self::Steps(step).floor(at)),
+            Self::Local(zone) => plain(zone, Self::Steps(1_000_000).ceil(at), 1),
+            Self::Days(zone) if day(zone, at, 0) == Some(at) => at,
+            Self::Days(zone) => day(zone, at, 1).unwrap_or(at),
+        }
+    }
+}
+
+/// The first instant of the day that comes so many days after the one of `at`.
+fn day(zone: Zone, at: i64, days: u64) -> Option<i64> {
+    Some(zone.day_after(DateTime::from_timestamp_micros(at)?, days)?.timestamp_micros())
+}
+
+/// The nearest instant in a direction whose local time is that of no other.
+fn plain(zone: Zone, at: i64, direction: i64) -> i64 {
+    /// Clocks are set back by whole quarters of an hour, at most by a day.
+    const QUARTER: i64 = 900_000_000;
+    let candidates = (0..=96).filter_map(|n| at.checked_add(direction * n * QUARTER));
+    let single = |at: &i64| {
+        let local = DateTime::from_timestamp_micros(*at).map(|at| zone.instants(zone.local(at)));
+        local.is_some_and(|instants| instants.single().is_some())
+    };
+    candidates.into_iter().find(single).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().expect("an instant")
+    }
+
+    fn spec(instants: Instants, end: End) -> WindowSpec {
+        WindowSpec { instants, end, ..Profile::v4().window }
+    }
+
+    #[test]
+    fn a_span_is_said_and_read_back_in_every_form() {
+        let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
+        let (from, to) = (at("2026-06-09T22:00:00Z"), at("2026-06-11T22:00:00Z"));
+        for (instants, end, words) in [
+            (Instants::Rfc3339, End::Exclusive, "2026-06-09T22:00:00Z..2026-06-11T22:00:00Z"),
+            (Instants::Local, End::Exclusive, "2026-06-10T00:00:00..2026-06-12T00:00:00"),
+            (Instants::Date, End::Exclusive, "2026-06-10..2026-06-12"),
+            (Instants::Date, End::Inclusive, "2026-06-10..2026-06-11"),
+            (Instants::EpochS, End::Inclusive, "1781042400..1781215200"),
+            (Instants::EpochMs, End::Exclusive, "1781042400000..1781215200000"),
+        ] {
+            let spec = spec(instants, end);
+            assert_eq!(spec.words_of(from, to, berlin), words);
+            assert_eq!(spec.span_of(words, berlin), Some((from, to)), "{words}");
+            assert_eq!(spec.check_words(words), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_grid_of_local_times_leaves_out_those_that_come_twice() {
+        let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
+        let grid = spec(Instants::Local, End::Exclusive).grid(berlin);
+        let micros = |text: &str| at(text).timestamp_micros();
+        // The clock shows 02:30 twice.
+        let twice = micros("2026-10-25T00:30:00Z");
+        assert_eq!(grid.floor(twice), micros("2026-10-24T23:45:00Z"));
+        assert_eq!(grid.ceil(twice), micros("2026-10-25T02:00:00Z"));
+        let plain = micros("2026-10-25T12:00:00.5Z");
+        assert_eq!((grid.floor(plain), grid.ceil(plain)), (plain - 500_000, plain + 500_000));
+        let days = spec(Instants::Date, End::Inclusive).grid(berlin);
+        assert_eq!(days.floor(twice), micros("2026-10-24T22:00:00Z"));
+        assert_eq!(days.ceil(twice), micros("2026-10-25T23:00:00Z"));
+        assert_eq!(days.ceil(micros("2026-10-24T22:00:00Z")), micros("2026-10-24T22:00:00Z"));
     }
 }

@@ -75,10 +75,11 @@ fn column(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A literal text.
+/// A literal text, or a whole number as one.
 pub(super) fn text(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Alias(alias) => text(&alias.expr),
+        Expr::Literal(ScalarValue::Int64(value), _) => value.map(|value| value.to_string()),
         Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
         _ => None,
     }

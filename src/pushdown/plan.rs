@@ -1,11 +1,9 @@
 //! Decides what is asked of the service for one scan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use arrow::compute::SortOptions;
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use datafusion::logical_expr::Expr;
 
 use super::filter::{looks_at, looks_only_at, never, values};
@@ -14,7 +12,7 @@ use super::sort::{ServiceOrder, service_order};
 use super::time::ranges;
 use super::window::{Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, Scope, Several, TableSpec};
+use crate::profile::{Origin, Profile, Scope, Several, TableSpec, Zone};
 use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
 
 /// A table of the SQL surface that maps to the service.
@@ -161,9 +159,8 @@ pub fn plan_scan(
     let asked_zone = known.one_of(column(Origin::Timezone))?;
     let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
     let zone_name = asked_zone.as_deref().unwrap_or(default_zone);
-    let zone = Tz::from_str(zone_name).map_err(|_| {
-        Error::new(ErrorKind::Query, format!("`{zone_name}` is no time zone"))
-            .advice("zones are IANA names, such as Europe/Berlin or UTC")
+    let zone = profile.timezone.zone_of(zone_name).map_err(|message| {
+        Error::new(ErrorKind::Query, message).advice("see timezone, and SET savedsearch.timezone")
     })?;
 
     let asked_words = known.one_of(column(Origin::Duration))?;
@@ -175,8 +172,7 @@ pub fn plan_scan(
             Windows { words: vec![words], exact: !bounded, pieces: None, since: None }
         }
         (None, Some(time)) if bounded => {
-            let days = (table == Table::Volume).then_some(zone);
-            match windows_of(&profile.window, &bounds, time, days, now) {
+            match windows_of(&profile.window, &bounds, time, zone, table == Table::Volume, now) {
                 Err(_) if bounds.spans().first().is_some_and(|first| first.start().is_none()) => {
                     open = Some(bounds.clone());
                     Windows { words: Vec::new(), exact: false, pieces: None, since: None }
@@ -266,9 +262,9 @@ impl ScanPlan {
         let known = self.open.clone().unwrap_or_else(Ranges::all);
         let bounds = conjuncts.iter().filter_map(|conjunct| ranges(conjunct, time?)).fold(known, |a, b| a.and(&b));
         let bounds = if conjuncts.iter().any(never) { Ranges::of([], false) } else { bounds.widened() };
-        let zone = self.template.timezone.as_deref().and_then(|zone| zone.parse::<Tz>().ok());
-        let days = zone.filter(|_| table == Table::Volume);
-        let windows = windows_of(&profile.window, &bounds, time.unwrap_or_default(), days, now)?;
+        let zone = self.template.timezone.as_deref().and_then(|zone| profile.timezone.zone_of(zone).ok());
+        let (zone, days) = (zone.unwrap_or(Zone::UTC), table == Table::Volume);
+        let windows = windows_of(&profile.window, &bounds, time.unwrap_or_default(), zone, days, now)?;
         let empty = windows.words.is_empty() || conjuncts.iter().any(never);
         let plan = Self { exact: false, default_window: false, open: None, ends_open: ends_open(&bounds), ..self }
             .with_windows(profile, time, windows, false);

@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 
 use super::plan::ScanPlan;
 use super::sort::ServiceOrder;
-use crate::profile::{CountList, Origin, Profile, TimezoneKind, Trust};
+use crate::profile::{CountList, Origin, Profile, Trust, Zone};
 
 /// What is wanted of the mentions of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,20 @@ pub struct Summary {
     pub rows: SummaryRows,
     /// Whether approximate numbers will do.
     pub approximate: bool,
+    /// Whether answers with mentions have the overview as well.
+    pub with_mentions: bool,
+}
+
+impl Summary {
+    /// Whether the numbers are asked for without mentions. A list that is known to leave some out comes with the first
+    /// page, which is read on from where it does.
+    pub fn without_mentions(&self) -> bool {
+        match &self.rows {
+            SummaryRows::Total | SummaryRows::Days(_) => true,
+            SummaryRows::List(list) => list.whole || list.missing.is_some() || !self.with_mentions,
+            SummaryRows::Firsts(_) => false,
+        }
+    }
 }
 
 /// What the rows of a summary are.
@@ -43,24 +57,13 @@ pub enum SummaryRows {
     Firsts(Vec<ServiceOrder>),
 }
 
-impl SummaryRows {
-    /// Whether the numbers are asked for without mentions. A list that is known to leave some out comes with the first
-    /// page, which is read on from where it does.
-    pub fn without_mentions(&self) -> bool {
-        match self {
-            Self::Total | Self::Days(_) => true,
-            Self::List(list) => list.whole || list.missing.is_some(),
-            Self::Firsts(_) => false,
-        }
-    }
-}
-
 /// The summary of a scan's mentions that has what is wanted.
 ///
 /// # Errors
 /// Why there is none, for EXPLAIN.
 pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximate: bool) -> Result<Summary, String> {
     let spec = &profile.tables.mentions;
+    let with_mentions = profile.mentions.with_overview;
     // The same for all mentions of one request.
     let asked = |name: &String| {
         let column = spec.column(name);
@@ -79,7 +82,7 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
             return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
         }
         let rows = SummaryRows::Firsts(wanted.firsts.clone());
-        return Ok(Summary { rows, approximate });
+        return Ok(Summary { rows, approximate, with_mentions });
     }
     if !plan.countable() {
         return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
@@ -100,14 +103,16 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
         }
         (None, _, Some(zone)) => {
             let sent = plan.template.timezone.as_deref();
-            // A name may mean days of the zone that is sent along; lengths and instants do not.
-            let fixed = plan.windows.iter().all(|words| !profile.window.names.contains_key(words));
-            if !counts.days || profile.timezone.kind != TimezoneKind::Iana {
-                return Err("the profile's timeline does not count by days of a zone".into());
-            }
-            if sent != Some(zone.name()) && !fixed {
+            // A name may mean days of the zone that is sent along, and local times do; lengths and instants do not.
+            let local = |words: &String| !profile.window.is_fixed(words);
+            let fixed = !plan.windows.iter().any(local);
+            let words = profile.timezone.words_of(Zone::Named(zone)).filter(|_| counts.days);
+            let Some(words) = words else {
+                return Err(format!("the profile's timeline does not count by days of {zone}"));
+            };
+            if sent != Some(&words) && !fixed {
                 return Err(format!(
-                    "days of {zone} are counted by the overview of that zone only: add timezone = '{zone}'"
+                    "days of {zone} are counted by the overview of that zone only: add timezone = '{words}'"
                 ));
             }
             SummaryRows::Days(zone)
@@ -117,7 +122,7 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
             return Err(format!("the overview does not count by `{column}` and {other} together"));
         }
     };
-    Ok(Summary { rows, approximate })
+    Ok(Summary { rows, approximate, with_mentions })
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Ranges of time into the smallest windows that the service can be asked for.
 
-use chrono::{DateTime, Days, NaiveTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::range::{Range, Ranges};
-use super::step::{SECOND, Step};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{End, WindowSpec};
+use crate::profile::{Grid, WindowSpec, Zone};
 
 /// How far the service's clock may be ahead of or behind ours (a range that ends "now" must not lose its newest rows).
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
@@ -21,14 +19,14 @@ pub(super) struct Windows {
     /// Whether they hold the instants of the ranges and no others.
     pub(super) exact: bool,
     /// The same in pieces, each with whether it holds just the instants of the ranges, where that is all that keeps the
-    /// whole from being exact: bounds within a second.
+    /// whole from being exact: bounds within a second, or within a day where the service takes days.
     pub(super) pieces: Option<Vec<(String, bool)>>,
     /// The first instant that is wanted, where the service takes periods that end now only: it lies within the window,
     /// and who reads the newest first may stop there.
     pub(super) since: Option<DateTime<Utc>>,
 }
 
-/// The smallest windows that cover the ranges of the column `time`. With `days`, they hold whole days of that zone.
+/// The smallest windows that cover the ranges of the column `time`, said in a zone. With `days`, they hold whole days of it.
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for a range that is open to the past, where the profile knows no earliest day, and for one that
@@ -37,17 +35,15 @@ pub(super) fn windows_of(
     spec: &WindowSpec,
     ranges: &Ranges,
     time: &str,
-    days: Option<Tz>,
+    zone: Zone,
+    days: bool,
     now: DateTime<Utc>,
 ) -> Result<Windows> {
-    let ranges = match days {
-        Some(zone) => ranges.map(false, |range| whole_days(range, zone)),
-        None => ranges.clone(),
-    };
+    let ranges = if days { ranges.map(false, |range| whole_days(range, zone)) } else { ranges.clone() };
     let open_end = now + CLOCK_SKEW;
-    let second = Step::Micros(SECOND);
+    let grid = spec.grid(zone);
     // An end that belongs to the window takes in one instant more, which is dropped here.
-    let mut exact = ranges.exact && (spec.end == End::Exclusive || ranges.spans().iter().all(|r| r.end().is_none()));
+    let mut exact = ranges.exact && (spec.is_half_open() || ranges.spans().iter().all(|r| r.end().is_none()));
     let mut closed = Vec::with_capacity(ranges.spans().len());
     for range in ranges.spans() {
         let start = range.start().or(spec.earliest.map(|earliest| earliest.timestamp_micros()));
@@ -59,11 +55,11 @@ pub(super) fn windows_of(
                 )));
         };
         let end = range.end().unwrap_or(open_end.timestamp_micros());
-        // Bounds are written in whole seconds, so they are widened to those.
-        let (from, to) = (second.floor(start).unwrap_or(start), second.ceil(end).unwrap_or(end));
+        // Bounds are widened to those that can be said.
+        let (from, to) = (grid.floor(start), grid.ceil(end));
         exact &= from == start && (to == end || range.end().is_none());
         // A range that lies in the future still is one.
-        closed.push(Range { from, to: to.max(from + SECOND) });
+        closed.push(Range { from, to: to.max(grid.ceil(from.saturating_add(1))) });
     }
     let closed = Ranges::of(closed, exact).at_most(WINDOWS);
     if spec.takes_instants() {
@@ -71,16 +67,17 @@ pub(super) fn windows_of(
             let mut words = Vec::new();
             for range in ranges.spans() {
                 let (from, to) = instants(*range, time)?;
-                words.extend(slices(spec, from, to, days, time)?.into_iter().map(|(from, to)| spec.words_of(from, to)));
+                let slices = slices(spec, from, to, zone, days, time)?;
+                words.extend(slices.into_iter().map(|(from, to)| spec.words_of(from, to, zone)));
             }
             Ok::<_, Error>(words)
         };
-        let apart = ranges.exact && spec.end == End::Exclusive && closed.spans().len() == ranges.spans().len();
+        let apart = ranges.exact && spec.is_half_open() && closed.spans().len() == ranges.spans().len();
         let mut pieces = None;
         if apart && !closed.exact {
             let mut said_apart = Vec::new();
             for (piece, whole) in
-                ranges.spans().iter().zip(closed.spans()).flat_map(|(exact, wide)| split(*exact, *wide))
+                ranges.spans().iter().zip(closed.spans()).flat_map(|(exact, wide)| split(*exact, *wide, grid))
             {
                 let words = said(&Ranges::of([piece], whole))?;
                 said_apart.extend(words.into_iter().map(|words| (words, whole)));
@@ -104,11 +101,10 @@ pub(super) fn windows_of(
     }
 }
 
-/// A range in whole seconds as those that it has whole, and the seconds at its ends that it has a part of.
-fn split(exact: Range, wide: Range) -> Vec<(Range, bool)> {
-    let second = Step::Micros(SECOND);
-    let from = exact.start().and_then(|at| second.ceil(at)).unwrap_or(wide.from);
-    let to = exact.end().and_then(|at| second.floor(at)).unwrap_or(wide.to);
+/// A range in whole steps of the grid as those that it has whole, and those at its ends that it has a part of.
+fn split(exact: Range, wide: Range, grid: Grid) -> Vec<(Range, bool)> {
+    let from = exact.start().map_or(wide.from, |at| grid.ceil(at));
+    let to = exact.end().map_or(wide.to, |at| grid.floor(at));
     if from >= to {
         return vec![(wide, false)];
     }
@@ -128,7 +124,8 @@ fn slices(
     spec: &WindowSpec,
     from: DateTime<Utc>,
     to: DateTime<Utc>,
-    days: Option<Tz>,
+    zone: Zone,
+    days: bool,
     time: &str,
 ) -> Result<Vec<(DateTime<Utc>, DateTime<Utc>)>> {
     /// Pieces that are still a query and no mistake.
@@ -138,17 +135,16 @@ fn slices(
         _ => return Ok(vec![(from, to)]),
     };
     // Where ends belong to windows, mentions of a common bound would be in both.
-    if spec.end == End::Inclusive {
+    if !spec.is_half_open() {
         return Err(too_long(time, &longest.to_string()));
     }
     let mut slices = Vec::new();
     let mut start = from;
     while start < to {
         let mut end = to.min(start + longest.length());
-        if end < to
-            && let Some(zone) = days
-        {
-            let cut = day_start(end, 0, zone).filter(|cut| *cut > start);
+        if end < to {
+            let cut = if days { Grid::Days(zone) } else { spec.grid(zone) }.floor(end.timestamp_micros());
+            let cut = DateTime::from_timestamp_micros(cut).filter(|cut| *cut > start);
             end = cut.ok_or_else(|| too_long(time, &longest.to_string()))?;
         }
         slices.push((start, end));
@@ -165,31 +161,20 @@ fn too_long(time: &str, longest: &str) -> Error {
         .advice("narrow it, or ask for its parts one by one")
 }
 
-/// The first instant of the day of the zone that comes so many days after the one of `at`.
-fn day_start(at: DateTime<Utc>, days: u64, zone: Tz) -> Option<DateTime<Utc>> {
-    let day = at.with_timezone(&zone).date_naive().checked_add_days(Days::new(days))?;
-    let midnight = day.and_time(NaiveTime::MIN);
-    // Where the clock skips midnight, the day starts with the first instant after the gap.
-    let start = (0..24 * 60).find_map(|n| zone.from_local_datetime(&(midnight + TimeDelta::minutes(n))).earliest())?;
-    Some(start.to_utc())
-}
-
 /// The range widened to whole days of the zone, so that buckets of days are counted whole.
-fn whole_days(range: Range, zone: Tz) -> Range {
-    let start = |micros: i64, days| day_start(DateTime::from_timestamp_micros(micros)?, days, zone);
-    let from = range.start().and_then(|at| start(at, 0));
-    // The end is the start of the day after the last instant.
-    let to = range.end().and_then(|at| start(at - 1, 1));
+fn whole_days(range: Range, zone: Zone) -> Range {
+    let days = Grid::Days(zone);
     Range {
-        from: from.map_or(Range::OPEN.from, |at| at.timestamp_micros()),
-        to: to.map_or(Range::OPEN.to, |at| at.timestamp_micros()),
+        from: range.start().map_or(Range::OPEN.from, |at| days.floor(at)),
+        to: range.end().map_or(Range::OPEN.to, |at| days.ceil(at)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Profile;
+    use crate::profile::{End, Instants, Profile};
+    use crate::pushdown::step::SECOND;
 
     fn at(text: &str) -> i64 {
         text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()
@@ -204,7 +189,7 @@ mod tests {
     }
 
     fn windows(spec: &WindowSpec, ranges: &Ranges) -> Windows {
-        windows_of(spec, ranges, "published_at", None, now()).expect("a window")
+        windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("a window")
     }
 
     #[test]
@@ -254,7 +239,7 @@ mod tests {
     fn a_range_open_to_the_past_is_closed_by_the_profile_or_refused() {
         let mut spec = Profile::v4().window;
         let open = range(None, Some("2026-06-01T00:00:00Z"));
-        let error = windows_of(&spec, &open, "published_at", None, now()).expect_err("open");
+        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open");
         assert!(error.to_string().contains("published_at >= now()"), "{error}");
         spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("an instant"));
         assert_eq!(windows(&spec, &open).words, ["2025-01-01T00:00:00Z..2026-06-01T00:00:00Z"]);
@@ -272,7 +257,7 @@ mod tests {
         assert_eq!(windows(&spec, &range(Some("2026-07-01T08:55:00Z"), None)).words, ["4h"]);
         spec.longest = Some("7d".to_owned().try_into().expect("a period"));
         let long = range(Some("2026-06-01T00:00:00Z"), None);
-        let error = windows_of(&spec, &long, "t", None, now()).expect_err("too long");
+        let error = windows_of(&spec, &long, "t", Zone::UTC, false, now()).expect_err("too long");
         assert!(error.to_string().contains("longer than the service takes (7d)"), "{error}");
     }
 
@@ -285,16 +270,41 @@ mod tests {
         let words = ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z..2026-03-04T00:00:00Z"];
         assert_eq!((cut.words, cut.exact), (words.map(str::to_owned).to_vec(), true));
         // Days of a zone are not cut, the shorter one of March included.
-        let zone: Tz = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
         let range = range(Some("2026-03-01T10:00:00Z"), Some("2026-04-05T00:00:00Z"));
-        let cut = windows_of(&spec, &range, "t", Some(zone), now()).expect("windows").words;
+        let cut = windows_of(&spec, &range, "t", zone, true, now()).expect("windows").words;
         let words = ["2026-02-28T23:00:00Z..2026-03-31T22:00:00Z", "2026-03-31T22:00:00Z..2026-04-05T22:00:00Z"];
         assert_eq!(cut, words);
     }
 
     #[test]
+    fn a_service_of_days_is_asked_for_days_and_bounds_within_one_are_read_apart() {
+        let zone: Zone = "+01:00".parse().expect("a zone");
+        let mut spec = Profile::v4().window;
+        (spec.instants, spec.end) = (Instants::Date, End::Inclusive);
+        let windows = |ranges: &Ranges| windows_of(&spec, ranges, "t", zone, false, now()).expect("windows");
+        let whole = windows(&range(Some("2026-05-31T23:00:00Z"), Some("2026-06-02T23:00:00Z")));
+        assert_eq!((whole.words, whole.exact), (vec!["2026-06-01..2026-06-02".to_owned()], true));
+        let part = windows(&range(Some("2026-06-01T00:00:00Z"), Some("2026-06-03T00:00:00Z")));
+        assert_eq!((part.words, part.exact), (vec!["2026-06-01..2026-06-03".to_owned()], false));
+        let pieces =
+            [("2026-06-01..2026-06-01", false), ("2026-06-02..2026-06-02", true), ("2026-06-03..2026-06-03", false)];
+        assert_eq!(part.pieces, Some(pieces.map(|(words, whole)| (words.to_owned(), whole)).to_vec()));
+        spec.longest = Some("1d".to_owned().try_into().expect("a period"));
+        let days = windows_of(
+            &spec,
+            &range(Some("2026-05-31T23:00:00Z"), Some("2026-06-02T23:00:00Z")),
+            "t",
+            zone,
+            false,
+            now(),
+        );
+        assert_eq!(days.expect("windows").words, ["2026-06-01..2026-06-01", "2026-06-02..2026-06-02"]);
+    }
+
+    #[test]
     fn days_are_widened_to_whole_ones_of_the_zone() {
-        let zone: Tz = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
         let widened =
             range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")).map(true, |r| whole_days(r, zone));
         assert_eq!(widened, range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z")));

@@ -1,7 +1,7 @@
 //! A V4 service in a box: the embedded default, the test bed and the bench.
 //!
 //! ```text
-//! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ routes ─▶ HTTP
+//! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ wording ─▶ HTTP
 //!       ▲                                                     ▲                                    ▲
 //!       └ moving: mentions come, go and change                └─────── faults, spoil: it errs ─────┘
 //! ```
@@ -14,6 +14,7 @@
 //! tests take their expectations from there.
 
 mod dataset;
+mod dialect;
 mod faults;
 mod moving;
 mod overview;
@@ -21,10 +22,13 @@ mod query;
 mod routes;
 mod server;
 mod spoil;
+mod wording;
+mod zone;
 
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
+pub use dialect::Preset;
 pub use faults::{Fault, InvalidFault, KINDS};
-pub use server::{RateLimit, Running, Seen, Settings, Simulator, Ties, start};
+pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 
 /// The key of the team that owns most saved searches.
 pub const KEY: &str = "demo-key-comms";

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, Days, FixedOffset, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::dataset::{Facts, SavedSearch};
@@ -72,14 +71,14 @@ fn list(ranked: &[(Arc<str>, usize)], top: usize) -> Vec<Value> {
 /// A bucket for each local day that the window touches, empty ones included; days have 23, 24 or 25 hours.
 fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Value> {
     let zone = query.timezone;
-    let mut day = query.from.with_timezone(&zone).date_naive();
-    let mut buckets: Vec<(DateTime<Tz>, usize, i64, i64)> = Vec::new();
-    while let Some(start) = day_start(day, zone).filter(|start| start.with_timezone(&Utc) < query.to) {
+    let mut day = zone.local(query.from).date_naive();
+    let mut buckets: Vec<(DateTime<FixedOffset>, usize, i64, i64)> = Vec::new();
+    while let Some(start) = zone.start_of(day).filter(|start| start.with_timezone(&Utc) < query.to) {
         buckets.push((start, 0, 0, 0));
         let Some(next) = day.checked_add_days(Days::new(1)) else { break };
         day = next;
     }
-    let end = day_start(day, zone);
+    let end = zone.start_of(day);
     for fact in facts {
         let bucket = buckets.partition_point(|(start, ..)| *start <= fact.published);
         if let Some((_, count, reach, engagement)) = bucket.checked_sub(1).and_then(|at| buckets.get_mut(at)) {
@@ -88,7 +87,7 @@ fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Valu
             *engagement += fact.engagement.unwrap_or(0);
         }
     }
-    let local = |at: &DateTime<Tz>| at.to_rfc3339_opts(SecondsFormat::Secs, false);
+    let local = |at: &DateTime<FixedOffset>| at.to_rfc3339_opts(SecondsFormat::Secs, false);
     let ends = buckets.iter().skip(1).map(|(start, ..)| local(start)).chain(end.as_ref().map(local));
     let ends: Vec<String> = ends.collect();
     buckets
@@ -98,29 +97,4 @@ fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Valu
             json!({"start": local(start), "end": end, "count": count, "reach": reach, "engagement": engagement})
         })
         .collect()
-}
-
-/// The first instant of a local day: midnight, or the end of the gap where midnight was skipped.
-fn day_start(day: NaiveDate, zone: Tz) -> Option<DateTime<Tz>> {
-    let midnight = day.and_time(NaiveTime::MIN);
-    (0..24 * 60).find_map(|minute| zone.from_local_datetime(&(midnight + TimeDelta::minutes(minute))).earliest())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_have_23_24_or_25_hours() {
-        let hours = |day: &str, zone: &str| {
-            let (day, zone): (NaiveDate, Tz) = (day.parse().expect("a day"), zone.parse().expect("a zone"));
-            let next = day.checked_add_days(Days::new(1)).expect("a day");
-            (day_start(next, zone).expect("a start") - day_start(day, zone).expect("a start")).num_hours()
-        };
-        assert_eq!(hours("2026-03-29", "Europe/Berlin"), 23);
-        assert_eq!(hours("2026-10-25", "Europe/Berlin"), 25);
-        assert_eq!(hours("2026-06-01", "Europe/Berlin"), 24);
-        // Midnight itself is skipped here.
-        assert_eq!(hours("2018-11-04", "America/Sao_Paulo"), 23);
-    }
 }

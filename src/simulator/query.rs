@@ -1,15 +1,14 @@
 //! A search request: its parameters checked, its window resolved, its mentions selected and ordered.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use chrono::offset::LocalResult;
-use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 use super::dataset::{Facts, SavedSearch};
+use super::dialect::{Absolute, Asked, Dialect, Several, ZoneForm};
+use super::zone::Zone;
 
 /// A validated request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,7 +16,9 @@ pub(super) struct Query {
     pub(super) aid: String,
     pub(super) from: DateTime<Utc>,
     pub(super) to: DateTime<Utc>,
-    pub(super) timezone: Tz,
+    pub(super) timezone: Zone,
+    /// The zone as it was asked for.
+    pub(super) said: String,
     pub(super) filters: Vec<(Filter, Vec<String>)>,
     pub(super) sort: Order,
     pub(super) data_from: u64,
@@ -40,7 +41,7 @@ pub(super) struct Order {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+pub(super) enum Key {
     Date,
     Reach,
     Engagement,
@@ -58,49 +59,44 @@ fn invalid(field: &str, message: impl Into<String>) -> Invalid {
 }
 
 impl Query {
-    /// Checks the parameters of a request that arrives at `now`.
+    /// Checks the parameters of a request that arrives at `now`. `largest` is the size of a page at most, where it is not
+    /// the dialect's.
     pub(super) fn parse(
         parameters: &[(String, String)],
         now: DateTime<Utc>,
-        largest_page: u64,
+        dialect: &Dialect,
+        largest: Option<u64>,
     ) -> Result<Self, Invalid> {
-        let mut given: HashMap<&str, &str> = HashMap::new();
-        for (name, value) in parameters {
-            if given.insert(name, value).is_some() {
-                return Err(invalid(name, "given twice"));
-            }
-        }
-        let mut take = |name: &str| given.remove(name);
-        let aid = take("aid").filter(|aid| !aid.is_empty()).ok_or_else(|| invalid("aid", "is required"))?;
-        let zone = take("timezone").unwrap_or("UTC");
-        let timezone: Tz = zone.parse().map_err(|_| invalid("timezone", format!("`{zone}` is no IANA zone")))?;
-        let (from, to) = window(take("duration").unwrap_or("7d"), timezone, now)?;
-        let sort = order(take("sortBy").unwrap_or("date_desc"))?;
-        let data_from = number("dataFrom", take("dataFrom"))?;
-        let data_size = number("dataSize", take("dataSize"))?;
-        if data_size > largest_page {
-            return Err(invalid("dataSize", format!("at most {largest_page}")));
-        }
+        let mut given = Given(parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect());
+        let aid = given.take("aid")?.filter(|aid| !aid.is_empty()).ok_or_else(|| invalid("aid", "is required"))?;
+        let (timezone, said) = zone(dialect.zone, given.take("timezone")?)?;
+        let (from, to) = period(dialect, &mut given, timezone, now)?;
+        let sort = order(dialect, given.take("sortBy")?)?;
+        let wanted = match dialect.asked {
+            Asked::Size | Asked::Always => true,
+            Asked::Flag(name, value) => given.take(name)? == Some(value),
+        };
+        let offset = number("dataFrom", given.take("dataFrom")?)?;
+        let size = number("dataSize", given.take("dataSize")?)?;
+        let (data_from, data_size) =
+            if wanted { rows(dialect, offset, size, largest.unwrap_or(dialect.largest))? } else { (0, 0) };
         let mut filters = Vec::new();
-        for (name, filter) in [
-            ("language", Filter::Language),
-            ("country", Filter::Country),
-            ("source", Filter::Source),
-            ("sentiment", Filter::Sentiment),
-            ("type", Filter::Type),
-        ] {
-            if let Some(values) = take(name) {
-                if values.split(',').any(str::is_empty) {
-                    return Err(invalid(name, "has an empty value"));
-                }
-                filters.push((filter, values.split(',').map(str::to_owned).collect()));
+        for (name, filter) in dialect.filters {
+            let values = match dialect.several {
+                Several::Separated(separator) => given.take(name)?.map(|values| values.split(separator).collect()),
+                Several::One => given.take(name)?.map(|value| vec![value]),
+                Several::Repeated => Some(given.take_all(name)).filter(|values| !values.is_empty()),
+            };
+            let Some(values) = values else { continue };
+            if values.contains(&"") {
+                return Err(invalid(name, "has an empty value"));
             }
+            filters.push((*filter, values.into_iter().map(str::to_owned).collect()));
         }
-        let aid = aid.to_owned();
-        if let Some(name) = given.keys().min() {
+        if let Some((name, _)) = given.0.first().filter(|_| dialect.strict) {
             return Err(invalid(name, "is no parameter of search"));
         }
-        Ok(Self { aid, from, to, timezone, filters, sort, data_from, data_size })
+        Ok(Self { aid: aid.to_owned(), from, to, timezone, said, filters, sort, data_from, data_size })
     }
 
     /// The positions of the matching mentions, in the order of publication.
@@ -123,6 +119,15 @@ impl Query {
             };
             value.as_ref().is_some_and(|value: &Arc<str>| values.iter().any(|wanted| **wanted == **value))
         })
+    }
+
+    /// The sentiments that are wanted, each by the label that mentions have.
+    pub(super) fn label(&mut self, label: impl Fn(&str) -> String) {
+        for (filter, values) in &mut self.filters {
+            if *filter == Filter::Sentiment {
+                values.iter_mut().for_each(|value| *value = label(value));
+            }
+        }
     }
 
     /// Puts positions into an order of its own, which is none.
@@ -166,70 +171,176 @@ impl Query {
     }
 }
 
-fn number(name: &str, value: Option<&str>) -> Result<u64, Invalid> {
-    let Some(value) = value else { return Ok(0) };
+/// The parameters that nobody has asked for yet.
+struct Given<'p>(Vec<(&'p str, &'p str)>);
+
+impl<'p> Given<'p> {
+    /// The value of a parameter, which may stand there once.
+    fn take(&mut self, name: &str) -> Result<Option<&'p str>, Invalid> {
+        let values = self.take_all(name);
+        if values.len() > 1 {
+            return Err(invalid(name, "given twice"));
+        }
+        Ok(values.first().copied())
+    }
+
+    fn take_all(&mut self, name: &str) -> Vec<&'p str> {
+        let values = self.0.iter().filter(|(known, _)| *known == name).map(|(_, value)| *value).collect();
+        self.0.retain(|(known, _)| *known != name);
+        values
+    }
+}
+
+fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, Invalid> {
+    let Some(value) = value else { return Ok(None) };
     let plain = value.bytes().all(|byte| byte.is_ascii_digit());
-    value.parse().ok().filter(|_| plain).ok_or_else(|| invalid(name, format!("`{value}` is no whole number from 0")))
+    let number = value.parse().ok().filter(|_| plain);
+    number.map(Some).ok_or_else(|| invalid(name, format!("`{value}` is no whole number from 0")))
 }
 
-fn order(value: &str) -> Result<Order, Invalid> {
-    let (key, direction) = value.rsplit_once('_').unwrap_or((value, ""));
-    let key = match key {
-        "date" => Key::Date,
-        "reach" => Key::Reach,
-        "engagement" => Key::Engagement,
-        _ => return Err(invalid("sortBy", format!("`{value}` is no order"))),
+/// The first record of a page, from 0, and their number.
+fn rows(dialect: &Dialect, offset: Option<u64>, size: Option<u64>, largest: u64) -> Result<(u64, u64), Invalid> {
+    let size = size.unwrap_or(dialect.usual);
+    if size > largest && !dialect.clamped {
+        return Err(invalid("dataSize", format!("at most {largest}")));
+    }
+    if size == 0 && dialect.asked == Asked::Always {
+        return Err(invalid("dataSize", "at least 1"));
+    }
+    let size = size.min(largest);
+    let offset = match offset {
+        Some(offset) if offset < dialect.first && dialect.strict => {
+            return Err(invalid("dataFrom", format!("begins with {}", dialect.first)));
+        }
+        offset => offset.unwrap_or_default().saturating_sub(dialect.first),
     };
-    match direction {
-        "asc" => Ok(Order { key, descending: false }),
-        "desc" => Ok(Order { key, descending: true }),
-        _ => Err(invalid("sortBy", format!("`{value}` is no order"))),
-    }
+    Ok((if dialect.pages { offset.saturating_mul(size) } else { offset }, size))
 }
 
-fn window(duration: &str, zone: Tz, now: DateTime<Utc>) -> Result<(DateTime<Utc>, DateTime<Utc>), Invalid> {
-    let bad = || invalid("duration", format!("`{duration}` is no period: <n>h, <n>d, <n>w or FROM..TO"));
-    if let Some((from, to)) = duration.split_once("..") {
-        let (from, to) = (instant(from, zone).ok_or_else(bad)?, instant(to, zone).ok_or_else(bad)?);
-        return if from < to { Ok((from, to)) } else { Err(invalid("duration", "ends before it starts")) };
+fn order(dialect: &Dialect, value: Option<&str>) -> Result<Order, Invalid> {
+    let usual = dialect.orders.first().filter(|_| value.is_none() || dialect.lenient);
+    let found = dialect.orders.iter().find(|(name, ..)| Some(*name) == value).or(usual);
+    let found = found.map(|(_, key, descending)| Order { key: *key, descending: *descending });
+    found.ok_or_else(|| {
+        let names: Vec<_> = dialect.orders.iter().map(|(name, ..)| *name).collect();
+        invalid("sortBy", format!("`{}` is no order: {}", value.unwrap_or_default(), names.join(", ")))
+    })
+}
+
+/// The zone, and what was said of it.
+fn zone(form: ZoneForm, value: Option<&str>) -> Result<(Zone, String), Invalid> {
+    let bad = || invalid("timezone", format!("`{}` is no zone", value.unwrap_or_default()));
+    let zone = match form {
+        ZoneForm::Iana(usual) => Zone::Named(value.unwrap_or(usual).parse().map_err(|_| bad())?),
+        ZoneForm::Distance => Zone::distance(value.unwrap_or("+00:00")).ok_or_else(bad)?,
+        ZoneForm::Ignored => Zone::UTC,
+    };
+    Ok((zone, value.map_or_else(|| zone.name(), str::to_owned)))
+}
+
+fn period(
+    dialect: &Dialect,
+    given: &mut Given<'_>,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<(DateTime<Utc>, DateTime<Utc>), Invalid> {
+    let now = DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now);
+    let said = given.take("duration")?;
+    let ends = match dialect.absolute {
+        Absolute::Milliseconds(since, until) => {
+            let at = |name: &str, value: Option<&str>| {
+                let millis =
+                    value.map(|value| value.parse().map_err(|_| invalid(name, "is no number of milliseconds")));
+                Ok(millis.transpose()?.and_then(DateTime::from_timestamp_millis))
+            };
+            let (from, to) = (at(since, given.take(since)?)?, at(until, given.take(until)?)?);
+            from.map(|from| (from, to.unwrap_or(now)))
+        }
+        Absolute::Instants(between) => {
+            let ends = said.and_then(|said| said.split_once(between));
+            ends.and_then(|(from, to)| Some((instant(from, zone)?, instant(to, zone)?)))
+        }
+        Absolute::Days(between) => {
+            let ends = said.and_then(|said| said.split_once(between));
+            let days = ends.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+            days.and_then(|(from, to)| Some((zone.start_of(from)?.to_utc(), zone.end_of(to)?.to_utc())))
+        }
+        Absolute::Never => None,
+    };
+    let relative = |said: &str| {
+        let hours = match dialect.names.iter().find(|(name, _)| *name == said) {
+            Some((_, hours)) => *hours,
+            None => hours(said, dialect.units)?,
+        };
+        Some((now.checked_sub_signed(TimeDelta::try_hours(hours)?)?, now))
+    };
+    let usual = Some(dialect.usual_period).filter(|_| said.is_none() || dialect.lenient);
+    let (from, to) = ends.or_else(|| relative(said?)).or_else(|| relative(usual?)).ok_or_else(|| {
+        invalid("duration", format!("`{}` is no period: {}", said.unwrap_or_default(), forms(dialect)))
+    })?;
+    if from >= to {
+        return Err(invalid("duration", "ends before it starts"));
     }
-    let split = duration.len().checked_sub(1).filter(|at| duration.is_char_boundary(*at)).ok_or_else(bad)?;
-    let (digits, unit) = duration.split_at(split);
-    let n: u32 =
-        digits.parse().ok().filter(|n| *n > 0 && digits.bytes().all(|b| b.is_ascii_digit())).ok_or_else(bad)?;
+    if let Some(days) = dialect.longest.filter(|days| to - from > TimeDelta::days(*days) + TimeDelta::hours(1)) {
+        return Err(invalid("duration", format!("is longer than {days} days")));
+    }
+    let first = dialect.earliest.and_then(|day| day.parse().ok()).and_then(|day| zone.start_of(day));
+    if let (Some(first), Some(day)) = (first, dialect.earliest)
+        && from < first.to_utc()
+    {
+        return Err(invalid("duration", format!("begins before {day}")));
+    }
+    // What lies before all calendars cannot be written.
+    Some((from, to))
+        .filter(|(from, _)| from.timestamp() > -30_000_000_000)
+        .ok_or_else(|| invalid("duration", "is too long"))
+}
+
+/// The hours of `<n><unit>`.
+fn hours(said: &str, units: &str) -> Option<i64> {
+    let (digits, unit) = said.split_at_checked(said.len().checked_sub(1)?)?;
+    let n: u32 = digits.parse().ok().filter(|n| *n > 0 && digits.bytes().all(|b| b.is_ascii_digit()))?;
     let hours = match unit {
         "h" => 1,
         "d" => 24,
         "w" => 168,
-        _ => return Err(bad()),
+        _ => return None,
     };
-    let to = DateTime::from_timestamp(now.timestamp(), 0).ok_or_else(bad)?;
-    let length = TimeDelta::try_hours(i64::from(n) * hours).ok_or_else(bad)?;
-    Ok((to.checked_sub_signed(length).filter(|from| from.timestamp() > -30_000_000_000).ok_or_else(bad)?, to))
+    units.contains(unit).then(|| i64::from(n) * hours)
+}
+
+/// The forms of a period, as an error tells them.
+fn forms(dialect: &Dialect) -> String {
+    let mut forms: Vec<String> = dialect.units.chars().map(|unit| format!("<n>{unit}")).collect();
+    forms.extend(dialect.names.iter().map(|(name, _)| (*name).to_owned()));
+    match dialect.absolute {
+        Absolute::Instants(between) => forms.push(format!("FROM{between}TO")),
+        Absolute::Days(between) => forms.push(format!("YYYY-MM-DD{between}YYYY-MM-DD")),
+        Absolute::Milliseconds(..) | Absolute::Never => {}
+    }
+    forms.join(", ")
 }
 
 /// An RFC 3339 instant, or a local time in the zone: the earlier one where the clock was set back, none where it was
 /// set forward.
-fn instant(text: &str, zone: Tz) -> Option<DateTime<Utc>> {
+fn instant(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at.with_timezone(&Utc));
     }
     let local: NaiveDateTime = text.parse().ok()?;
-    match zone.from_local_datetime(&local) {
-        LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => Some(at.with_timezone(&Utc)),
-        LocalResult::None => None,
-    }
+    zone.earliest(local).map(|at| at.to_utc())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulator::Preset;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Query, Invalid> {
         let now = "2026-07-01T12:00:00.5Z".parse().expect("an instant");
         let mut all = vec![("aid".to_owned(), "1".to_owned())];
         all.extend(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
-        Query::parse(&all, now, 100)
+        Query::parse(&all, now, Preset::V4.dialect(), None)
     }
 
     #[test]

@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Extension, RawQuery, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{AUTHORIZATION, DATE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use serde_json::{Value, json};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{SecondsFormat, TimeDelta};
 
-use super::dataset::{SavedSearch, rfc3339};
+use super::dialect::{KeyForm, Throttled};
 use super::faults::Kind;
 use super::query::{Invalid, Query};
-use super::server::{Seen, Service, Sorting, Ties};
+use super::server::{Seen, Service, Sorting, Standing};
 use super::spoil::{self, Unreachable};
+use super::wording::{Found, Records, Refusal, answer};
 use super::{KEY, OTHER_KEY};
-
-const TEAMS: [(&str, &str); 2] = [("t-12", "Comms"), ("t-27", "Research")];
 
 pub(super) fn router(service: Arc<Service>) -> Router {
     Router::new()
@@ -32,45 +32,22 @@ pub(super) fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// An answer of refusal.
-struct Refusal {
-    status: StatusCode,
-    code: &'static str,
-    message: String,
-    field: Option<String>,
+/// What is known of a request before its route sees it.
+#[derive(Debug, Clone)]
+struct Arrived {
+    /// Its number, from 1.
+    number: u64,
+    parameters: Vec<(String, String)>,
+    /// What goes wrong with it.
+    kinds: Vec<Kind>,
 }
-
-impl Refusal {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), field: None }
-    }
-
-    fn answer(self, service: &Service) -> Response {
-        let mut error = json!({"code": self.code, "message": self.message});
-        if let Some(field) = self.field {
-            error["field"] = Value::from(field);
-        }
-        answer(self.status, &json!({"error": error, "requestId": service.request_id()}).to_string())
-    }
-}
-
-fn answer(status: StatusCode, body: &str) -> Response {
-    let mut response = Response::new(Body::from(body.to_owned()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// The number of a request, from 1.
-#[derive(Debug, Clone, Copy)]
-struct Number(u64);
 
 /// Before a route: counts the request, waits the service delay, keeps the rate limit, and does what is to go wrong.
 async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
     let number = service.requests.fetch_add(1, Ordering::Relaxed) + 1;
-    request.extensions_mut().insert(Number(number));
-    let asked = parameters(request.uri().query());
-    let aid = asked.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
+    let query = request.uri().query().unwrap_or_default();
+    let parameters: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let aid = parameters.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
     let kinds = service.faults(number, aid);
     let now = service.now(&kinds);
     for kind in &kinds {
@@ -79,15 +56,17 @@ async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: 
             service.moving.change(&service.corpus, aid, number, seed, (*moved, *count, *place), now);
         }
     }
-    service.note(Seen {
-        path: request.uri().path().trim_start_matches("/v4/").to_owned(),
-        query: request.uri().query().unwrap_or_default().to_owned(),
-    });
+    service.note(Seen { path: request.uri().path().trim_start_matches("/v4/").to_owned(), query: query.to_owned() });
+    request.extensions_mut().insert(Arrived { number, parameters, kinds: kinds.clone() });
     if !service.settings.delay.is_zero() {
         tokio::time::sleep(service.settings.delay).await;
     }
-    let key = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
-    let response = match spoil::instead(&kinds, request.headers(), now) {
+    let name = match service.settings.preset.dialect().key {
+        KeyForm::Header(name) => name,
+        KeyForm::Scheme(_) | KeyForm::Basic => AUTHORIZATION.as_str(),
+    };
+    let key = request.headers().get(name).map(|value| value.as_bytes().to_vec()).unwrap_or_default();
+    let response = match spoil::instead(service.settings.preset, &kinds, request.headers(), now) {
         Some(response) => response,
         None => answer_within_limit(&service, &key, request, next).await,
     };
@@ -102,117 +81,130 @@ async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: 
 
 async fn answer_within_limit(service: &Service, key: &[u8], request: Request, next: Next) -> Response {
     let Some(standing) = service.spend(key) else { return next.run(request).await };
+    let form = service.settings.preset.dialect().throttled;
     let mut response = if standing.over {
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests").answer(service)
+        let (status, code) = match form {
+            Throttled::Usual | Throttled::Text => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Throttled::Forbidden => (StatusCode::FORBIDDEN, "rate_exceeded"),
+            Throttled::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "slow_down"),
+        };
+        service.refuse(Refusal::new(status, code, "too many requests"))
     } else {
         next.run(request).await
     };
-    let headers = response.headers_mut();
-    headers.insert("x-ratelimit-limit", standing.limit.into());
-    headers.insert("x-ratelimit-remaining", standing.remaining.into());
-    headers.insert("x-ratelimit-reset", standing.reset.into());
-    if standing.over {
-        headers.insert(RETRY_AFTER, standing.wait.into());
-    }
+    tell(form, &standing, service, response.headers_mut());
     response
 }
 
+/// The headers that tell how a key stands.
+fn tell(form: Throttled, standing: &Standing, service: &Service, headers: &mut HeaderMap) {
+    let wait = TimeDelta::try_seconds(i64::try_from(standing.wait).unwrap_or(i64::MAX)).unwrap_or_default();
+    let until = service.settings.clock.now() + wait;
+    let mut set = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    match form {
+        Throttled::Usual => {
+            set("x-ratelimit-limit", standing.limit.to_string());
+            set("x-ratelimit-remaining", standing.remaining.to_string());
+            set("x-ratelimit-reset", standing.reset.to_string());
+        }
+        Throttled::Forbidden => {
+            set("x-rate-limit-limit", standing.limit.to_string());
+            set("x-rate-limit-remaining", standing.remaining.to_string());
+            set("x-rate-limit-reset", standing.wait.to_string());
+        }
+        Throttled::Text => set("ratelimit-reset", until.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        Throttled::Unavailable => {}
+    }
+    match form {
+        Throttled::Usual if standing.over => set(RETRY_AFTER.as_str(), standing.wait.to_string()),
+        Throttled::Unavailable if standing.over => set(RETRY_AFTER.as_str(), httpdate::fmt_http_date(until.into())),
+        _ => {}
+    }
+}
+
 /// The team of a key.
-fn team(headers: &HeaderMap) -> Result<usize, Refusal> {
-    let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match value.and_then(|value| value.strip_prefix("Bearer ")) {
+fn team(service: &Service, headers: &HeaderMap) -> Result<usize, Refusal> {
+    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let authorization = value(AUTHORIZATION.as_str());
+    let key = match service.settings.preset.dialect().key {
+        KeyForm::Scheme(word) => {
+            authorization.and_then(|value| value.strip_prefix(word)?.strip_prefix(' ')).map(str::to_owned)
+        }
+        KeyForm::Header(name) => value(name).map(str::to_owned),
+        KeyForm::Basic => {
+            let user = authorization.and_then(|value| STANDARD.decode(value.strip_prefix("Basic ")?).ok());
+            let user = user.and_then(|user| String::from_utf8(user).ok());
+            user.and_then(|user| Some(user.strip_suffix(':')?.to_owned()))
+        }
+    };
+    match key.as_deref() {
         Some(KEY) => Ok(0),
         Some(OTHER_KEY) => Ok(1),
         _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthorized", "missing or unknown API key")),
     }
 }
 
-async fn list(State(service): State<Arc<Service>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
-    let team = match team(&headers) {
+async fn list(
+    State(service): State<Arc<Service>>,
+    Extension(Arrived { parameters, .. }): Extension<Arrived>,
+    headers: HeaderMap,
+) -> Response {
+    let team = match team(&service, &headers) {
         Ok(team) => team,
-        Err(refusal) => return refusal.answer(&service),
+        Err(refusal) => return service.refuse(refusal),
     };
-    if let Some((name, _)) = parameters(query.as_deref()).into_iter().next() {
-        let invalid = Invalid { message: "is no parameter of list".into(), field: name };
-        return refuse_invalid(invalid).answer(&service);
+    let preset = service.settings.preset;
+    if let Some((name, _)) = parameters.into_iter().next().filter(|_| preset.dialect().strict) {
+        return service.refuse(invalid(Invalid { message: "is no parameter of list".into(), field: name }));
     }
-    let entry = |search: &SavedSearch, kind: &str| {
-        let (id, name) = TEAMS[team];
-        json!({
-            "aid": search.aid,
-            "name": search.name,
-            "type": kind,
-            "team": {"id": id, "name": name},
-            "owner": search.personal.then_some("ana@example.com"),
-            "query": search.query,
-            "languages": ["en", "de"],
-            "createdAt": rfc3339(search.created_at),
-            "updatedAt": rfc3339(search.created_at),
-        })
-    };
-    let own = || service.corpus.searches.iter().filter(move |search| search.team == team);
-    let personal: Vec<_> = own().filter(|search| search.personal).map(|search| entry(search, "saved")).collect();
-    let shared: Vec<_> = own().filter(|search| search.shared).map(|search| entry(search, "team")).collect();
-    let recent = service.corpus.recent[team].iter();
-    let recent: Vec<_> =
-        recent.map(|(aid, query, at)| json!({"aid": aid, "query": query, "searchedAt": rfc3339(*at)})).collect();
-    let body = json!({
-        "data": {"savedSearches": personal, "teamSavedSearches": shared, "recentSearches": recent},
-        "requestId": service.request_id(),
-    });
-    answer(StatusCode::OK, &body.to_string())
+    answer(StatusCode::OK, &preset.list(&service.corpus, team, &service.request_id()))
 }
 
 async fn search(
     State(service): State<Arc<Service>>,
-    Extension(Number(number)): Extension<Number>,
+    Extension(arrived): Extension<Arrived>,
     headers: HeaderMap,
-    RawQuery(query): RawQuery,
 ) -> Response {
-    match respond(&service, number, &headers, query.as_deref()) {
+    match respond(&service, &arrived, &headers) {
         Ok(body) => answer(StatusCode::OK, &body),
-        Err(refusal) => refusal.answer(&service),
+        Err(refusal) => service.refuse(refusal),
     }
 }
 
-fn respond(service: &Service, number: u64, headers: &HeaderMap, query: Option<&str>) -> Result<String, Refusal> {
-    let team = team(headers)?;
-    let asked = parameters(query);
-    let aid = asked.iter().find(|(name, _)| name == "aid").map(|(_, aid)| aid.as_str());
-    let kinds = service.faults(number, aid);
-    let now = service.now(&kinds);
-    let mut query = Query::parse(&asked, now, service.settings.largest_page).map_err(refuse_invalid)?;
+fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<String, Refusal> {
+    let Arrived { number, parameters, kinds } = arrived;
+    let preset = service.settings.preset;
+    let dialect = preset.dialect();
+    let team = team(service, headers)?;
+    // After the delay.
+    let now = service.now(kinds);
+    let mut query = Query::parse(parameters, now, dialect, service.settings.largest_page).map_err(invalid)?;
+    query.label(|value| preset.label(value));
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
-    let (search, changes) = service.moving.at(&service.corpus, &query.aid, number).ok_or_else(unknown)?;
+    let (search, changes) = service.moving.at(&service.corpus, &query.aid, *number).ok_or_else(unknown)?;
     if search.team != team {
         let message = format!("the key may not read saved search `{}`", query.aid);
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
-    spoil::question(&kinds, &mut query);
+    spoil::question(kinds, &mut query);
     let other = service.corpus.searches.iter().find(|other| other.team == team && other.aid != query.aid);
     let (search, changes) = match other {
-        Some(other) if kinds.contains(&&Kind::OtherAid) => (Arc::clone(other), 0),
+        Some(other) if kinds.contains(&Kind::OtherAid) => (Arc::clone(other), 0),
         _ => (search, changes),
     };
-    let sorting = match service.settings.ties {
-        _ if kinds.contains(&&Kind::SortIgnored) => Sorting::Ignored,
-        Ties::Stable if !kinds.contains(&&Kind::Ties) => Sorting::Stable,
-        _ => Sorting::Ties(number),
+    let sorting = match () {
+        () if kinds.contains(&Kind::SortIgnored) => Sorting::Ignored,
+        () if kinds.contains(&Kind::Ties) => Sorting::Ties(*number),
+        () => Sorting::Stable,
     };
     let selection = service.selection(&query, (&search, changes), sorting);
-    let window = json!({
-        "from": rfc3339(query.from),
-        "to": rfc3339(query.to),
-        "timezone": query.timezone.name(),
-        "asOf": rfc3339(now),
-    });
-    let mut body = format!(
-        "{{\"requestId\":{},\"search\":{},\"window\":{window},\"overview\":{}",
-        Value::from(service.request_id()),
-        json!({"aid": search.aid}),
-        selection.overview,
-    );
-    if query.data_size > 0 {
+    let page = (query.data_size > 0).then(|| -> Result<Records, Refusal> {
+        let depth = dialect.depth.map(|(rows, beyond)| Kind::Depth(rows, beyond));
+        let kinds: Vec<Kind> = depth.into_iter().chain(kinds.iter().cloned()).collect();
         let page = spoil::page(&kinds, &query, selection.order.len()).map_err(|unreachable| {
             let (status, code) = match unreachable {
                 Unreachable::BadRequest => (StatusCode::BAD_REQUEST, "validation_error"),
@@ -221,31 +213,27 @@ fn respond(service: &Service, number: u64, headers: &HeaderMap, query: Option<&s
             Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "no page lies so far") }
         })?;
         let rows = &selection.order[page.rows];
-        let items = rows.iter().map(|at| search.mentions[*at as usize].json()).collect();
-        body.push_str(&format!(
-            ",\"mentions\":{{\"total\":{},\"totalRelation\":\"eq\",\"from\":{},\"size\":{},\"items\":[{}]}}",
-            Value::from(page.total),
-            query.data_from,
-            query.data_size,
-            spoil::records(&kinds, items).join(","),
-        ));
-    }
-    body.push('}');
-    Ok(body)
+        let items = rows.iter().map(|at| preset.record(&search.mentions[*at as usize].json())).collect();
+        Ok(Records { total: page.total, items: spoil::records(&kinds, items) })
+    });
+    Ok(preset.search(&Found {
+        request_id: service.request_id(),
+        aid: &search.aid,
+        query: &query,
+        now,
+        overview: &selection.overview,
+        page: page.transpose()?,
+    }))
 }
 
-fn refuse_invalid(Invalid { field, message }: Invalid) -> Refusal {
+fn invalid(Invalid { field, message }: Invalid) -> Refusal {
     Refusal { field: Some(field), ..Refusal::new(StatusCode::BAD_REQUEST, "validation_error", message) }
 }
 
 async fn nowhere(State(service): State<Arc<Service>>, uri: Uri) -> Response {
-    Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no endpoint {}", uri.path())).answer(&service)
+    service.refuse(Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no endpoint {}", uri.path())))
 }
 
 async fn no_method(State(service): State<Arc<Service>>) -> Response {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "the service is read-only").answer(&service)
-}
-
-fn parameters(query: Option<&str>) -> Vec<(String, String)> {
-    url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
+    service.refuse(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "the service is read-only"))
 }

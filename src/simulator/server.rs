@@ -21,11 +21,13 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::dataset::{Corpus, Mention, SavedSearch};
+use super::dialect::Preset;
 use super::faults::{Fault, Kind};
 use super::moving::Moving;
 use super::overview::overview;
 use super::query::Query;
 use super::routes::router;
+use super::wording::Refusal;
 use crate::clock::Clock;
 
 /// Selections kept, so that the pages of one scan are selected and ordered once.
@@ -40,14 +42,14 @@ pub struct Settings {
     pub delay: Duration,
     /// Requests allowed to each key.
     pub rate_limit: Option<RateLimit>,
-    /// The order of equal keys.
-    pub ties: Ties,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Equal seeds let equal things go wrong.
     pub seed: u64,
-    /// Records in a page at most.
-    pub largest_page: u64,
+    /// Records in a page at most, where that is not the dialect's own number.
+    pub largest_page: Option<u64>,
+    /// The dialect that the service speaks.
+    pub preset: Preset,
 }
 
 impl Default for Settings {
@@ -56,10 +58,10 @@ impl Default for Settings {
             clock: Clock::default(),
             delay: Duration::ZERO,
             rate_limit: None,
-            ties: Ties::default(),
             faults: Vec::new(),
             seed: 0,
-            largest_page: 100,
+            largest_page: None,
+            preset: Preset::V4,
         }
     }
 }
@@ -71,16 +73,6 @@ pub struct RateLimit {
     pub requests: u32,
     /// Length of the span.
     pub window: Duration,
-}
-
-/// The order of mentions with equal keys.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Ties {
-    /// The same in every answer.
-    #[default]
-    Stable,
-    /// Another in every answer, as between replicas.
-    Unstable,
 }
 
 /// A request as the service saw it.
@@ -259,15 +251,20 @@ pub(super) struct Standing {
 
 impl Service {
     /// The faults that happen at a request.
-    pub(super) fn faults(&self, request: u64, aid: Option<&str>) -> Vec<&Kind> {
+    pub(super) fn faults(&self, request: u64, aid: Option<&str>) -> Vec<Kind> {
         let Settings { faults, seed, .. } = &self.settings;
-        faults.iter().filter(|fault| fault.happens(*seed, request, aid)).map(|fault| &fault.kind).collect()
+        faults.iter().filter(|fault| fault.happens(*seed, request, aid)).map(|fault| fault.kind.clone()).collect()
     }
 
     /// The time by the service's own clock.
-    pub(super) fn now(&self, kinds: &[&Kind]) -> DateTime<Utc> {
-        let skew = |kind: &&Kind| if let Kind::Skew(seconds) = kind { TimeDelta::try_seconds(*seconds) } else { None };
+    pub(super) fn now(&self, kinds: &[Kind]) -> DateTime<Utc> {
+        let skew = |kind: &Kind| if let Kind::Skew(seconds) = kind { TimeDelta::try_seconds(*seconds) } else { None };
         kinds.iter().filter_map(skew).fold(self.settings.clock.now(), |now, skew| now + skew)
+    }
+
+    /// An answer of refusal.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Response<Body> {
+        self.settings.preset.refuse(refusal, &self.request_id())
     }
 
     pub(super) fn request_id(&self) -> String {

@@ -14,8 +14,10 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
+use super::dialect::Preset;
 use super::faults::{Beyond, ErrorBody, Kind};
 use super::query::Query;
+use super::wording::Refusal;
 
 /// Pieces of a body that trickles.
 const PIECES: usize = 20;
@@ -36,7 +38,7 @@ pub(super) enum Unreachable {
 }
 
 /// Changes what is asked for, as if the service had not understood it.
-pub(super) fn question(kinds: &[&Kind], query: &mut Query) {
+pub(super) fn question(kinds: &[Kind], query: &mut Query) {
     for kind in kinds {
         match kind {
             Kind::FiltersIgnored => query.filters.clear(),
@@ -50,7 +52,7 @@ pub(super) fn question(kinds: &[&Kind], query: &mut Query) {
 }
 
 /// The rows of a page among `len`.
-pub(super) fn page(kinds: &[&Kind], query: &Query, len: usize) -> Result<Page, Unreachable> {
+pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Unreachable> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (mut start, mut size) = (number(query.data_from), number(query.data_size));
     let (mut total, mut reach) = (Some(i64::try_from(len).unwrap_or(i64::MAX)), len);
@@ -81,9 +83,9 @@ pub(super) fn page(kinds: &[&Kind], query: &Query, len: usize) -> Result<Page, U
 }
 
 /// The records of a page, as they are written.
-pub(super) fn records(kinds: &[&Kind], mut items: Vec<String>) -> Vec<String> {
+pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
     for kind in kinds {
-        if **kind == Kind::Twice {
+        if *kind == Kind::Twice {
             if let Some(older) = items.first().map(|item| older(item)) {
                 items.insert(1, older);
             }
@@ -151,20 +153,22 @@ fn older(item: &str) -> String {
 }
 
 /// The answer that a fault gives in place of any other.
-pub(super) fn instead(kinds: &[&Kind], headers: &HeaderMap, now: DateTime<Utc>) -> Option<Response> {
+pub(super) fn instead(preset: Preset, kinds: &[Kind], headers: &HeaderMap, now: DateTime<Utc>) -> Option<Response> {
     kinds.iter().find_map(|kind| match kind {
         Kind::Status { status, retry_after, reset, code, body } => {
             let code = code.as_deref().unwrap_or("fault");
+            let unknown = StatusCode::INTERNAL_SERVER_ERROR;
+            let status = StatusCode::from_u16(*status).unwrap_or(unknown);
             let key = headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).unwrap_or_default();
-            let error = |message: &str| json!({"error": {"code": code, "message": message}}).to_string();
+            let error = |message: String| preset.refuse(Refusal::new(status, code, message), "req-fault");
             let mut response = match body {
-                ErrorBody::Json => with(json_type(), error("a fault")),
-                ErrorBody::Echo => with(json_type(), error(&format!("not with `{key}`"))),
+                ErrorBody::Json => error("a fault".to_owned()),
+                ErrorBody::Echo => error(format!("not with `{key}`")),
                 ErrorBody::Text => with("text/plain", "slow down".to_owned()),
                 ErrorBody::Html => with("text/html", "<html><body>no</body></html>".to_owned()),
                 ErrorBody::Empty => with("text/plain", String::new()),
             };
-            *response.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            *response.status_mut() = status;
             for (name, value) in [(RETRY_AFTER.as_str(), retry_after), ("x-ratelimit-reset", reset)] {
                 if let Some(value) = value.as_deref().map(|value| moment(value, now))
                     && let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(&value))
@@ -183,10 +187,10 @@ pub(super) fn instead(kinds: &[&Kind], headers: &HeaderMap, now: DateTime<Utc>) 
         Kind::Html => Some(with("text/html", "<!doctype html><title>Sign in</title>".to_owned())),
         Kind::ErrorBody => {
             let key = headers.get(AUTHORIZATION).and_then(|key| key.to_str().ok()).unwrap_or_default();
-            Some(with(
-                json_type(),
-                json!({"error": {"code": "internal", "message": format!("{key} broke")}}).to_string(),
-            ))
+            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", format!("{key} broke"));
+            let mut response = preset.refuse(refusal, "req-fault");
+            *response.status_mut() = StatusCode::OK;
+            Some(response)
         }
         Kind::Bomb(mib) => {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -251,8 +255,8 @@ fn moment(text: &str, now: DateTime<Utc>) -> String {
 }
 
 /// Spoils the body of an answer.
-pub(super) async fn body(kinds: &[&Kind], response: Response) -> Response {
-    let spoils = |kind: &&&Kind| {
+pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
+    let spoils = |kind: &&Kind| {
         matches!(
             kind,
             Kind::Truncated(_)
@@ -264,7 +268,7 @@ pub(super) async fn body(kinds: &[&Kind], response: Response) -> Response {
                 | Kind::Surrogate
         )
     };
-    let kinds: Vec<&Kind> = kinds.iter().filter(spoils).copied().collect();
+    let kinds: Vec<&Kind> = kinds.iter().filter(spoils).collect();
     if kinds.is_empty() {
         return response;
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion_saved_search::decode::Decoder;
-use datafusion_saved_search::profile::{Instants, Period};
+use datafusion_saved_search::profile::{Instants, Period, Zone};
 use datafusion_saved_search::request::{Endpoint, PageRequest, Pages, RequestPlan};
 use datafusion_saved_search::{ErrorKind, Profile};
 use proptest::prelude::*;
@@ -163,15 +163,15 @@ proptest! {
     #[test]
     fn periods(text in "[0-9a-zé]{0,6}|[0-9]{1,30}[hdw]|[0-9TZ:.+-]{0,24}\\.\\.[0-9TZ:.+-]{0,24}") {
         let mut window = Profile::v4().window;
-        for instants in [Instants::Rfc3339, Instants::EpochS, Instants::EpochMs] {
+        for instants in [Instants::Rfc3339, Instants::EpochS, Instants::EpochMs, Instants::Local, Instants::Date] {
             window.instants = instants;
             let known = window.check_words(&text).is_ok();
-            if let Some((from, to)) = window.span_of(&text) {
+            if let Some((from, to)) = window.span_of(&text, Zone::UTC) {
                 prop_assert_eq!(known, from < to);
                 // Words are said again as they were meant.
-                let again = window.words_of(from, to);
+                let again = window.words_of(from, to, Zone::UTC);
                 let whole = from.timestamp_subsec_nanos() == 0 && to.timestamp_subsec_nanos() == 0;
-                prop_assert!(!whole || window.span_of(&again) == Some((from, to)), "{text} {again}");
+                prop_assert!(!whole || window.span_of(&again, Zone::UTC) == Some((from, to)), "{text} {again}");
             }
             window.parameters(&text);
         }

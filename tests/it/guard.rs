@@ -10,45 +10,15 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::catalog::CATALOG;
 use datafusion_saved_search::profile::ThrottleRule;
 use datafusion_saved_search::simulator::{Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, catalog, session};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, catalog, session};
 
-use crate::support::{BIG, OTHER, connect, corpus, now, pages, rows};
+use crate::support::{BIG, OTHER, Virtual, connect, corpus, now, pages, rows};
 
-struct World {
-    simulator: Simulator,
-    connection: Arc<Connection>,
-    context: SessionContext,
-}
-
-impl World {
-    fn new(faults: &[&str], change: impl Fn(&mut Profile)) -> Self {
-        let faults = faults.iter().map(|text| text.parse().unwrap()).collect();
-        let settings = Settings { clock: Clock::starting_at(now()), faults, ..Settings::default() };
-        let simulator = Simulator::new(corpus(), settings);
-        let mut profile = Profile::v4();
-        change(&mut profile);
-        let connection = connect(&simulator, Clock::starting_at(now()), profile);
-        let context = session(&connection).unwrap();
-        Self { simulator, connection, context }
-    }
-
-    async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
-        let result = match self.context.sql(sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        result
-            .map(|batches| rows(&batches))
-            .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped: {error}")).clone())
-    }
-
-    async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
-        self.ask(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
-    }
-
-    async fn error(&self, sql: &str) -> Error {
-        self.ask(sql).await.expect_err(sql)
-    }
+/// A service that does these things wrong, and what the profile knows of it.
+fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
+    let mut profile = Profile::v4();
+    change(&mut profile);
+    Virtual::new(corpus(), faults, Settings::default(), profile)
 }
 
 fn unchanged(_: &mut Profile) {}
@@ -66,7 +36,7 @@ fn count(aid: &str) -> usize {
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_is_an_error_or_on_request_a_warning() {
     // The service announces five more mentions than there are.
-    let world = World::new(&["total:by=5"], unchanged);
+    let world = service(&["total:by=5"], unchanged);
     let error = world.error(&all(BIG)).await;
     assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Incomplete, Some(BIG)), "{error}");
     assert!(error.to_string().contains("SET savedsearch.completeness = 'report'"), "{error}");
@@ -85,12 +55,12 @@ async fn what_is_missing_is_an_error_or_on_request_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_repaired_is_told() {
-    let world = World::new(&["delete:at=start@4"], unchanged);
+    let world = service(&["delete:at=start@4"], unchanged);
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
     assert!(analyzed.contains("pages_reread=1") && analyzed.contains("incomplete=0"), "{analyzed}");
     let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
     assert!(told[0][0].starts_with("repaired: the total changed, a page read again"), "{told:?}");
-    let world = World::new(&[], unchanged);
+    let world = service(&[], unchanged);
     world.rows(&all(BIG)).await;
     let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
     assert_eq!(told, [["complete"]]);
@@ -100,7 +70,7 @@ async fn what_was_repaired_is_told() {
 async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
     // Some of the rows already read go and as many come behind them: the total stays, rows slip past the pages. One would
     // only take the place of the row that pages share.
-    let world = World::new(&["delete:n=3,at=start@4", "arrive:n=3,at=end@4"], unchanged);
+    let world = service(&["delete:n=3,at=start@4", "arrive:n=3,at=end@4"], unchanged);
     let ids: Vec<String> = world.rows(&all(BIG)).await.concat();
     let requests = world.simulator.requests();
     let there = |request| world.simulator.alive(BIG, request).into_iter().map(|mention| mention.facts.id.to_string());
@@ -114,7 +84,7 @@ async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
 async fn who_stops_early_gets_nothing_from_behind_a_gap() {
     // More of the rows already read go than the scan reads back for, and the reader wants no more than the first ones.
     for order in ["published_at", "published_at, id"] {
-        let world = World::new(&["delete:n=150,at=start@12"], |profile| profile.page.max = 20);
+        let world = service(&["delete:n=150,at=start@12"], |profile| profile.page.max = 20);
         let error = world.error(&format!("{} ORDER BY {order} LIMIT 400", all(BIG))).await;
         assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
     }
@@ -123,7 +93,7 @@ async fn who_stops_early_gets_nothing_from_behind_a_gap() {
 #[tokio::test(start_paused = true)]
 async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out() {
     let fault = format!("403:aid={OTHER}");
-    let world = World::new(&[&fault], unchanged);
+    let world = service(&[&fault], unchanged);
     let both = "SELECT aid, count(DISTINCT id) FROM mentions WHERE duration = '100d' GROUP BY aid ORDER BY aid";
     let error = world.error(both).await;
     assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Forbidden, Some(OTHER)), "{error}");
@@ -147,7 +117,7 @@ async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out
 #[tokio::test(start_paused = true)]
 async fn texts_that_say_no_character_are_an_error_that_says_where_or_are_replaced() {
     for fault in ["utf8", "escape", "surrogate"] {
-        let world = World::new(&[fault], unchanged);
+        let world = service(&[fault], unchanged);
         let sql = format!("SELECT id, text FROM mentions WHERE aid = '{BIG}' AND duration = '20d'");
         let error = world.error(&sql).await;
         assert_eq!((error.kind(), error.place().row), (ErrorKind::Malformed, Some(0)), "{error}");
@@ -165,10 +135,10 @@ async fn throttling_and_quotas_look_as_the_profile_says() {
     let rule = |status, code: &str| ThrottleRule { status, code: Some(code.to_owned()) };
     for status in [401, 403, 503] {
         let fault = format!("{status}:code=rate_limited,retry-after=9@2-3");
-        let world = World::new(&[&fault], |profile| profile.throttle.when.push(rule(status, "rate_limited")));
+        let world = service(&[&fault], |profile| profile.throttle.when.push(rule(status, "rate_limited")));
         assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
     }
-    let world = World::new(&["429:code=quota_exceeded@3-"], |profile| {
+    let world = service(&["429:code=quota_exceeded@3-"], |profile| {
         profile.throttle.quota.push(rule(429, "quota_exceeded"));
     });
     let error = world.error(&all(BIG)).await;
@@ -177,7 +147,7 @@ async fn throttling_and_quotas_look_as_the_profile_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_down_is_let_alone_for_a_while() {
-    let world = World::new(&["503@1-15"], unchanged);
+    let world = service(&["503@1-15"], unchanged);
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1");
     for _ in 0..3 {
         assert_eq!(world.error(&sql).await.attempts(), 5);
@@ -192,7 +162,7 @@ async fn a_service_that_is_down_is_let_alone_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_holds_whatever_the_waits() {
     for fault in ["429", "503", "stall", "trickle:ms=3000", "429:retry-after=3", "html"] {
-        let world = World::new(&[fault], unchanged);
+        let world = service(&[fault], unchanged);
         world.rows("SET savedsearch.query_deadline = 20").await;
         let begun = tokio::time::Instant::now();
         let result = world.ask(&all(BIG)).await;
@@ -205,7 +175,7 @@ async fn the_deadline_holds_whatever_the_waits() {
 async fn what_lies_too_deep_is_asked_for_in_parts() {
     let deep = |rows: u64| move |profile: &mut Profile| profile.depth.rows = Some(rows);
     // By time, where the window can be cut: no page more than without a depth.
-    let world = World::new(&["depth:rows=300,answer=400"], deep(300));
+    let world = service(&["depth:rows=300,answer=400"], deep(300));
     assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
     let least = pages(count(BIG) as u64);
     assert!(world.simulator.requests() <= least + 3, "{} requests, {least} pages", world.simulator.requests());
@@ -215,7 +185,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
     let newest = world.rows(&format!("{} ORDER BY published_at DESC", all(BIG))).await;
     assert_eq!(newest.len(), count(BIG));
     // By the values of a filter, where only lengths of time can be asked for.
-    let world = World::new(&["depth:rows=500,answer=400"], |profile| {
+    let world = service(&["depth:rows=500,answer=400"], |profile| {
         deep(500)(profile);
         profile.window.absolute = None;
     });
@@ -225,7 +195,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
     // Not at all: an order is not to be had in parts, nor what no list of values covers.
     let error = world.error(&format!("{sql} ORDER BY reach")).await;
     assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
-    let world = World::new(&[], |profile| {
+    let world = service(&[], |profile| {
         deep(100)(profile);
         profile.window.absolute = None;
         profile.counts = None;
@@ -238,7 +208,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
 async fn what_lies_before_a_cut_is_read_again_where_the_totals_of_both_sides_do_not_agree() {
     // Four pages lead to the cut.
     let faults = ["depth:rows=300,answer=400", "total:by=5@1-4"];
-    let world = World::new(&faults, |profile| profile.depth.rows = Some(300));
+    let world = service(&faults, |profile| profile.depth.rows = Some(300));
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
     assert!(analyzed.contains("output_rows=960") && analyzed.contains("passes_repeated=1"), "{analyzed}");
 }
@@ -246,7 +216,7 @@ async fn what_lies_before_a_cut_is_read_again_where_the_totals_of_both_sides_do_
 #[tokio::test(start_paused = true)]
 async fn a_depth_that_nobody_declared_is_met_once_a_scan() {
     for answer in ["400", "404", "empty", "last"] {
-        let world = World::new(&[&format!("depth:rows=250,answer={answer}")], unchanged);
+        let world = service(&[&format!("depth:rows=250,answer={answer}")], unchanged);
         let ids: std::collections::HashSet<String> = world.rows(&all(BIG)).await.concat().into_iter().collect();
         assert_eq!(ids.len(), count(BIG), "{answer}");
         let least = pages(count(BIG) as u64);
@@ -256,7 +226,7 @@ async fn a_depth_that_nobody_declared_is_met_once_a_scan() {
 
 #[tokio::test(start_paused = true)]
 async fn a_range_that_ends_now_ends_by_the_services_clock() {
-    let world = World::new(&["skew:seconds=3600"], unchanged);
+    let world = service(&["skew:seconds=3600"], unchanged);
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01'");
     let error = world.error(&sql).await;
     assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
@@ -269,7 +239,7 @@ async fn a_range_that_ends_now_ends_by_the_services_clock() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_whose_clock_is_behind_loses_nothing() {
-    let world = World::new(&["skew:seconds=-40000000"], unchanged);
+    let world = service(&["skew:seconds=-40000000"], unchanged);
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01'");
     let first = world.rows(&sql).await;
     assert!(!first.is_empty());
@@ -296,7 +266,7 @@ async fn a_scan_that_takes_long_still_ends_when_it_began() {
 
 #[tokio::test(start_paused = true)]
 async fn mentions_without_ids_are_told_apart_by_what_else_they_say() {
-    let world = World::new(&["missing:field=id"], unchanged);
+    let world = service(&["missing:field=id"], unchanged);
     let ids: std::collections::HashSet<String> = world.rows(&all(BIG)).await.concat().into_iter().collect();
     assert_eq!(ids.len(), count(BIG));
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
@@ -314,7 +284,7 @@ fn cramped(connection: &Arc<Connection>, bytes: usize) -> SessionContext {
 
 #[tokio::test(start_paused = true)]
 async fn a_query_over_its_memory_ends_with_the_engines_error() {
-    let world = World::new(&[], unchanged);
+    let world = service(&[], unchanged);
     let sql = all(BIG).replace("mentions", &format!("{CATALOG}.v4.mentions")).replace("SELECT id", "SELECT *");
     let little = cramped(&world.connection, 100_000).sql(&sql).await.unwrap().collect().await;
     let error = little.expect_err("a page of texts takes more");

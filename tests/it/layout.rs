@@ -13,7 +13,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("client", &["error", "clock", "profile", "request"]),
     ("decode", &["error", "profile", "request"]),
     ("pushdown", &["error", "profile", "request"]),
-    ("config", &["error", "client"]),
+    ("config", &["error", "profile", "client"]),
     ("connection", &["error", "clock", "config", "profile", "request", "client", "decode"]),
     ("exec", &["error", "config", "profile", "request", "client", "decode", "pushdown", "connection"]),
     ("table", &["error", "config", "profile", "client", "decode", "pushdown", "connection", "exec"]),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -10,8 +11,9 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, receive};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use futures::TryStreamExt;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// The instant at which the simulator's and the client's clocks stand.
 pub(crate) fn now() -> DateTime<Utc> {
@@ -22,8 +24,6 @@ pub(crate) fn now() -> DateTime<Utc> {
 pub(crate) const BIG: &str = "183772";
 /// Another one.
 pub(crate) const OTHER: &str = "184889";
-/// The key that the tests use, which must be shown nowhere.
-pub(crate) const KEYS_SHOWN_NOWHERE: &str = KEY;
 
 pub(crate) struct World {
     pub(crate) service: Running,
@@ -87,6 +87,63 @@ pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> 
     let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
     let builder = Connection::builder(address, Secret::new(KEY).unwrap());
     builder.service(service).clock(clock).profile(profile).build().unwrap()
+}
+
+/// A service inside the process in virtual time, which may do things wrong, and a session over it.
+pub(crate) struct Virtual {
+    pub(crate) simulator: Simulator,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) context: SessionContext,
+}
+
+impl Virtual {
+    /// `faults` are those of the simulator's command line, `settings` without a clock.
+    pub(crate) fn new(corpus: Arc<Corpus>, faults: &[impl AsRef<str>], settings: Settings, profile: Profile) -> Self {
+        let faults =
+            faults.iter().map(|text| text.as_ref().parse().unwrap_or_else(|error| panic!("{error}"))).collect();
+        let clock = Clock::starting_at(now());
+        let simulator = Simulator::new(corpus, Settings { clock: clock.clone(), faults, ..settings });
+        let connection = connect(&simulator, clock, profile);
+        let context = session(&connection).unwrap();
+        Self { simulator, connection, context }
+    }
+
+    /// What a query came to. Whatever it is, it came in time and shows no key.
+    pub(crate) async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        /// Longer than any query may take.
+        const TOO_LONG: Duration = Duration::from_secs(1_000);
+        let result = match self.context.sql(sql).await {
+            Ok(frame) => {
+                tokio::time::timeout(TOO_LONG, frame.collect()).await.unwrap_or_else(|_| panic!("{sql}: too long"))
+            }
+            Err(error) => Err(error),
+        };
+        for record in self.connection.client().log().records() {
+            assert!(!format!("{record:?}").contains(KEY), "the key is in the log: {record:?}");
+        }
+        result.map(|batches| rows(&batches)).map_err(|error| {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains(KEY), "the key is shown: {shown}");
+            Error::find(&error).unwrap_or_else(|| panic!("{sql}: untyped: {error}")).clone()
+        })
+    }
+
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.ask(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    pub(crate) async fn error(&self, sql: &str) -> Error {
+        self.ask(sql).await.expect_err(sql)
+    }
+}
+
+/// Runs so many generated cases, the same for the same seed.
+pub(crate) fn runner(cases: u64, seed: u64) -> TestRunner {
+    let cases = cases.try_into().unwrap();
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
 /// The requests that so many mentions take: a page has 100, each further one shares a row with the one before, and the last

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::simulator::{KEY, Settings, Ties};
+use datafusion_saved_search::simulator::{KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog};
 
 use crate::support::{BIG, OTHER, World, corpus, now, pages, rows};
@@ -56,7 +56,8 @@ async fn an_order_above_a_limit_orders_the_limited_rows_only() {
 
 #[tokio::test]
 async fn unstable_ties_give_every_mention_once_or_an_error() {
-    let settings = Settings { clock: Clock::fixed(now()), ties: Ties::Unstable, ..Settings::default() };
+    let faults = vec!["ties".parse().unwrap()];
+    let settings = Settings { clock: Clock::fixed(now()), faults, ..Settings::default() };
     let world = World::with(corpus(), settings, Profile::v4()).await;
     let total = world.service.corpus().search(BIG).unwrap().mentions.len();
     for _ in 0..5 {

@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::profile::Direction;
+use crate::profile::{Direction, Grid};
 
 /// What is known of the rows of a page.
 #[derive(Debug, Clone, Copy)]
@@ -61,8 +61,10 @@ pub(super) struct Chain {
     /// Whether all rows came in the order of time that was asked for.
     pub(super) sorted: bool,
     order: Option<Direction>,
-    /// Microseconds between the instants at which a window can be cut.
-    step: i64,
+    /// The instants at which a window can be cut.
+    grid: Option<Grid>,
+    /// Whether what lies at such an instant belongs to the span that ends there.
+    closed: bool,
     /// Only rows whose instant was received whole are to be anchors.
     careful: bool,
     /// They are.
@@ -81,10 +83,26 @@ pub(super) enum Link {
 }
 
 impl Chain {
-    /// The chain of a window whose rows come in this order of time, if any, and which can be cut every `step`
-    /// microseconds. `known` have left before.
-    pub(super) fn new(order: Option<Direction>, step: i64, known: HashSet<u64>) -> Self {
-        Self { known, order, step: step.max(1), sorted: true, ..Self::default() }
+    /// The chain of a window whose rows come in this order of time, if any, and which can be cut at the instants of a grid,
+    /// where ends belong to windows if it is `closed`. `known` have left before.
+    pub(super) fn new(order: Option<Direction>, grid: Grid, closed: bool, known: HashSet<u64>) -> Self {
+        // Who goes back in time reads on at an end.
+        let closed = closed && order == Some(Direction::Desc);
+        Self { known, order, grid: Some(grid), closed, sorted: true, ..Self::default() }
+    }
+
+    /// The first instant of the span of the grid that an instant lies in.
+    fn edge_of(&self, at: i64) -> i64 {
+        match self.grid {
+            Some(grid) if self.closed && grid.floor(at) == at => grid.floor(at.saturating_sub(1)),
+            Some(grid) => grid.floor(at),
+            None => at,
+        }
+    }
+
+    /// The end of the span of the grid that begins there.
+    pub(super) fn next_edge(&self, edge: i64) -> i64 {
+        self.grid.map_or(edge, |grid| grid.ceil(edge.saturating_add(1)))
     }
 
     /// The same, taking no order of equal instants for granted.
@@ -209,7 +227,7 @@ impl Chain {
             // A page may begin with rows that came before.
             let behind = at.checked_sub(1).map(|at| times[at]);
             self.sorted &= behind.is_none_or(|behind| !before(*time, behind));
-            let edge = time.div_euclid(self.step).saturating_mul(self.step);
+            let edge = self.edge_of(*time);
             match &mut self.edge {
                 Some((known, ids)) if *known == edge => {
                     ids.insert(*id);

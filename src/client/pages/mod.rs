@@ -64,6 +64,8 @@ pub struct PageFacts {
     pub rows: u64,
     /// Records in the whole, where the page says so and the profile believes it.
     pub total: Option<u64>,
+    /// About how many records there are, where that is all that the page says, or that the profile believes.
+    pub hint: Option<u64>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }

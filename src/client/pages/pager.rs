@@ -14,7 +14,7 @@ use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::query::Held;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{Direction, End, Instants};
+use crate::profile::{Direction, Zone};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 /// Pages that have come and wait for an earlier one, on top of the requests under way.
@@ -27,6 +27,8 @@ pub(super) struct Pager<'a, D: PageDecoder> {
     plan: Arc<RequestPlan>,
     decoder: &'a D,
     pace: Pace,
+    /// The zone that periods are said in.
+    zone: Zone,
     /// The order of time in which rows come, if any.
     order: Option<Direction>,
     /// Windows still to be read, the next one last.
@@ -115,6 +117,7 @@ impl History {
 impl<'a, D: PageDecoder> Pager<'a, D> {
     pub(super) fn new(client: &'a Client, scan: &'a Scan, plan: Arc<RequestPlan>, decoder: &'a D, pace: Pace) -> Self {
         let profile = client.profile();
+        let zone = plan.zone(profile);
         let sort = profile.sort.values.iter().find(|value| Some(&value.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref());
         Self {
@@ -123,7 +126,8 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             decoder,
             pace,
             order: by_time.map(|sort| sort.direction),
-            windows: vec![Window::of(&profile.window, plan.duration.as_deref())],
+            windows: vec![Window::of(&profile.window, plan.duration.as_deref(), zone)],
+            zone,
             window: Window::default(),
             reading: None,
             begun: false,
@@ -175,7 +179,6 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
 
     fn begin_window(&mut self, mut window: Window, pages: Pages) {
         let profile = self.client.profile();
-        let step = if profile.window.instants == Instants::EpochMs { 1_000 } else { 1_000_000 };
         // Rows are left out at the beginning of all.
         let skip = if window.words.is_none() { pages.skip } else { 0 };
         let left = |fetch: u64| fetch.saturating_sub(self.given) + window.known.len() as u64;
@@ -185,7 +188,8 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             false => Pages { fetch: pages.fetch.map(left), skip, ..pages },
         };
         let known = std::mem::take(&mut window.known);
-        let reading = Reading::new(pages, profile, self.order, step, known).reaching(self.scan.depth());
+        let reading =
+            Reading::new(pages, profile, self.order, profile.window.grid(self.zone), known).reaching(self.scan.depth());
         let early = self.pace == Pace::OnDemand && pages.ordered && self.order.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
         self.reading = Some(match (window.again, window.cut) {
@@ -205,11 +209,12 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let answer = answer?;
         self.begun = true;
         let window = &self.client.profile().window;
-        self.window.freeze(window, answer.facts.window);
+        self.window.freeze(window, self.zone, answer.facts.window);
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
         reading.announce(answer.facts.total);
+        reading.hint(answer.facts.hint);
         reading.check_depth()?;
         if let Some(part) = self.part.take()
             && !self.settle(part, answer.facts.total)?
@@ -426,7 +431,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         Ok(())
     }
 
-    /// Cuts the window where its first part is to be read no further. Whether it did.
+    /// Cuts the window where its first part is to be read no further, or finds that it cannot be. Whether either is so.
     fn cut(&mut self) -> bool {
         let spec = &self.client.profile().window;
         let (Some((from, to)), Some(order)) = (self.window.instants, self.order) else { return false };
@@ -435,19 +440,19 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             let (near, far) = match order {
                 Direction::Asc => ((from, edge), (edge, to)),
                 Direction::Desc => {
-                    let edge = edge + reading.step();
+                    let edge = reading.chain.next_edge(edge);
                     ((edge, to), (from, edge))
                 }
             };
             let smaller = near.0 < near.1 && far.0 < far.1;
-            let window = Window::part(spec, far, HashSet::new(), false).filter(|_| smaller)?;
+            let window = Window::part(spec, self.zone, far, HashSet::new(), false).filter(|_| smaller)?;
             Some((near, window, received))
         });
         let Some((near, window, received)) = cut else {
-            // All that was reached lies in one instant.
+            // All that was reached lies in one instant: on as far as paging reaches.
             reading.set_cuttable(false);
             self.reading = Some(reading);
-            return false;
+            return true;
         };
         reading.note_depth();
         self.stride = Some(reading.stride());
@@ -477,7 +482,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
-        let again = Window::part(spec, part.instants, part.known, true).filter(|_| spec.end == End::Exclusive);
+        let again = Window::part(spec, self.zone, part.instants, part.known, true).filter(|_| spec.is_half_open());
         let Some(again) = again else {
             let announced = part.announced.unwrap_or_default().saturating_sub(rest.unwrap_or_default());
             self.incomplete(format!("{} distinct mentions received instead of {announced}", part.received))?;

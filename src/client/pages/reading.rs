@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use super::chain::{Chain, Link, Rows, Taken};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{Direction, OffsetUnit, Oversize, Profile, Trust};
+use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust};
 use crate::request::Pages;
 
 /// Passes over a window before it is given up as incomplete.
@@ -69,12 +69,12 @@ pub(super) struct Reading {
     confirms: bool,
     /// The window may be cut, and is to be when that saves memory.
     cuttable: bool,
-    /// Microseconds between the instants at which it can be.
-    step: i64,
     pub(super) chain: Chain,
     /// Ids of the first page, which a service that ignores the offset sends again and again.
     first_page: Vec<u64>,
     first_total: Option<u64>,
+    /// About how many rows there are, where that is all that the service tells.
+    hint: Option<u64>,
     /// The total did not change at all.
     constant: bool,
     /// Passes that ended.
@@ -131,16 +131,18 @@ impl Pass {
 
 impl Reading {
     /// The start of reading a window, of which the rows `known` have left already. `order` is the order of time in which
-    /// rows come, if any; `step` the microseconds between the instants at which windows can be cut.
+    /// rows come, if any; `grid` the instants at which windows can be cut.
     pub(super) fn new(
         pages: Pages,
         profile: &Profile,
         order: Option<Direction>,
-        step: i64,
+        grid: Grid,
         known: HashSet<u64>,
     ) -> Self {
         let aligned = profile.offset.unit == OffsetUnit::Page;
-        let chain = Chain::new(order, step, known);
+        // Of ends that belong to two windows both have what lies there.
+        let closed = !profile.window.is_half_open();
+        let chain = Chain::new(order, grid, closed, known);
         Self {
             pages,
             depth: profile.depth.rows,
@@ -153,12 +155,12 @@ impl Reading {
             chain: if profile.total.trust == Trust::Exact { chain } else { chain.careful() },
             first_page: Vec::new(),
             first_total: None,
+            hint: None,
             constant: true,
             passes: 0,
             pass: Pass::behind(pages.skip),
             confirms: false,
             cuttable: false,
-            step,
             one_by_one: false,
         }
     }
@@ -204,6 +206,19 @@ impl Reading {
         self.pass.total = total.or(self.pass.total);
         self.first_total = self.first_total.or(self.pass.total);
         self.constant &= self.pass.steady && self.first_total == self.pass.total;
+    }
+
+    /// Takes note of about how many rows there are.
+    pub(super) fn hint(&mut self, hint: Option<u64>) {
+        self.hint = hint.or(self.hint);
+    }
+
+    /// Whether far fewer rows came than the service hints at. What paging does not reach, and nobody declared, looks the
+    /// same as the end where there is no exact total.
+    fn falls_short(&self) -> bool {
+        /// Hints are rounded, and counted at another time.
+        const LEEWAY: u64 = 100;
+        self.hint.is_some_and(|hint| self.pages.skip + self.chain.all() + LEEWAY.max(hint / 10) < hint)
     }
 
     /// The rows needed that paging does not reach, where the window cannot be cut.
@@ -281,6 +296,12 @@ impl Reading {
 
     /// Whether a page hangs on those before it.
     pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
+        // Pages that are counted have all of their rows, or some were lost between one and the next.
+        if self.aligned && span.row >= self.pass.row && self.pass.linked && !rows.ids.is_empty() {
+            let end = span.row + rows.ids.len() as u64;
+            let short = end < span.row + span.size && self.pass.total.is_some_and(|total| end < total);
+            return !short && !self.pass.partial;
+        }
         if rows.ids.is_empty() || span.row == self.pages.skip || !self.overlaps() || !self.pass.linked {
             return true;
         }
@@ -294,9 +315,14 @@ impl Reading {
     /// What to read for a page that does not link: on from the last row where rows before it have not come, else from
     /// further back, `tried` times without success so far. `None` where that was tried often enough.
     pub(super) fn repair(&mut self, span: Span, tried: u64) -> Option<Span> {
-        if tried >= BACK_UPS {
+        if tried >= if self.aligned { STALLS.into() } else { BACK_UPS } {
             self.pass.linked = false;
             return None;
+        }
+        if self.aligned {
+            // The page before it, where that was the short one.
+            let row = if self.pass.partial { self.pass.row.saturating_sub(self.stride) } else { span.row };
+            return Some(Span { row, size: self.stride });
         }
         let on = self.pass.row.saturating_sub(self.chain.overlap);
         let back = (self.stride - 1).saturating_mul(tried + 1);
@@ -313,6 +339,13 @@ impl Reading {
     pub(super) fn take(&mut self, span: Span, got: u64, rows: Option<Rows<'_>>) -> Result<Option<Taken>> {
         // A page may have more than was asked for; they come again.
         let got = got.min(span.size);
+        let behind = span.row >= self.pass.row;
+        // Pages that are counted can be had in the size of the first one, whatever made that smaller.
+        let more = self.pass.total.is_none_or(|total| total > got);
+        if self.aligned && span.row == 0 && self.pass.row == 0 && more && (1..self.stride).contains(&got) {
+            self.stride = got;
+        }
+        let span = Span { size: if self.aligned { span.size.min(self.stride) } else { span.size }, ..span };
         let Some(rows) = rows else {
             self.pass.stalls = if got == 0 { self.pass.stalls + 1 } else { 0 };
             self.pass.row = span.row + if self.aligned && got > 0 { span.size } else { got };
@@ -355,7 +388,7 @@ impl Reading {
             _ => None,
         };
         if self.aligned && got > 0 {
-            self.pass.gaps += u64::from(self.pass.partial);
+            self.pass.gaps += u64::from(self.pass.partial && behind);
             self.pass.partial = got < span.size;
         }
         if self.chain.overlap >= self.stride {
@@ -380,11 +413,6 @@ impl Reading {
     /// Whether the rows that came can be left to a window of their own.
     pub(super) fn can_be_cut(&self) -> bool {
         self.cuttable && self.chain.cut().is_some_and(|(_, received)| received > 0)
-    }
-
-    /// Microseconds between the instants at which the window can be cut.
-    pub(super) fn step(&self) -> i64 {
-        self.step
     }
 
     /// Rank behind the last row that came.
@@ -420,7 +448,7 @@ impl Reading {
         // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one.
         let stuck = match self.pass.total {
             Some(total) => self.pass.stalls > STALLS && self.pass.row < total,
-            None => self.pass.stalls >= STALLS && !self.ends(),
+            None => self.pass.stalls >= STALLS && !self.ends() && self.chain.received() > 0,
         };
         more && (deep || self.chain.received() >= FORGET) || stuck
     }
@@ -474,8 +502,8 @@ impl Reading {
         let proven = self.overlaps() && self.is_proven();
         let Some(total) = self.pass.total.map(|total| total.saturating_sub(self.pages.skip)) else {
             // Without a total, the end is the last row with nothing behind it. A page without it shows nothing, unless no
-            // row ever came.
-            let shown = !self.pass.blank || self.chain.all() == 0;
+            // row ever came, or pages share none.
+            let shown = !self.pass.blank || self.chain.all() == 0 || !self.overlapping;
             let proven = proven && self.chain.is_by_time();
             // Pages that share no row, or come in an order that may change, are believed when two passes agree.
             let agreed =
@@ -483,10 +511,16 @@ impl Reading {
             let done = if self.satisfied() {
                 !self.pages.ordered || proven || self.pages.fetch.is_some_and(|fetch| fetch <= self.pages.size)
             } else {
-                (proven || agreed) && shown && self.ends()
+                (proven || agreed) && shown && self.ends() && !self.falls_short()
             };
-            return self
-                .verdict(done, "the pages do not hang together, and the service tells no total to compare with");
+            let reason = match self.hint.filter(|_| self.falls_short()) {
+                Some(hint) => format!(
+                    "{} distinct mentions received, though the service tells of about {hint} (profile `depth` and `total`)",
+                    self.chain.all()
+                ),
+                None => "the pages do not hang together, and the service tells no total to compare with".to_owned(),
+            };
+            return self.verdict(done, &reason);
         };
         let need = total.min(self.pages.fetch.unwrap_or(u64::MAX));
         let done = if need < total || self.satisfied() {

@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::chain::{Chain, Link, Rows};
 use super::reading::{Reading, Span, Verdict};
 use crate::error::ErrorKind;
-use crate::profile::{Direction, OffsetUnit, Oversize, Profile};
+use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile};
 use crate::request::Pages;
 
 fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Profile)) -> Reading {
     let mut profile = Profile::v4();
     change(&mut profile);
     let pages = Pages { size, skip: 0, fetch, ordered };
-    Reading::new(pages, &profile, Some(Direction::Asc), 1_000_000, HashSet::new())
+    Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), HashSet::new())
 }
 
 fn ids(ids: &[u64]) -> Rows<'_> {
@@ -93,7 +93,7 @@ proptest! {
 
 #[test]
 fn a_page_hangs_on_a_row_of_the_last_one() {
-    let mut chain = Chain::new(Some(Direction::Asc), 1, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
     chain.take(timed(&[1, 2, 3], &[10, 20, 30]));
     // Another one of its instant may lie before it by now.
     assert_eq!(chain.link(timed(&[3, 4], &[30, 40])), Link::Loose);
@@ -107,7 +107,7 @@ fn a_page_hangs_on_a_row_of_the_last_one() {
 
 #[test]
 fn a_careful_chain_hangs_on_instants_that_are_whole() {
-    let mut chain = Chain::new(Some(Direction::Asc), 1, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
     chain.again(true);
     chain.take(timed(&[1, 2, 3, 4], &[10, 20, 30, 30]));
     assert_eq!(chain.overlap, 3, "the next page begins with the last row of the instant before");
@@ -117,7 +117,7 @@ fn a_careful_chain_hangs_on_instants_that_are_whole() {
 
 #[test]
 fn of_doubles_in_a_page_the_newest_leaves() {
-    let mut chain = Chain::new(None, 1, HashSet::new());
+    let mut chain = Chain::new(None, Grid::Steps(1), false, HashSet::new());
     let rows = Rows { ids: &[1, 2, 1, 2], times: None, versions: Some(&[5, 5, 9, 1]) };
     let taken = chain.take(rows);
     assert_eq!(taken.keep, [false, true, true, false]);
@@ -126,7 +126,7 @@ fn of_doubles_in_a_page_the_newest_leaves() {
 
 #[test]
 fn a_cut_leaves_the_last_instant_to_the_other_side() {
-    let mut chain = Chain::new(Some(Direction::Asc), 10, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(10), false, HashSet::new());
     chain.take(timed(&[1, 2, 3], &[9, 10, 11]));
     chain.take(timed(&[3, 4], &[11, 19]));
     assert_eq!(chain.cut(), Some((10, 1)));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::profile::{End, WindowSpec};
+use crate::profile::{WindowSpec, Zone};
 
 /// A span of time, [from, to), in microseconds since 1970.
 pub(super) type Instants = (i64, i64);
@@ -28,31 +28,38 @@ pub(super) struct Window {
 
 impl Window {
     /// The window of a plan in the service's words.
-    pub(super) fn of(spec: &WindowSpec, words: Option<&str>) -> Self {
-        let instants = words.and_then(|words| spec.span_of(words)).map(micros);
+    pub(super) fn of(spec: &WindowSpec, words: Option<&str>, zone: Zone) -> Self {
+        let instants = words.and_then(|words| spec.span_of(words, zone)).map(micros);
         Self { instants, ..Self::default() }
     }
 
     /// Holds a relative period at the instants that the service resolved it to, where it takes such.
-    pub(super) fn freeze(&mut self, spec: &WindowSpec, told: Option<(DateTime<Utc>, DateTime<Utc>)>) {
+    pub(super) fn freeze(&mut self, spec: &WindowSpec, zone: Zone, told: Option<(DateTime<Utc>, DateTime<Utc>)>) {
         let Some((from, to)) = told.filter(|_| self.instants.is_none() && self.words.is_none()) else { return };
-        let whole = from.timestamp_subsec_nanos() == 0 && to.timestamp_subsec_nanos() == 0;
-        if whole && spec.end == End::Exclusive {
-            self.words = words(spec, micros((from, to)));
-            self.instants = self.words.as_ref().map(|_| micros((from, to)));
+        let (from, to) = micros((from, to));
+        let grid = spec.grid(zone);
+        if grid.floor(from) == from && grid.floor(to) == to && spec.is_half_open() {
+            self.words = words(spec, zone, (from, to));
+            self.instants = self.words.as_ref().map(|_| (from, to));
         }
     }
 
     /// A part of it, in the service's words; `None` where it cannot be said.
-    pub(super) fn part(spec: &WindowSpec, instants: Instants, known: HashSet<u64>, again: bool) -> Option<Self> {
-        let words = words(spec, instants)?;
+    pub(super) fn part(
+        spec: &WindowSpec,
+        zone: Zone,
+        instants: Instants,
+        known: HashSet<u64>,
+        again: bool,
+    ) -> Option<Self> {
+        let words = words(spec, zone, instants)?;
         Some(Self { words: Some(words), instants: Some(instants), known, scattered: again, cut: true, again })
     }
 }
 
-fn words(spec: &WindowSpec, (from, to): Instants) -> Option<String> {
+fn words(spec: &WindowSpec, zone: Zone, (from, to): Instants) -> Option<String> {
     let instant = DateTime::from_timestamp_micros;
-    let words = spec.takes_instants().then(|| Some(spec.words_of(instant(from)?, instant(to)?)))??;
+    let words = spec.takes_instants().then(|| Some(spec.words_of(instant(from)?, instant(to)?, zone)))??;
     spec.check_words(&words).is_ok().then_some(words)
 }
 

@@ -1,0 +1,107 @@
+//! Zones as services name them, and the days that they have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::offset::LocalResult;
+use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+
+/// A zone: one of the IANA database, or a distance from UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Zone {
+    /// `Europe/Berlin`.
+    Named(Tz),
+    /// `+01:00`.
+    Offset(FixedOffset),
+}
+
+impl Zone {
+    /// Coordinated Universal Time.
+    pub const UTC: Self = Self::Named(Tz::UTC);
+
+    /// The local time of an instant.
+    pub fn local(self, at: DateTime<Utc>) -> NaiveDateTime {
+        match self {
+            Self::Named(zone) => at.with_timezone(&zone).naive_local(),
+            Self::Offset(offset) => at.with_timezone(&offset).naive_local(),
+        }
+    }
+
+    /// The instants with this local time: none where the clock is set forward over it, two where it is set back.
+    pub fn instants(self, local: NaiveDateTime) -> LocalResult<DateTime<Utc>> {
+        match self {
+            Self::Named(zone) => zone.from_local_datetime(&local).map(|at| at.to_utc()),
+            Self::Offset(offset) => offset.from_local_datetime(&local).map(|at| at.to_utc()),
+        }
+    }
+
+    /// The first instant of a local day: midnight, or the end of the gap where the clock skips midnight.
+    pub fn day_start(self, day: NaiveDate) -> Option<DateTime<Utc>> {
+        let midnight = day.and_time(NaiveTime::MIN);
+        (0..24 * 60).find_map(|n| self.instants(midnight + TimeDelta::minutes(n)).earliest())
+    }
+
+    /// The first instant of the local day that comes so many days after the one of `at`.
+    pub fn day_after(self, at: DateTime<Utc>, days: u64) -> Option<DateTime<Utc>> {
+        self.day_start(self.local(at).date().checked_add_days(Days::new(days))?)
+    }
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    /// An IANA name, or `+HH:MM` or `-HH:MM` up to fourteen hours.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is no time zone");
+        if !text.starts_with(['+', '-']) {
+            return text.parse().map(Self::Named).map_err(|_| bad());
+        }
+        let plain = text.len() == 6 && text.is_char_boundary(1) && text.as_bytes()[3] == b':';
+        let digits = plain && text.bytes().enumerate().all(|(at, byte)| at == 0 || at == 3 || byte.is_ascii_digit());
+        if !digits {
+            return Err(bad());
+        }
+        let number = |range: std::ops::Range<usize>| text[range].parse::<i32>().map_err(|_| bad());
+        let (hours, minutes) = (number(1..3)?, number(4..6)?);
+        let seconds = (hours * 60 + minutes) * 60 * if text.starts_with('-') { -1 } else { 1 };
+        let offset = FixedOffset::east_opt(seconds).filter(|_| minutes < 60 && seconds.abs() <= 14 * 3_600);
+        offset.map(Self::Offset).ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(zone) => f.write_str(zone.name()),
+            Self::Offset(offset) => write!(f, "{offset}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_distances_are_zones_and_nothing_else_is() {
+        for text in ["UTC", "Europe/Berlin", "+05:30", "-08:00", "+14:00"] {
+            assert_eq!(text.parse::<Zone>().map(|zone| zone.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "Mars/Olympus", "+5:30", "+05:60", "+15:00", "+0530", "+05:3é", "+-5:30", "05:30"] {
+            assert!(text.parse::<Zone>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn days_begin_where_the_clock_says() {
+        let start = |zone: &str, day: &str| {
+            let zone: Zone = zone.parse().expect("a zone");
+            zone.day_start(day.parse().expect("a day")).expect("a start").to_rfc3339()
+        };
+        assert_eq!(start("Europe/Berlin", "2026-06-10"), "2026-06-09T22:00:00+00:00");
+        assert_eq!(start("+05:30", "2026-06-10"), "2026-06-09T18:30:00+00:00");
+        // Midnight itself is skipped here.
+        assert_eq!(start("America/Sao_Paulo", "2018-11-04"), "2018-11-04T03:00:00+00:00");
+    }
+}
