@@ -31,6 +31,7 @@ pub mod decode;
 pub mod error;
 pub mod exec;
 pub mod optimizer;
+pub mod probe;
 pub mod profile;
 pub mod pushdown;
 pub mod request;

@@ -67,7 +67,9 @@ pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Un
             Kind::Depth(rows, Beyond::Empty) => reach = reach.min(number(*rows)),
             Kind::Depth(rows, Beyond::LastPage) => {
                 reach = reach.min(number(*rows));
-                start = start.min(reach.saturating_sub(size));
+                if start >= reach {
+                    start = reach.saturating_sub(size);
+                }
             }
             Kind::OffsetIgnored => start = 0,
             Kind::SizeIgnored => size = usize::MAX,

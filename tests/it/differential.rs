@@ -21,7 +21,7 @@ use datafusion_saved_search::{Clock, Connection, Profile, Secret, catalog, sessi
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::{BIG, OTHER, World, knob, now, rows, runner};
+use crate::support::{BIG, OTHER, World, knob, now, rows, runner, worded, written};
 
 /// The columns that generated queries use.
 const TEXTS: [(&str, &str); 9] = [
@@ -110,29 +110,6 @@ fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
     context.register_table("saved_searches", Arc::new(table)).unwrap();
     context.register_table("mentions", Arc::new(MemTable::try_new(schema, vec![vec![batch]]).unwrap())).unwrap();
     context
-}
-
-/// A text of V4 in a dialect.
-fn written(preset: Preset, column: &str, value: &str) -> String {
-    match (preset, column, value) {
-        (Preset::Flags, "sentiment", "positive") => "1".to_owned(),
-        (Preset::Flags, "sentiment", "neutral") => "0".to_owned(),
-        (Preset::Flags, "sentiment", "negative") => "-1".to_owned(),
-        (Preset::Pages, "sentiment", value) => value.to_uppercase(),
-        (Preset::Names, "sentiment", value) => value.chars().take(3).collect(),
-        (Preset::Names, "id", value) => format!("m-{value}"),
-        _ => value.to_owned(),
-    }
-}
-
-/// SQL for V4 in a dialect.
-fn worded(preset: Preset, sql: String) -> String {
-    let sql = ["positive", "neutral", "negative"].into_iter().fold(sql, |sql, label| {
-        let value = written(preset, "sentiment", label);
-        let value = if preset == Preset::Flags { value } else { format!("'{value}'") };
-        sql.replace(&format!("'{label}'"), &value)
-    });
-    if preset == Preset::Flags { sql.replace("upper(m.id)", "m.id * 2") } else { sql }
 }
 
 #[derive(Clone)]

@@ -493,9 +493,13 @@ fn random_faults_over_a_moving_corpus() {
             let gone = if seed % 2 == 0 { "delete" } else { "arrive" };
             faults.retain(|fault| !fault.starts_with(gone));
         }
-        faults.extend(nature);
+        faults.extend(nature.clone());
         let mut profile = profile();
         change(&mut profile);
+        // Nor can the first rows be proven where the mentions of one instant fit into no page.
+        if nature.as_deref() == Some("ties") {
+            profile.page.max = 20;
+        }
         // Without a total, one empty answer after another is all that an empty window looks like.
         if profile.total.trust != Trust::Exact {
             faults.retain(|fault| !fault.starts_with("empty"));

@@ -13,6 +13,7 @@ mod fuzz;
 mod guard;
 mod layout;
 mod lies;
+mod probing;
 mod real_data;
 mod sql_files;
 mod support;

@@ -10,7 +10,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, receive};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings, Simulator};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Preset, Running, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use futures::TryStreamExt;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -135,6 +135,29 @@ impl Virtual {
     pub(crate) async fn error(&self, sql: &str) -> Error {
         self.ask(sql).await.expect_err(sql)
     }
+}
+
+/// A text of V4 in a dialect.
+pub(crate) fn written(preset: Preset, column: &str, value: &str) -> String {
+    match (preset, column, value) {
+        (Preset::Flags, "sentiment", "positive") => "1".to_owned(),
+        (Preset::Flags, "sentiment", "neutral") => "0".to_owned(),
+        (Preset::Flags, "sentiment", "negative") => "-1".to_owned(),
+        (Preset::Pages, "sentiment", value) => value.to_uppercase(),
+        (Preset::Names, "sentiment", value) => value.chars().take(3).collect(),
+        (Preset::Names, "id", value) => format!("m-{value}"),
+        _ => value.to_owned(),
+    }
+}
+
+/// SQL for V4 in a dialect.
+pub(crate) fn worded(preset: Preset, sql: String) -> String {
+    let sql = ["positive", "neutral", "negative"].into_iter().fold(sql, |sql, label| {
+        let value = written(preset, "sentiment", label);
+        let value = if preset == Preset::Flags { value } else { format!("'{value}'") };
+        sql.replace(&format!("'{label}'"), &value)
+    });
+    if preset == Preset::Flags { sql.replace("upper(m.id)", "m.id * 2").replace("upper(id)", "id") } else { sql }
 }
 
 /// Runs so many generated cases, the same for the same seed.

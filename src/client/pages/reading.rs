@@ -379,7 +379,8 @@ impl Reading {
                 self.stride = got;
                 None
             }
-            (true, None) if self.clamped && !self.aligned => {
+            // Without a total it may be the end.
+            (true, None) if self.clamped && !self.aligned && self.pass.total.is_some() => {
                 self.stride = got;
                 None
             }

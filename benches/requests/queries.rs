@@ -1,29 +1,14 @@
-//! What queries cost in requests, against the least that could answer them rightly.
-//!
-//! Run with `cargo bench --bench requests` (or `cargo test --bench requests`, which builds faster and asks the same).
-//! A fixed simulated corpus answers 24 named queries; each row is checked against the corpus itself, each cost against
-//! the least there could be, whose reasoning stands beside it. Fails when the sums differ or any row is wrong.
-//!
-//! The least that could answer is reckoned like this. A page holds 100 mentions at most, so that n mentions take
-//! max(1, ⌈n/99⌉) requests: pages share a row, without which a mention that is deleted meanwhile takes another one along
-//! unseen, and the last one is not full, without which nothing shows that it is the last; an answer of the service is about one saved search and one window; nothing but the list tells
-//! which saved searches there are; nobody remembers an earlier query.
-#![expect(clippy::print_stdout, reason = "the bench prints what it counted")]
+//! The table of queries that the bench counts, and that a probed profile must answer: SQL, rows, least requests.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Facts, KEY, SavedSearch, Settings};
-use datafusion_saved_search::{Clock, Connection, Secret, session};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Facts, SavedSearch};
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-const NOW: &str = "2026-07-01T12:00:00Z";
+/// When the service's clock stands.
+pub(crate) const NOW: &str = "2026-07-01T12:00:00Z";
 /// A saved search with some thousands of mentions, and two smaller ones.
 const BIG: &str = "183772";
 const OTHER: &str = "184889";
@@ -32,15 +17,15 @@ const THIRD: &str = "186006";
 const ALL: &str = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
 
 /// A query, what it must answer, and the least requests that could.
-struct Query {
-    name: &'static str,
-    sql: String,
-    least: u64,
-    rows: Rows,
+pub(crate) struct Query {
+    pub(crate) name: &'static str,
+    pub(crate) sql: String,
+    pub(crate) least: u64,
+    pub(crate) rows: Rows,
 }
 
 /// What must come out.
-enum Rows {
+pub(crate) enum Rows {
     /// These, in this order.
     InOrder(Vec<Vec<String>>),
     /// These, in any order.
@@ -49,52 +34,9 @@ enum Rows {
     SomeOf(usize, Vec<Vec<String>>),
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
-    let now: DateTime<Utc> = NOW.parse()?;
-    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 1, searches: 6, mentions: 6_000, now }));
-    let clock = Clock::fixed(now);
-    let settings = Settings { clock: clock.clone(), ..Settings::default() };
-    let service = simulator::start("127.0.0.1:0".parse()?, Arc::clone(&corpus), settings).await?;
-    let connection = Connection::builder(service.base_url(), Secret::new(KEY)?).clock(clock).build()?;
-
-    println!("{:<44} {:>6} {:>6} {:>9} {:>9}  rows", "query", "asked", "least", "bytes", "mentions");
-    let (mut asked, mut least, mut wrong) = (0, 0, Vec::new());
-    for query in queries(&corpus, now) {
-        // A session of its own: nothing is remembered.
-        let context = session(&connection)?;
-        let before = (service.requests(), connection.client().log().records().len());
-        let batches = context.sql(&query.sql).await.map_err(|e| format!("{}: {e}", query.name))?.collect().await;
-        let batches = batches.map_err(|error| format!("{}: {error}", query.name))?;
-        let spent = service.requests() - before.0;
-        let records = connection.client().log().records().split_off(before.1);
-        let bytes: u64 = records.iter().map(|record| record.bytes).sum();
-        let mentions: u64 = records.iter().filter(|r| r.endpoint == "search").map(|record| record.rows).sum();
-        let right = query.rows.are(&cells(&batches)?);
-        println!(
-            "{:<44} {spent:>6} {:>6} {bytes:>9} {mentions:>9}  {}",
-            query.name,
-            query.least,
-            if right { "right" } else { "WRONG" }
-        );
-        if !right {
-            wrong.push(query.name);
-        }
-        asked += spent;
-        least += query.least;
-    }
-    println!("{:<44} {asked:>6} {least:>6}  ratio {:.2}", "sum", asked as f64 / least as f64);
-    if !wrong.is_empty() {
-        return Err(format!("wrong rows: {}", wrong.join(", ")).into());
-    }
-    if asked > least {
-        return Err(format!("{asked} requests were issued where {least} could do").into());
-    }
-    Ok(())
-}
-
 impl Rows {
-    fn are(&self, rows: &[Vec<String>]) -> bool {
+    /// Whether these rows are right.
+    pub(crate) fn are(&self, rows: &[Vec<String>]) -> bool {
         let sorted = |rows: &[Vec<String>]| {
             let mut rows = rows.to_vec();
             rows.sort();
@@ -106,17 +48,6 @@ impl Rows {
             Self::SomeOf(count, of) => rows.len() == *count && rows.iter().all(|row| of.contains(row)),
         }
     }
-}
-
-fn cells(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>> {
-    let options = FormatOptions::default().with_null("NULL");
-    let mut rows = Vec::new();
-    for batch in batches {
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
-        rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|c| c.value(row).to_string()).collect()));
-    }
-    Ok(rows)
 }
 
 /// Requests that so many mentions take.
@@ -196,7 +127,7 @@ fn ids(facts: &[&Facts]) -> Vec<Vec<String>> {
 }
 
 #[expect(clippy::too_many_lines, reason = "a list of queries, each with its reasoning")]
-fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
+pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
     let world =
         World { searches: corpus.searches.iter().map(AsRef::as_ref).filter(|search| search.team == 0).collect(), now };
     let searches = world.searches.len() as u64;
@@ -469,4 +400,9 @@ fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(Vec::new()),
     );
     queries
+}
+
+/// The corpus that the queries are about.
+pub(crate) fn corpus() -> Arc<Corpus> {
+    Arc::new(Corpus::generate(CorpusSpec { seed: 1, searches: 6, mentions: 6_000, now: at(NOW) }))
 }

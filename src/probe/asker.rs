@@ -1,0 +1,157 @@
+//! Asks a service, one GET at a time, and remembers what was asked and what it looked like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+use crate::client::{HttpRequest, HttpService, Secret};
+use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::profile::{Auth, Evidence};
+
+/// Longest time for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time that a service may ask to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// A parameter with its value.
+pub(super) type Pair = (String, String);
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    /// The body, where it is JSON.
+    pub(super) body: Option<Value>,
+    /// The body as text, without the key.
+    pub(super) text: String,
+}
+
+/// A call that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Endpoint and parameters, without the key.
+    pub question: String,
+    /// Status; `None` where there was no answer.
+    pub status: Option<u16>,
+}
+
+/// Asks within a number of calls.
+#[derive(Debug)]
+pub(super) struct Asker {
+    service: Arc<dyn HttpService>,
+    base_url: Url,
+    key: Secret,
+    auth: Auth,
+    left: u64,
+    pub(super) calls: Vec<Call>,
+}
+
+impl Asker {
+    pub(super) fn new(service: Arc<dyn HttpService>, base_url: Url, key: Secret, calls: u64) -> Self {
+        let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
+        Self { service, base_url, key, auth, left: calls, calls: Vec::new() }
+    }
+
+    /// Sends the key in another form from now on.
+    pub(super) fn send_key(&mut self, header: &str, format: &str) {
+        self.auth = Auth { evidence: Evidence::Assumed, header: header.into(), format: format.into() };
+    }
+
+    /// Calls that may still be made.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// An answer; `None` where no call is left. A call that is throttled, or that fails, is made once more.
+    ///
+    /// # Errors
+    /// The failure of a call that fails twice.
+    pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
+        let mut failed = None;
+        for _ in 0..2 {
+            if self.left == 0 {
+                return failed.map_or(Ok(None), Err);
+            }
+            self.left -= 1;
+            let mut url = self.base_url.clone();
+            url.set_path(&format!("{}/{path}", self.base_url.path().trim_end_matches('/')));
+            if !parameters.is_empty() {
+                url.query_pairs_mut().extend_pairs(parameters);
+            }
+            let said: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let question = self.key.redact(format!("{path} {}", said.join(" ")).trim_end());
+            let request = HttpRequest { url, headers: HeaderMap::from_iter([self.key.header(&self.auth)?]) };
+            match timeout(PATIENCE, self.service.call(request)).await {
+                Ok(Ok(answer)) => {
+                    let status = answer.status.as_u16();
+                    self.calls.push(Call { question, status: Some(status) });
+                    if status == 429 && self.left > 0 {
+                        sleep(wait(&answer.headers)?).await;
+                        continue;
+                    }
+                    let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
+                    let body = serde_json::from_slice(&answer.body).ok();
+                    return Ok(Some(Reply { status, headers: answer.headers, body, text }));
+                }
+                Ok(Err(failure)) => {
+                    self.calls.push(Call { question, status: None });
+                    failed = Some(Error::new(failure.kind, self.key.redact(&failure.message)));
+                }
+                Err(_) => {
+                    self.calls.push(Call { question, status: None });
+                    let message = format!("no answer within {} s", PATIENCE.as_secs());
+                    failed = Some(Error::new(ErrorKind::Timeout, message));
+                }
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                Err(Error::new(ErrorKind::Throttled, "the service throttles every call").advice("probe again later"))
+            }
+        }
+    }
+}
+
+/// How long a throttled call is to wait: what the service asks for in seconds, else a while.
+fn wait(headers: &HeaderMap) -> Result<Duration> {
+    let asked = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let wait = asked.map_or(Duration::from_secs(10), Duration::from_secs);
+    if wait > LONGEST_WAIT {
+        let message = format!("the service asks to wait {} s", wait.as_secs());
+        return Err(Error::new(ErrorKind::Throttled, message).advice("probe again then"));
+    }
+    Ok(wait)
+}
+
+impl Reply {
+    /// The first line of a body, for people.
+    pub(super) fn line(&self) -> String {
+        let line: String = one_line(&self.text).chars().take(160).collect();
+        format!("status {}: {line}", self.status)
+    }
+
+    /// What a refusal says to people: the longest text of several words in a JSON body, or the body.
+    pub(super) fn message(&self) -> String {
+        let Some(body) = &self.body else { return self.text.clone() };
+        let texts = super::shape::leaves(body).into_iter().filter_map(|(_, value)| value.as_str());
+        let sentences = texts.filter(|text| text.contains(' '));
+        sentences.max_by_key(|text| text.len()).unwrap_or(&self.text).to_owned()
+    }
+
+    /// Where a word stands by itself in the text.
+    pub(super) fn mentions(&self, word: &str) -> Option<usize> {
+        let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let places = self.text.match_indices(word).map(|(at, _)| at);
+        places.into_iter().find(|at| {
+            let before = self.text[..*at].chars().next_back();
+            let after = self.text[at + word.len()..].chars().next();
+            !before.is_some_and(part) && !after.is_some_and(part)
+        })
+    }
+}

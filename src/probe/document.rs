@@ -1,0 +1,368 @@
+//! Writes a profile of what was found, each section with what it rests on.
+
+use std::fmt::Write;
+
+use super::asker::Call;
+use super::findings::{Asked, Findings, Form, Several};
+use super::shape::{Columns, Path, Type, pointer};
+
+/// Columns that every table of a search has.
+const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
+
+/// The profile as TOML.
+pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
+    let mut text = format!(
+        "# Written by a probe of {} calls. A section says `probed` where answers showed all of it, and `assumed` where they\n\
+         # did not; its comments say what was seen. Correct what you know better.\n\n\
+         name = \"probed\"\ndescription = \"as the service answered\"\n",
+        calls.len()
+    );
+    let mut section = |name: &'static str, evidence: Option<&str>, lines: Vec<String>| {
+        let probed = if found.is_told(name) { "probed" } else { "assumed" };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "\n[{name}]");
+        for note in found.notes.iter().filter(|note| note.section == name) {
+            let kind = if note.told { "seen" } else { "could not tell" };
+            let _ = writeln!(text, "# {kind}: {}", crate::error::one_line(&note.text));
+        }
+        let _ = writeln!(text, "evidence = {}", quoted(evidence.unwrap_or(probed)));
+        for line in lines {
+            let _ = writeln!(text, "{line}");
+        }
+    };
+    let (header, format) = found.auth.clone().unwrap_or(("Authorization".into(), "Bearer {key}".into()));
+    section("auth", None, vec![set("header", &header), set("format", &format)]);
+    section("list", Some("given"), vec![set("path", "list")]);
+    section("search", Some("given"), vec![set("path", "search"), set("aid", "aid")]);
+    section("mentions", None, mentions(found));
+    let offset = found.offset.map_or((false, 0), |offset| (offset.pages, offset.first));
+    let unit = if offset.0 { "page" } else { "row" };
+    section("offset", None, vec![set("parameter", "dataFrom"), set("unit", unit), format!("first = {}", offset.1)]);
+    let (max, clamped) = found.page.map_or((10, false), |page| (page.max, page.clamped));
+    let beyond = if clamped { "clamped" } else { "rejected" };
+    section("page", None, vec![set("parameter", "dataSize"), format!("max = {max}"), set("beyond", beyond)]);
+    let depth = found.depth.map(|depth| vec![format!("rows = {}", depth.rows), set("beyond", depth.beyond)]);
+    section("depth", None, depth.unwrap_or_default());
+    section("window", None, window(found));
+    let (kind, default) = found.zone.as_ref().map_or(("iana", "UTC"), |zone| (zone.kind, zone.default.as_str()));
+    section("timezone", None, vec![set("parameter", "timezone"), set("kind", kind), set("default", default)]);
+    section("sort", None, sort(found));
+    section("filters", None, filters(found));
+    section("throttle", None, throttle(found));
+    section("budget", Some("assumed"), vec!["concurrency = 4".into(), "windows = []".into()]);
+    section("total", None, total(found));
+    if let Some(lines) = counts(found) {
+        section("counts", None, lines);
+    }
+    let echoes = found.echoes.iter().map(|(name, path)| set(name, &pointer(path))).collect();
+    section("echo", None, echoes);
+    section("error", None, error(found));
+    section("tables.saved_searches", None, saved_searches(found));
+    section("tables.mentions", None, mention_table(found));
+    section("tables.overview", None, overview(found));
+    section("tables.volume", None, volume(found));
+    section("tables.breakdowns", None, breakdowns(found));
+    text
+}
+
+/// A text as TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn set(key: &str, value: &str) -> String {
+    format!("{key} = {}", quoted(value))
+}
+
+fn mentions(found: &Findings) -> Vec<String> {
+    let mut lines = match &found.asked {
+        Some(Asked::Flag(name, value)) => {
+            let flag = format!("flag = {{ parameter = {}, value = {} }}", quoted(name), quoted(value));
+            vec![set("requested_by", "flag"), flag]
+        }
+        Some(Asked::Always) => vec![set("requested_by", "always")],
+        Some(Asked::Size) | None => vec![set("requested_by", "size")],
+    };
+    if found.asked.is_some() && !found.with_overview {
+        lines.push("with_overview = false".into());
+    }
+    lines
+}
+
+fn window(found: &Findings) -> Vec<String> {
+    let window = &found.window;
+    let told = window.widest.is_some();
+    let units = if told { window.units.clone() } else { vec!['d'] };
+    let named = |hours: i64| window.names.iter().find(|(_, known)| *known == hours).map(|(name, _)| name.clone());
+    let default = match () {
+        () if units.contains(&'d') => "7d".to_owned(),
+        () if units.contains(&'w') => "1w".to_owned(),
+        () if units.contains(&'h') => "168h".to_owned(),
+        () => {
+            named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone())).unwrap_or_default()
+        }
+    };
+    let units: Vec<String> = units.iter().map(|unit| quoted(&unit.to_string())).collect();
+    let mut lines =
+        vec![set("parameter", "duration"), set("default", &default), format!("relative = [{}]", units.join(", "))];
+    let mut instants = "rfc3339";
+    let mut inclusive = false;
+    if let Some(absolute) = &window.absolute {
+        match &absolute.form {
+            Form::Template(template) => lines.push(set("absolute", template)),
+            Form::Separate(from, to) => {
+                lines.push(format!("separate = {{ from = {}, to = {} }}", quoted(from), quoted(to)));
+            }
+        }
+        (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(false));
+    }
+    lines.push(set("instants", instants));
+    lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
+    if !window.names.is_empty() {
+        let names: Vec<String> =
+            window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
+        lines.push(format!("names = {{ {} }}", names.join(", ")));
+    }
+    lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));
+    lines
+}
+
+fn sort(found: &Findings) -> Vec<String> {
+    let mut lines = vec![set("parameter", "sortBy"), "values = [".into()];
+    for sort in &found.sorts {
+        let direction = if sort.descending { "desc" } else { "asc" };
+        lines.push(format!(
+            "    {{ value = {}, column = {}, direction = \"{direction}\", nulls = \"last\" }},",
+            quoted(&sort.value),
+            quoted(&sort.column)
+        ));
+    }
+    lines.push("]".into());
+    lines
+}
+
+fn filters(found: &Findings) -> Vec<String> {
+    let mut lines = match found.several.clone().unwrap_or(Several::One) {
+        Several::Separated(separator) => vec![set("several", "separated"), set("separator", &separator)],
+        Several::Repeated => vec![set("several", "repeat")],
+        Several::One => vec![set("several", "none")],
+    };
+    lines.push("parameters = [".into());
+    for (parameter, column) in &found.filters {
+        lines.push(format!("    {{ parameter = {}, column = {} }},", quoted(parameter), quoted(column)));
+    }
+    lines.push("]".into());
+    lines
+}
+
+fn throttle(found: &Findings) -> Vec<String> {
+    let mut lines = vec!["when = [{ status = 429 }]".into(), set("retry_after", "Retry-After")];
+    let throttle = &found.throttle;
+    lines.extend(throttle.limit.as_ref().map(|name| set("limit", name)));
+    lines.extend(throttle.remaining.as_ref().map(|name| set("remaining", name)));
+    if let Some((name, format)) = &throttle.reset {
+        lines.extend([set("reset", name), set("reset_format", format)]);
+    }
+    lines
+}
+
+fn total(found: &Findings) -> Vec<String> {
+    match &found.total {
+        Some(path) => {
+            let trust = if found.total_is_exact { "exact" } else { "advisory" };
+            let relation = found.relation.as_ref().map(|path| set("relation", &pointer(path)));
+            [set("trust", trust), set("at", &pointer(path))].into_iter().chain(relation).collect()
+        }
+        None => vec![set("trust", "absent")],
+    }
+}
+
+/// The numbers of the overview that count mentions, where they were seen to agree.
+fn counts(found: &Findings) -> Option<Vec<String>> {
+    found.overview_columns.path("total_mentions").filter(|_| found.counts)?;
+    let days = found.timeline.is_some() && found.zone.is_some();
+    let mut lines = vec![set("trust", "exact"), set("total", "total_mentions"), format!("days = {days}")];
+    lines.extend(found.overview_columns.path("total_relation").map(|_| set("relation", "total_relation")));
+    let text = |label: &str| found.columns.kind(label) == Some(Type::Utf8);
+    lines.push("lists = [".into());
+    let mut seen = Vec::new();
+    for breakdown in found.breakdowns.iter().filter(|breakdown| text(&breakdown.label)) {
+        if !seen.contains(&&breakdown.label) {
+            let label = quoted(&breakdown.label);
+            let missing = breakdown.missing.as_ref().map(|name| format!(", missing = {}", quoted(name)));
+            let missing = missing.unwrap_or_default();
+            lines.push(format!("    {{ column = {label}, dimension = {label}{missing} }},"));
+            seen.push(&breakdown.label);
+        }
+    }
+    lines.push("]".into());
+    Some(lines)
+}
+
+fn error(found: &Findings) -> Vec<String> {
+    let Some(error) = &found.error else { return vec![set("format", "json")] };
+    let mut lines = vec![set("format", if error.text { "text" } else { "json" })];
+    for (key, path) in [("code", &error.code), ("message", &error.message), ("field", &error.field)] {
+        lines.extend(path.as_ref().map(|path| set(key, &pointer(path))));
+    }
+    if error.inside_success {
+        lines.push("inside_success = true".into());
+        let statuses: Vec<String> =
+            error.statuses.iter().map(|(code, status)| format!("{} = {status}", quoted(code))).collect();
+        lines.push(format!("statuses = {{ {} }}", statuses.join(", ")));
+    }
+    lines
+}
+
+/// A column of a record.
+fn column(name: &str, kind: Type, path: &Path, null: bool) -> String {
+    let null = if null { "" } else { ", null = false" };
+    format!("    {{ name = {}, type = \"{}\"{null}, at = {} }},", quoted(name), kind.name(), quoted(&pointer(path)))
+}
+
+/// A column that says what was asked for.
+fn asked(name: &str) -> String {
+    format!("    {{ name = \"{name}\", type = \"utf8\", null = false, from = \"{name}\" }},")
+}
+
+fn extra() -> String {
+    "    { name = \"extra\", type = \"json\", from = \"extra\" },".into()
+}
+
+/// The name of a column that none of ours has.
+fn apart(name: &str) -> String {
+    if ASKED.contains(&name) { format!("{name}_there") } else { name.to_owned() }
+}
+
+fn saved_searches(found: &Findings) -> Vec<String> {
+    let mut lines = vec!["sections = [".to_owned()];
+    for list in &found.lists {
+        let fan_out = if list.fan_out { ", fan_out = true" } else { ", optional = true" };
+        lines.push(format!("    {{ at = {}, label = {}{fan_out} }},", quoted(&pointer(&list.at)), quoted(&list.label)));
+    }
+    lines.extend(["]".into(), "columns = [".into()]);
+    lines.push("    { name = \"aid\", type = \"utf8\", null = false, at = \"/aid\" },".into());
+    let kind = found.saved_searches.path("kind").filter(|_| found.lists.len() == 1);
+    match kind {
+        Some(path) => lines.push(column("kind", Type::Utf8, path, false)),
+        None => lines.push("    { name = \"kind\", type = \"utf8\", null = false, from = \"section\" },".into()),
+    }
+    let others =
+        found.saved_searches.columns.iter().filter(|(name, path, _)| name != "kind" && pointer(path) != "/aid");
+    lines.extend(others.map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
+    lines.extend([extra(), "]".into()]);
+    if let Some(path) = found.saved_searches.path("kind").filter(|_| kind.is_none()) {
+        lines.push(format!("ignore = [{}]", quoted(&pointer(path))));
+    }
+    lines
+}
+
+fn mention_table(found: &Findings) -> Vec<String> {
+    let Some(at) = &found.mentions else {
+        // Nobody knows: what the built-in profile assumes.
+        return vec![
+            "sections = [{ at = \"/mentions/items\" }]".into(),
+            set("id", "id"),
+            "columns = [".into(),
+            asked("aid"),
+            "    { name = \"id\", type = \"utf8\", null = false, at = \"/id\" },".into(),
+            extra(),
+            asked("duration"),
+            asked("timezone"),
+            "]".into(),
+        ];
+    };
+    let mut lines = vec![format!("sections = [{{ at = {} }}]", quoted(&pointer(at))), set("id", "id")];
+    let is_time = |name: &str| found.columns.kind(name) == Some(Type::Timestamp);
+    if is_time("published_at") {
+        lines.push(set("time", "published_at"));
+    }
+    if is_time("updated_at") {
+        lines.push(set("version", "updated_at"));
+    }
+    lines.extend(["columns = [".into(), asked("aid")]);
+    for (name, path, kind) in &found.columns.columns {
+        let needed = name == "id" || (name == "published_at" && *kind == Type::Timestamp);
+        // Any other type than these names nothing.
+        let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
+        lines.push(column(&apart(name), kind, path, !needed));
+    }
+    lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);
+    lines
+}
+
+fn below(found: &Findings) -> String {
+    pointer(found.overview.as_deref().unwrap_or_default())
+}
+
+fn overview(found: &Findings) -> Vec<String> {
+    let mut lines = vec![format!("sections = [{{ at = {}, shape = \"record\" }}]", quoted(&below(found)))];
+    lines.extend(["columns = [".into(), asked("aid"), asked("timezone"), asked("duration")]);
+    let Columns { columns, .. } = &found.overview_columns;
+    lines.extend(columns.iter().map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
+    lines.extend([extra(), "]".into()]);
+    let depth = found.overview.as_ref().map_or(0, Vec::len);
+    let shown = found.timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|breakdown| &breakdown.at));
+    let shown: Vec<String> = shown.map(|at| quoted(&pointer(&at[depth..]))).collect();
+    lines.push(format!("ignore = [{}]", shown.join(", ")));
+    lines
+}
+
+fn volume(found: &Findings) -> Vec<String> {
+    let Some((at, line)) = &found.timeline else {
+        return vec![
+            format!("sections = [{{ at = {}, optional = true }}]", quoted(&format!("{}/volume", below(found)))),
+            "columns = [".into(),
+            asked("aid"),
+            "    { name = \"bucket_start\", type = \"timestamp\", at = \"/start\" },".into(),
+            "    { name = \"mentions\", type = \"int64\", at = \"/count\" },".into(),
+            asked("duration"),
+            asked("timezone"),
+            "]".into(),
+        ];
+    };
+    let step = |name: &String| vec![name.clone()];
+    let mut lines = vec![
+        format!("sections = [{{ at = {} }}]", quoted(&pointer(at))),
+        set("time", "bucket_start"),
+        "columns = [".into(),
+        asked("aid"),
+        column("bucket_start", Type::Timestamp, &step(&line.start), false),
+    ];
+    lines.extend(line.end.as_ref().map(|end| column("bucket_end", Type::Timestamp, &step(end), true)));
+    lines.push(column("mentions", Type::Int64, &step(&line.count), true));
+    lines.extend([asked("duration"), asked("timezone"), "]".into()]);
+    lines
+}
+
+fn breakdowns(found: &Findings) -> Vec<String> {
+    // The members of all lists are called the same, or theirs that are not stay in `extra` of the overview.
+    let list = found.breakdowns.iter().find_map(|breakdown| breakdown.list.clone());
+    let (name, count) = list.as_ref().map_or(("name", "count"), |list| (list.name.as_str(), list.count.as_str()));
+    let mut lines = vec!["sections = [".to_owned()];
+    for breakdown in found.breakdowns.iter().filter(|b| b.list.is_none() || b.list == list) {
+        let (at, label) = (quoted(&pointer(&breakdown.at)), quoted(&breakdown.label));
+        let entries = match &breakdown.list {
+            Some(_) => String::new(),
+            None => format!(
+                ", shape = \"entries\", key = {}, value = {}",
+                quoted(&pointer(&[name.to_owned()])),
+                quoted(&pointer(&[count.to_owned()]))
+            ),
+        };
+        lines.push(format!("    {{ at = {at}, label = {label}{entries}, optional = true }},"));
+    }
+    if found.breakdowns.is_empty() {
+        lines.push(format!(
+            "    {{ at = {}, label = \"none\", optional = true }},",
+            quoted(&format!("{}/lists", below(found)))
+        ));
+    }
+    lines.extend(["]".into(), "columns = [".into(), asked("aid")]);
+    lines.push("    { name = \"dimension\", type = \"utf8\", null = false, from = \"section\" },".into());
+    lines.push("    { name = \"rank\", type = \"int64\", null = false, from = \"rank\" },".into());
+    lines.push(column("name", Type::Utf8, &vec![name.to_owned()], true));
+    lines.push(column("mentions", Type::Int64, &vec![count.to_owned()], true));
+    lines.extend([asked("duration"), asked("timezone"), "]".into()]);
+    lines
+}

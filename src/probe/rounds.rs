@@ -1,0 +1,150 @@
+//! Several questions in one call: each dimension has its own parameter and shows its effect in its own part of an answer,
+//! so that a round tries one candidate of each.
+//!
+//! A call that is refused is held against the parameter that the refusal names; where it names none, against one at a
+//! time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::asker::{Asker, Pair, Reply};
+use crate::error::Result;
+
+/// A candidate: what is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Try {
+    /// What it stands for.
+    pub(super) label: String,
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Try {
+    pub(super) fn new(label: impl Into<String>, parameter: &str, value: impl Into<String>) -> Self {
+        Self { label: label.into(), pairs: vec![(parameter.to_owned(), value.into())] }
+    }
+}
+
+/// What became of a candidate.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    /// Refused, in these words.
+    Refused(String),
+    /// Taken: an answer with data.
+    Taken(Arc<Reply>),
+}
+
+/// A dimension with its candidates.
+#[derive(Debug, Default)]
+pub(super) struct Dimension {
+    pub(super) name: &'static str,
+    pub(super) queue: VecDeque<Try>,
+    pub(super) done: Vec<(Try, Outcome)>,
+}
+
+impl Dimension {
+    pub(super) fn new(name: &'static str, tries: impl IntoIterator<Item = Try>) -> Self {
+        Self { name, queue: tries.into_iter().collect(), done: Vec::new() }
+    }
+
+    /// The answers that candidates got.
+    pub(super) fn taken(&self) -> impl Iterator<Item = (&Try, &Arc<Reply>)> {
+        self.done.iter().filter_map(|(tried, outcome)| match outcome {
+            Outcome::Taken(reply) => Some((tried, reply)),
+            Outcome::Refused(_) => None,
+        })
+    }
+
+    /// What became of the candidate with this label.
+    pub(super) fn outcome(&self, label: &str) -> Option<&Outcome> {
+        self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
+    }
+
+    pub(super) fn add(&mut self, tried: Try) {
+        if !self.queue.contains(&tried) && self.done.iter().all(|(done, _)| *done != tried) {
+            self.queue.push_back(tried);
+        }
+    }
+}
+
+/// Tries all candidates, until `reserve` calls are left. `is_data` tells an answer from a refusal; `adapt` may add and drop
+/// candidates after each round.
+pub(super) async fn run(
+    asker: &mut Asker,
+    reserve: u64,
+    fixed: &[Pair],
+    dimensions: &mut [Dimension],
+    is_data: impl Fn(&Reply) -> bool,
+    mut adapt: impl FnMut(&mut [Dimension]),
+) -> Result<()> {
+    let mut alone = false;
+    loop {
+        let active: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
+        let active = if alone { active.into_iter().take(1).collect() } else { active };
+        if active.is_empty() || asker.left() <= reserve {
+            return Ok(());
+        }
+        let mut pairs = fixed.to_vec();
+        pairs
+            .extend(active.iter().filter_map(|at| dimensions[*at].queue.front()).flat_map(|tried| tried.pairs.clone()));
+        let Some(reply) = asker.ask("search", &pairs).await? else { return Ok(()) };
+        if is_data(&reply) {
+            let reply = Arc::new(reply);
+            for at in active {
+                if let Some(tried) = dimensions[at].queue.pop_front() {
+                    dimensions[at].done.push((tried, Outcome::Taken(Arc::clone(&reply))));
+                }
+            }
+            alone = false;
+        } else {
+            let place = |at: usize| {
+                let tried = dimensions[at].queue.front()?;
+                tried.pairs.iter().filter_map(|(name, _)| reply.mentions(name)).min()
+            };
+            let named = active.iter().filter_map(|at| Some((place(*at)?, *at))).min().map(|(_, at)| at);
+            let at_fault = named.or(active.first().copied().filter(|_| active.len() == 1));
+            alone = at_fault.is_none();
+            if let Some(at) = at_fault
+                && let Some(tried) = dimensions[at].queue.pop_front()
+            {
+                dimensions[at].done.push((tried, Outcome::Refused(reply.message())));
+            }
+        }
+        adapt(dimensions);
+    }
+}
+
+/// Words of a refusal that could be values: what stands behind the last colon, or quoted.
+pub(super) fn hints(refusal: &str) -> Vec<String> {
+    let text = refusal.rsplit_once(": ").map_or(refusal, |(_, listed)| listed);
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-+<>".contains(c);
+    let words = text.split(|c: char| !fits(c)).filter(|word| !word.is_empty() && word.len() <= 32);
+    let mut hints: Vec<String> = Vec::new();
+    for word in words {
+        if !hints.iter().any(|known| known == word) {
+            hints.push(word.to_owned());
+        }
+    }
+    // A sentence is no list.
+    if hints.len() > 12 { Vec::new() } else { hints }
+}
+
+/// The first number of a refusal that is no part of a word.
+pub(super) fn number_in(refusal: &str) -> Option<u64> {
+    let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
+    words.into_iter().find_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_tell_what_would_be_taken() {
+        assert_eq!(hints("sortBy: `zzq` is no order: newest, oldest"), ["newest", "oldest"]);
+        assert_eq!(hints("{\"message\":\"`zzq` is no order: -published, published\"}"), ["-published", "published"]);
+        assert_eq!(number_in("dataSize: at most 200"), Some(200));
+        assert_eq!(number_in("is longer than 31 days"), Some(31));
+        let sentence = "we are sorry but this is not what anybody would have wanted to ask us at all today";
+        assert!(hints(sentence).is_empty());
+    }
+}
