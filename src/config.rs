@@ -195,27 +195,27 @@ pub struct Environment {
     pub api_key: Option<crate::client::Secret>,
     /// `SAVEDSEARCH_PROFILE`.
     pub profile: Option<PathBuf>,
+    /// `SAVEDSEARCH_CONFIG`.
+    pub config: Option<PathBuf>,
+}
+
+/// A variable of the process; an empty one counts as none.
+pub fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 impl Environment {
     /// Reads the variables of the process. An empty variable counts as none.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a key that cannot be one, and for `SAVEDSEARCH_CONFIG`, which is not supported yet.
+    /// [`ErrorKind::Config`] for a key that cannot be one.
     pub fn read() -> Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        if variable("SAVEDSEARCH_CONFIG").is_some() {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "SAVEDSEARCH_CONFIG is set, connection files are not supported yet",
-            )
-            .advice("unset it, and use SAVEDSEARCH_BASE_URL, SAVEDSEARCH_API_KEY and SAVEDSEARCH_PROFILE"));
-        }
         Ok(Self {
             base_url: variable("SAVEDSEARCH_BASE_URL"),
             api_key: variable("SAVEDSEARCH_API_KEY").map(|key| crate::client::Secret::new(&key)).transpose()?,
             profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
+            config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
         })
     }
 }

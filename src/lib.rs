@@ -27,6 +27,7 @@ pub mod client;
 pub mod clock;
 pub mod config;
 pub mod connection;
+pub mod connections;
 pub mod decode;
 pub mod error;
 pub mod exec;

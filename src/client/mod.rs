@@ -20,6 +20,7 @@ mod log;
 mod pages;
 mod query;
 mod rate_limit;
+mod recording;
 mod retry;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpSer
 pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::query::{Completeness, Held, Memory, QueryBudget, Scan};
+pub use self::recording::{Recorder, Replay};
 pub use self::retry::RetryPolicy;
 
 use self::breaker::Breaker;

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::spec::Evidence;
 
 /// A table: the sections of an answer that hold its rows, and the columns of a row.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
     /// What the layout rests on.
@@ -38,7 +39,7 @@ impl TableSpec {
 }
 
 /// A place in an answer that holds rows.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SectionSpec {
     /// Where, from the root of the answer.
@@ -62,7 +63,7 @@ pub struct SectionSpec {
 }
 
 /// How the rows of a section are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// An array of records.
@@ -75,7 +76,7 @@ pub enum Shape {
 }
 
 /// A column: its SQL name and type, and where its value comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "RawColumn")]
 pub struct ColumnSpec {
     /// Name in SQL.
@@ -89,7 +90,7 @@ pub struct ColumnSpec {
 }
 
 /// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub enum Origin {
     /// A field of the record, or of the whole answer.
     Field(Pointer, Scope),
@@ -108,7 +109,7 @@ pub enum Origin {
 }
 
 /// What a pointer starts from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The record of the row.
@@ -119,7 +120,7 @@ pub enum Scope {
 }
 
 /// The SQL type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnType {
     /// Text.
@@ -139,7 +140,7 @@ pub enum ColumnType {
     Json,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawColumn {
     name: String,
@@ -152,7 +153,7 @@ struct RawColumn {
     scope: Option<Scope>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum RawOrigin {
     Aid,
@@ -204,7 +205,7 @@ impl TryFrom<RawColumn> for ColumnSpec {
 }
 
 /// A JSON pointer (RFC 6901) over object members. Array positions are not addressed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Pointer(Vec<String>);
 

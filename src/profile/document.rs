@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
@@ -17,7 +18,7 @@ use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
 
 /// What a service promises. See the module's documentation.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Short name.
@@ -87,8 +88,31 @@ impl Profile {
 
     /// The built-in profile of this name, if there is one: `v4`, and one for each other dialect of the simulator.
     pub fn builtin(name: &str) -> Option<Self> {
-        let text = BUILTIN.iter().find(|(known, _)| *known == name)?.1;
+        let text = Self::builtin_document(name)?;
         Some(Self::parse(text, &format!("builtin {name}")).expect("the built-in profiles are tested to parse"))
+    }
+
+    /// The profile in a file, or the built-in one of this name where there is no such file. A path is relative to a folder.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn named(folder: &Path, name: &Path) -> Result<Self> {
+        let path = folder.join(name);
+        match name.to_str().and_then(Self::builtin).filter(|_| !path.exists()) {
+            Some(profile) => Ok(profile),
+            None => Self::read(&path),
+        }
+    }
+
+    /// The JSON Schema of a profile (draft 2020-12), for editors.
+    pub fn schema() -> String {
+        let schema = schemars::schema_for!(Self);
+        serde_json::to_string_pretty(&schema).unwrap_or_default()
+    }
+
+    /// The document of the built-in profile of this name.
+    pub fn builtin_document(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
     /// The names of the built-in profiles.

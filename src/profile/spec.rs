@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::column::{Pointer, TableSpec};
 use super::zone::Zone;
 
 /// What a statement of the profile rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// The published description of the API says so.
@@ -23,7 +24,7 @@ pub enum Evidence {
 }
 
 /// How the key is sent (seed section 5).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
     /// What it rests on.
@@ -35,7 +36,7 @@ pub struct Auth {
 }
 
 /// An endpoint, relative to the base URL (seed section 4).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// What it rests on.
@@ -45,7 +46,7 @@ pub struct Endpoint {
 }
 
 /// The search endpoint (seed section 4.2).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchEndpoint {
     /// What it rests on.
@@ -57,7 +58,7 @@ pub struct SearchEndpoint {
 }
 
 /// How mention records are asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MentionsRequest {
     /// What it rests on.
@@ -76,7 +77,7 @@ fn yes() -> bool {
 }
 
 /// A parameter with the value that switches something on.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flag {
     /// Parameter name.
@@ -86,7 +87,7 @@ pub struct Flag {
 }
 
 /// How mention records are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestedBy {
     /// By a page size above 0; size 0 is the overview alone.
@@ -98,7 +99,7 @@ pub enum RequestedBy {
 }
 
 /// What the offset parameter counts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Offset {
     /// What it rests on.
@@ -112,7 +113,7 @@ pub struct Offset {
 }
 
 /// What the offset parameter counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OffsetUnit {
     /// Rows.
@@ -122,7 +123,7 @@ pub enum OffsetUnit {
 }
 
 /// The page size.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
     /// What it rests on.
@@ -136,7 +137,7 @@ pub struct Page {
 }
 
 /// What a page size above the bound gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Oversize {
     /// An error.
@@ -146,7 +147,7 @@ pub enum Oversize {
 }
 
 /// How far paging reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Depth {
     /// What it rests on.
@@ -158,7 +159,7 @@ pub struct Depth {
 }
 
 /// What the service answers beyond its depth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DepthAnswer {
     /// Status 400.
@@ -172,7 +173,7 @@ pub enum DepthAnswer {
 }
 
 /// The zone parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timezone {
     /// What it rests on.
@@ -186,7 +187,7 @@ pub struct Timezone {
 }
 
 /// How zones are named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimezoneKind {
     /// `Europe/Berlin`.
@@ -230,7 +231,7 @@ impl Timezone {
 }
 
 /// The sort parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sort {
     /// What it rests on.
@@ -242,7 +243,7 @@ pub struct Sort {
 }
 
 /// A value of the sort parameter. Ties come in any order.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SortValue {
     /// Value sent.
@@ -256,7 +257,7 @@ pub struct SortValue {
 }
 
 /// Direction of an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Smallest first.
@@ -266,7 +267,7 @@ pub enum Direction {
 }
 
 /// Where NULLs come in an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nulls {
     /// Before all values.
@@ -276,7 +277,7 @@ pub enum Nulls {
 }
 
 /// The filter parameters: equality with any of the values given.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Filters {
     /// What it rests on.
@@ -291,7 +292,7 @@ pub struct Filters {
 }
 
 /// A filter parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterParameter {
     /// Parameter name.
@@ -301,7 +302,7 @@ pub struct FilterParameter {
 }
 
 /// How several values of a filter are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Several {
     /// In one parameter, with a separator.
@@ -313,7 +314,7 @@ pub enum Several {
 }
 
 /// How throttling looks (seed sections 7 and 8).
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
     /// What it rests on.
@@ -337,7 +338,7 @@ pub struct Throttle {
 }
 
 /// A status, and optionally an error code, that means throttling.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ThrottleRule {
     /// HTTP status.
@@ -347,7 +348,7 @@ pub struct ThrottleRule {
 }
 
 /// How the end of a rate window is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResetFormat {
     /// Seconds since 1970.
@@ -360,7 +361,7 @@ pub enum ResetFormat {
 }
 
 /// What may be spent.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// What it rests on.
@@ -374,7 +375,7 @@ pub struct Budget {
 }
 
 /// A declared limit: so many requests in any span of so many seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateWindow {
     /// Requests.
@@ -384,7 +385,7 @@ pub struct RateWindow {
 }
 
 /// The number of mentions that match, as an answer tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Total {
     /// What it rests on.
@@ -398,7 +399,7 @@ pub struct Total {
 }
 
 /// How far a total is believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// It is the number of mentions; a scan is complete when it received as many.
@@ -410,7 +411,7 @@ pub enum Trust {
 }
 
 /// Which numbers of the overview count the mentions that match, so that they need not be read to be counted.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
     /// What it rests on.
@@ -428,7 +429,7 @@ pub struct Counts {
 }
 
 /// A list of `breakdowns` that counts the mentions of each value of a column.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountList {
     /// Column of `mentions`.
@@ -445,7 +446,7 @@ pub struct CountList {
 }
 
 /// What an answer repeats of its question. Compared with the question where present.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoSpec {
     /// What it rests on.
@@ -463,7 +464,7 @@ pub struct EchoSpec {
 }
 
 /// How an error looks.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorSpec {
     /// What it rests on.
@@ -493,7 +494,7 @@ impl ErrorSpec {
 }
 
 /// How the body of an error is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorFormat {
     /// JSON with the pointers of the section.
@@ -503,7 +504,7 @@ pub enum ErrorFormat {
 }
 
 /// The tables that map to the service's answers.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
     /// Entries of the list.

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::spec::Evidence;
 use super::zone::Zone;
 
 /// The window parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowSpec {
     /// What it rests on.
@@ -43,7 +44,7 @@ pub struct WindowSpec {
 }
 
 /// Parameters of an absolute period.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Separate {
     /// Parameter of the start.
@@ -53,7 +54,7 @@ pub struct Separate {
 }
 
 /// How instants are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Instants {
     /// RFC 3339 in UTC, whole seconds.
@@ -69,7 +70,7 @@ pub enum Instants {
 }
 
 /// Whether the end belongs to the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Half-open.
@@ -79,7 +80,7 @@ pub enum End {
 }
 
 /// A unit of relative periods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Hours.
     #[serde(rename = "h")]
@@ -111,7 +112,7 @@ impl Unit {
 }
 
 /// A length of time: `<n>h`, `<n>d` or `<n>w`, n at least 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Period {
     n: u32,

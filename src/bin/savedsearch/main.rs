@@ -1,21 +1,24 @@
 //! The command line of `savedsearch`: arguments and wiring.
 #![expect(clippy::print_stderr, reason = "notes and errors go to stderr")]
 
+mod connect;
+mod profiles;
+
 use std::io::{self, IsTerminal, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
-use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::one_line;
 use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, session};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
+use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
 use tokio::signal::unix::{SignalKind, signal};
+
+use self::connect::{Connected, connect};
 
 /// SQL over a saved-search analytics service (V4)
 ///
@@ -29,9 +32,21 @@ struct Arguments {
     /// File with the API key; otherwise it is read from the variable SAVEDSEARCH_API_KEY
     #[arg(long, value_name = "FILE", global = true)]
     api_key_file: Option<PathBuf>,
-    /// Profile of the service, instead of the built-in v4 [env: SAVEDSEARCH_PROFILE]
+    /// Profile of the service, or the name of a built-in one: v4, flags, pages or names [env: SAVEDSEARCH_PROFILE]
     #[arg(long, value_name = "FILE", global = true)]
     profile: Option<PathBuf>,
+    /// File that names connections, each of which becomes a catalog [env: SAVEDSEARCH_CONFIG]
+    #[arg(long, value_name = "FILE", global = true, conflicts_with_all = ["base_url", "api_key_file", "profile"])]
+    config: Option<PathBuf>,
+    /// Connection of the file that queries are about where they name none
+    #[arg(long, value_name = "NAME", global = true)]
+    connection: Option<String>,
+    /// Writes what is asked and answered into this new folder, without the key
+    #[arg(long, value_name = "DIR", global = true)]
+    record: Option<PathBuf>,
+    /// Answers from what was recorded into this folder, without a network
+    #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["base_url", "config", "record"])]
+    replay: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -39,7 +54,51 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sql(SqlArguments),
+    Probe(ProbeArguments),
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     Simulate(SimulateArguments),
+}
+
+/// Finds out how a service speaks, and writes a profile of it
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It only reads, and asks --max-calls times at most. The report, with what could not be told, goes to stderr.
+
+Examples:
+  SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
+  savedsearch --base-url https://api.example.com/v4 profile check mine.toml
+  savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
+)]
+struct ProbeArguments {
+    /// File for the profile, instead of stdout
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Calls that may be made
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    max_calls: u64,
+}
+
+/// Shows and checks profiles
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  savedsearch profile show v4 > mine.toml
+  savedsearch profile check mine.toml
+  savedsearch --base-url https://api.example.com/v4 profile check mine.toml
+  savedsearch profile schema > profile.schema.json")]
+enum ProfileCommand {
+    /// Prints a built-in profile, or the one that --profile names
+    Show {
+        /// v4, flags, pages or names
+        name: Option<String>,
+    },
+    /// Checks a profile: by itself, and with a base URL by three calls to the service
+    Check {
+        /// The profile
+        file: PathBuf,
+    },
+    /// Prints the JSON Schema of profiles, for editors
+    Schema,
 }
 
 /// Runs SQL and prints the results; without -c or -f a shell
@@ -196,6 +255,8 @@ fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
+            Command::Probe(ref probe) => Box::pin(profiles::probe(&arguments, probe)).await,
+            Command::Profile(ref command) => Box::pin(profiles::run(&arguments, command)).await,
             Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
         }
     });
@@ -213,8 +274,11 @@ fn main() -> ExitCode {
 }
 
 async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> {
-    let (connection, _demo) = connect(arguments).await?;
+    let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
+    for (name, other) in &others {
+        context.register_catalog(name, catalog(other).map_err(|error| Exit::usage(describe(&error)))?);
+    }
     for setting in &sql.set {
         let (key, value) =
             setting.split_once('=').ok_or_else(|| Exit::usage(format!("--set takes KEY=VALUE, found `{setting}`")))?;
@@ -254,42 +318,6 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
     Ok(())
 }
 
-/// The service that the arguments and the environment name, or the demo.
-async fn connect(arguments: &Arguments) -> Result<(Arc<Connection>, Option<Running>), Exit> {
-    let environment = Environment::read()?;
-    let profile = match arguments.profile.as_ref().or(environment.profile.as_ref()) {
-        Some(path) => Profile::read(path)?,
-        None => Profile::v4(),
-    };
-    let key = match &arguments.api_key_file {
-        Some(path) => Some(Secret::read(path)?),
-        None => environment.api_key,
-    };
-    let (base_url, key, demo) = match arguments.base_url.clone().or(environment.base_url) {
-        Some(base_url) => {
-            let key = key.ok_or_else(|| {
-                Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
-            })?;
-            (base_url, key, None)
-        }
-        None => {
-            let demo = demo().await?;
-            eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
-            (demo.base_url(), Secret::new(simulator::KEY)?, Some(demo))
-        }
-    };
-    Ok((Connection::builder(base_url, key).profile(profile).build()?, demo))
-}
-
-async fn demo() -> Result<Running, Exit> {
-    let spec =
-        CorpusSpec { seed: DEMO_SEED, searches: DEMO_SEARCHES, mentions: DEMO_MENTIONS, now: Clock::system().now() };
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    simulator::start(listen, Arc::new(Corpus::generate(spec)), Settings::default())
-        .await
-        .map_err(|error| Exit(FAILED, Some(format!("cannot start the simulator: {error}"))))
-}
-
 async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
     let SimulateArguments {
         listen,
@@ -315,7 +343,7 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
     }
     let delay = Duration::from_millis(delay_ms);
     let settings = Settings { clock, delay, rate_limit, faults, seed, largest_page, preset };
-    let running = simulator::start(listen, Arc::new(corpus), settings)
+    let running = simulator::start(listen, corpus.into(), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
     let signals = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));

@@ -1,0 +1,112 @@
+//! What the arguments and the environment connect to: a service, several, a recording, or the demo.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion_saved_search::client::{HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::connections::{Connections, Named};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Running, Settings};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret};
+
+use crate::{Arguments, DEMO_MENTIONS, DEMO_SEARCHES, DEMO_SEED, Exit, FAILED};
+
+/// What a session is over.
+pub(crate) struct Connected {
+    pub(crate) connection: Arc<Connection>,
+    /// Connections by name, the first one among them.
+    pub(crate) others: Vec<(String, Arc<Connection>)>,
+    /// The service inside this process.
+    pub(crate) demo: Option<Running>,
+}
+
+/// An address with a key, and how it is talked to.
+pub(crate) struct Target {
+    pub(crate) base_url: String,
+    pub(crate) key: Secret,
+    pub(crate) service: Arc<dyn HttpService>,
+    pub(crate) clock: Clock,
+    pub(crate) demo: Option<Running>,
+}
+
+/// The connections that the arguments and the environment name, or the demo.
+pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
+    let environment = Environment::read()?;
+    let named = arguments.base_url.is_some() || arguments.replay.is_some();
+    let config = arguments.config.as_ref().or(environment.config.as_ref().filter(|_| !named));
+    let Some(config) = config else {
+        if arguments.connection.is_some() {
+            return Err(Exit::usage("--connection goes with --config, or with the variable SAVEDSEARCH_CONFIG"));
+        }
+        let profile = profile(arguments, &environment)?;
+        let Target { base_url, key, service, clock, demo } = target(arguments).await?;
+        let connection = Connection::builder(base_url, key).profile(profile).service(service).clock(clock).build()?;
+        return Ok(Connected { connection, others: Vec::new(), demo });
+    };
+    let Connections { default, named } = Connections::read(config, arguments.connection.as_deref())?;
+    let mut others = Vec::new();
+    for (name, Named { base_url, key, profile }) in named {
+        let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
+        let service = network(&base_url, &key, folder.as_deref())?;
+        others.push((name, Connection::builder(base_url, key).profile(profile).service(service).build()?));
+    }
+    let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
+    let connection = chosen.ok_or_else(|| Exit::usage(format!("there is no connection `{default}`")))?;
+    Ok(Connected { connection, others, demo: None })
+}
+
+/// The profile that the arguments or the environment name.
+pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Result<Profile, Exit> {
+    match arguments.profile.as_ref().or(environment.profile.as_ref()) {
+        Some(name) => Ok(Profile::named(Path::new(""), name)?),
+        None => Ok(Profile::v4()),
+    }
+}
+
+/// The one service that the arguments and the environment name, or the demo.
+pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
+    if let Some(folder) = &arguments.replay {
+        let replay = Replay::read(folder)?;
+        let (base_url, clock) = (replay.base_url().to_owned(), Clock::fixed(replay.begun()));
+        // Nobody is sent this one.
+        let key = Secret::new("replayed")?;
+        return Ok(Target { base_url, key, service: Arc::new(replay), clock, demo: None });
+    }
+    let environment = Environment::read()?;
+    let key = match &arguments.api_key_file {
+        Some(path) => Some(Secret::read(path)?),
+        None => environment.api_key,
+    };
+    let (base_url, key, demo) = match arguments.base_url.clone().or(environment.base_url) {
+        Some(base_url) => {
+            let key = key.ok_or_else(|| {
+                Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
+            })?;
+            (base_url, key, None)
+        }
+        None => {
+            let demo = demo().await?;
+            eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
+            (demo.base_url(), Secret::new(simulator::KEY)?, Some(demo))
+        }
+    };
+    let service = network(&base_url, &key, arguments.record.as_deref())?;
+    Ok(Target { base_url, key, service, clock: Clock::system(), demo })
+}
+
+/// The network, and what writes down what comes over it.
+fn network(base_url: &str, key: &Secret, record: Option<&Path>) -> Result<Arc<dyn HttpService>, Exit> {
+    let network = Arc::new(Network::try_new(HttpLimits::default(), &parse_base_url(base_url)?)?);
+    let Some(folder) = record else { return Ok(network) };
+    Ok(Arc::new(Recorder::begin(network, key.clone(), folder, base_url, Clock::system().now())?))
+}
+
+async fn demo() -> Result<Running, Exit> {
+    let spec =
+        CorpusSpec { seed: DEMO_SEED, searches: DEMO_SEARCHES, mentions: DEMO_MENTIONS, now: Clock::system().now() };
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    simulator::start(listen, Arc::new(Corpus::generate(spec)), Settings::default())
+        .await
+        .map_err(|error| Exit(FAILED, Some(format!("cannot start the simulator: {error}"))))
+}

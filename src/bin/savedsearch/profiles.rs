@@ -1,0 +1,107 @@
+//! The commands about profiles: found out, shown, checked, described.
+#![expect(clippy::print_stdout, reason = "profiles and findings are results")]
+
+use std::path::Path;
+
+use datafusion_saved_search::client::parse_base_url;
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::probe;
+use datafusion_saved_search::shell::describe;
+use datafusion_saved_search::{Connection, Profile, session};
+
+use crate::connect::{Target, target};
+use crate::{Arguments, Exit, FAILED, ProbeArguments, ProfileCommand};
+
+/// `savedsearch probe`.
+pub(crate) async fn probe(
+    arguments: &Arguments,
+    ProbeArguments { output, max_calls }: &ProbeArguments,
+) -> Result<(), Exit> {
+    let Target { base_url, key, service, demo: _demo, .. } = target(arguments).await?;
+    let probed = probe::probe(service, parse_base_url(&base_url)?, key, *max_calls).await?;
+    eprint!("{probed}");
+    match output {
+        Some(path) => {
+            let written = std::fs::write(path, &probed.document);
+            written.map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))?;
+            eprintln!(
+                "\nThe profile is in {}: read it, correct what you know better, and name it with --profile.",
+                path.display()
+            );
+        }
+        None => print!("{}", probed.document),
+    }
+    Ok(())
+}
+
+/// `savedsearch profile …`.
+pub(crate) async fn run(arguments: &Arguments, command: &ProfileCommand) -> Result<(), Exit> {
+    match command {
+        ProfileCommand::Show { name } => show(arguments, name.as_deref()),
+        ProfileCommand::Check { file } => check(arguments, file).await,
+        ProfileCommand::Schema => {
+            println!("{}", Profile::schema());
+            Ok(())
+        }
+    }
+}
+
+fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
+    let named = arguments.profile.clone().or(Environment::read()?.profile).filter(|_| name.is_none());
+    let name = name.map(str::to_owned).or_else(|| named.as_ref().and_then(|name| name.to_str()).map(str::to_owned));
+    let name = name.unwrap_or_else(|| "v4".to_owned());
+    if let Some(path) = named.filter(|path| path.exists()) {
+        let text = std::fs::read_to_string(&path);
+        let text = text.map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))?;
+        print!("{text}");
+        return Ok(());
+    }
+    let names: Vec<&str> = Profile::builtins().collect();
+    let text = Profile::builtin_document(&name)
+        .ok_or_else(|| Exit::usage(format!("there is no built-in profile `{name}`; there are {}", names.join(", "))))?;
+    print!("{text}");
+    Ok(())
+}
+
+/// Checks a profile by itself, and where there is a service, by a list, an overview and a mention of it.
+async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
+    let profile = Profile::read(file)?;
+    let columns = profile.tables.mentions.columns.len();
+    println!("{}: a profile `{}` with {columns} columns of mentions", file.display(), profile.name);
+    let assumed = profile.dimensions().iter().filter(|(.., evidence)| evidence.as_deref() == Some("assumed"));
+    let assumed: std::collections::BTreeSet<&str> =
+        assumed.map(|(name, ..)| name.rsplit_once('.').map_or(name.as_str(), |(section, _)| section)).collect();
+    if !assumed.is_empty() {
+        println!("assumed, and to be checked: {}", assumed.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    if arguments.base_url.is_none() && arguments.replay.is_none() && Environment::read()?.base_url.is_none() {
+        println!("no service was asked: name one with --base-url");
+        return Ok(());
+    }
+    let Target { base_url, key, service, clock, demo: _demo } = target(arguments).await?;
+    let connection = Connection::builder(base_url, key).profile(profile).service(service).clock(clock).build()?;
+    let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
+    let mut failed = 0;
+    let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";
+    for (what, sql) in [
+        ("the list", "SELECT aid, kind FROM saved_searches".to_owned()),
+        ("an overview", format!("SELECT * FROM overview WHERE aid = {of}")),
+        ("a mention", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
+    ] {
+        let rows = match context.sql(&sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        match rows {
+            Ok(batches) => {
+                let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+                println!("{what}: well read, {rows} rows");
+            }
+            Err(error) => {
+                failed += 1;
+                println!("{what}: {}", connection.client().redact(&describe(&error)));
+            }
+        }
+    }
+    if failed > 0 { Err(Exit(FAILED, Some(format!("the service contradicts {}", file.display())))) } else { Ok(()) }
+}

@@ -1,0 +1,103 @@
+//! Connections by name, from a file: several services or keys in one session, each a catalog.
+//!
+//! ```toml
+//! default = "comms"                       # the first one, where it is not said
+//!
+//! [connections.comms]
+//! base_url = "https://api.example.com/v4"
+//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"
+//! profile = "mine.toml"                   # or the name of a built-in one; v4 where it is not said
+//! ```
+//!
+//! Keys are never part of the file: it names a variable or a file that holds one. Paths are relative to its folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::catalog::CATALOG;
+use crate::client::Secret;
+use crate::config::variable;
+use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::profile::Profile;
+
+/// The connections that a file names.
+#[derive(Debug)]
+pub struct Connections {
+    /// Name of the one that tables are of where a query names none.
+    pub default: String,
+    /// All of them.
+    pub named: BTreeMap<String, Named>,
+}
+
+/// What a connection is made of.
+#[derive(Debug)]
+pub struct Named {
+    /// Address of the service.
+    pub base_url: String,
+    /// Key.
+    pub key: Secret,
+    /// Profile.
+    pub profile: Profile,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    default: Option<String>,
+    connections: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    base_url: String,
+    api_key_env: Option<String>,
+    api_key_file: Option<PathBuf>,
+    profile: Option<PathBuf>,
+}
+
+impl Connections {
+    /// Reads a file. `choice` is the name of the default one, where it is not the file's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a file, a name or a key that cannot be used; those of [`Profile::named`].
+    pub fn read(path: &Path, choice: Option<&str>) -> Result<Self> {
+        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        let document: Document = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            bad(format!("line {line}: {}", one_line(error.message())))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut named = BTreeMap::new();
+        for (name, entry) in document.connections {
+            let bad = |what: &str| bad(format!("connection `{name}`: {what}"));
+            let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            if !plain || name.is_empty() || [CATALOG, "datafusion", "information_schema"].contains(&name.as_str()) {
+                return Err(bad("its name is to be a catalog's: small letters, digits and _, and none that is taken"));
+            }
+            let key = match (entry.api_key_env, entry.api_key_file) {
+                (Some(variable_name), None) => {
+                    let key = variable(&variable_name).ok_or_else(|| {
+                        bad(&format!("the variable {variable_name} is not set")).advice("it is to hold the API key")
+                    })?;
+                    Secret::new(&key)?
+                }
+                (None, Some(file)) => Secret::read(&folder.join(file))?,
+                _ => return Err(bad("expected either api_key_env or api_key_file")),
+            };
+            let profile =
+                entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
+            named.insert(name, Named { base_url: entry.base_url, key, profile });
+        }
+        let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
+        let default = default.ok_or_else(|| bad("it names no connection".to_owned()))?;
+        if !named.contains_key(&default) {
+            let names: Vec<&str> = named.keys().map(String::as_str).collect();
+            return Err(bad(format!("there is no connection `{default}`; there are {}", names.join(", "))));
+        }
+        Ok(Self { default, named })
+    }
+}
