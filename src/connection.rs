@@ -6,6 +6,8 @@
 //!                                  └─ queries under way: one budget and one answer to each question for all scans of a query
 //! ```
 
+mod fields;
+
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,6 +20,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 use tokio_util::task::AbortOnDropHandle;
 
+pub use self::fields::UnknownField;
+
+use self::fields::Fields;
 use crate::client::{
     Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan, Secret,
     parse_base_url,
@@ -35,6 +40,7 @@ pub struct Connection {
     client: Client,
     clock: Clock,
     queries: Mutex<Queries>,
+    fields: Mutex<Fields>,
 }
 
 /// Makes a [`Connection`].
@@ -115,7 +121,7 @@ impl ConnectionBuilder {
             None => Arc::new(Network::try_new(HttpLimits::default(), &base_url)?),
         };
         let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
-        Ok(Arc::new(Connection { client, clock, queries: Mutex::default() }))
+        Ok(Arc::new(Connection { client, clock, queries: Mutex::default(), fields: Mutex::default() }))
     }
 }
 
@@ -153,6 +159,16 @@ impl Connection {
         let ahead = self.client.ahead();
         let now = self.clock.now();
         if ahead.num_seconds() > 60 { now + ahead } else { now }
+    }
+
+    /// The fields of records that were seen in `extra`, by table and place.
+    pub fn unknown_fields(&self) -> Vec<UnknownField> {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner).unknown()
+    }
+
+    /// Takes note of the fields of a page. Gives the columns whose fields came in all records before, and in none of these.
+    pub(crate) fn note_fields(&self, table: &str, page: &Decoded) -> Vec<String> {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, page, self.clock.now())
     }
 
     /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
@@ -280,7 +296,21 @@ impl Page for Decoded {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
         let Self { total, hint, window, .. } = *self;
-        Self { batch, total, hint, window, ids: None, times: None, versions: None, conflicts: 0, mended: 0, unnamed: 0 }
+        Self {
+            batch,
+            total,
+            hint,
+            window,
+            ids: None,
+            times: None,
+            versions: None,
+            conflicts: 0,
+            mended: 0,
+            unnamed: 0,
+            records: 0,
+            present: Vec::new(),
+            unknown: Vec::new(),
+        }
     }
 }
 

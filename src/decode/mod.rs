@@ -19,6 +19,7 @@ mod schema;
 mod tree;
 mod value;
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -58,6 +59,12 @@ pub struct Decoded {
     pub mended: u64,
     /// Rows without an id, which were given one made of other columns.
     pub unnamed: u64,
+    /// Records that the answer had.
+    pub records: u64,
+    /// For each column that is a field of the record, by its position: in how many records the field came, NULL or not.
+    pub present: Vec<(usize, u64)>,
+    /// The fields in `extra`, as JSON pointers, where that column is wanted: in how many records each came.
+    pub unknown: Vec<(String, u64)>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -264,6 +271,7 @@ impl Decoder {
         let told = answer.text(TOTAL).filter(|_| total.is_none() && request.plan.pages.is_some());
         let hint = told.and_then(|told| told.parse().ok());
         let count = rows.count;
+        let present = self.present(&rows);
         let mut conflicts = rows.conflicts;
         let mut built = rows.finish();
         let mut columns: Vec<ArrayRef> = self
@@ -298,7 +306,45 @@ impl Decoder {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
-        Ok(Decoded { batch, ids, times, versions, total, hint, conflicts, mended: 0, unnamed, window: window(&answer) })
+        let unknown = self.unknown(&batch);
+        Ok(Decoded {
+            batch,
+            ids,
+            times,
+            versions,
+            total,
+            hint,
+            conflicts,
+            mended: 0,
+            unnamed,
+            records: count as u64,
+            present,
+            unknown,
+            window: window(&answer),
+        })
+    }
+
+    /// In how many records the field of each column came.
+    fn present(&self, rows: &Rows<'_>) -> Vec<(usize, u64)> {
+        let fields = self.schema.fields().iter().zip(&self.sources).enumerate();
+        let present = fields.filter_map(|(column, (field, source))| match (self.origin(field.name()), source) {
+            (Some(Origin::Field(_, Scope::Record)), Source::Row(slot)) => Some((column, rows.present(*slot))),
+            _ => None,
+        });
+        present.collect()
+    }
+
+    /// The fields in the column `extra`, and in how many records each came.
+    fn unknown(&self, batch: &RecordBatch) -> Vec<(String, u64)> {
+        let extra = self.schema.fields().iter().position(|field| self.origin(field.name()) == Some(&Origin::Extra));
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        let texts = extra.and_then(|extra| batch.column(extra).as_string_opt::<i32>());
+        for text in texts.into_iter().flatten().flatten().filter(|text| *text != "{}") {
+            if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
+                pointers(&value, &mut String::new(), &mut |at| *found.entry(at.to_owned()).or_default() += 1);
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Gives rows without an id one that is made of the columns which stand in for it. Gives their number.
@@ -387,6 +433,18 @@ impl Decoder {
 
     fn shape(&self, section: usize) -> Shape {
         self.table.sections[section].shape
+    }
+}
+
+/// The places of all values below objects that are none themselves.
+fn pointers(value: &serde_json::Value, at: &mut String, found: &mut impl FnMut(&str)) {
+    let serde_json::Value::Object(members) = value else { return found(at) };
+    for (name, member) in members {
+        let length = at.len();
+        at.push('/');
+        at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        pointers(member, at, found);
+        at.truncate(length);
     }
 }
 

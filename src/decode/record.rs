@@ -16,8 +16,9 @@ use crate::error::{Error, ErrorKind};
 pub(super) struct Rows<'t> {
     tree: &'t Tree<usize>,
     builders: Vec<ColumnBuilder>,
-    /// Whether the builder has its value of the row under way.
+    /// Whether the builder has its value of the row under way, and in how many rows it had one.
     filled: Vec<bool>,
+    present: Vec<u64>,
     label: Option<usize>,
     rank: Option<usize>,
     extra_slot: Option<usize>,
@@ -51,8 +52,26 @@ impl<'t> Rows<'t> {
         [label, rank, extra_slot]: [Option<usize>; 3],
         most: usize,
     ) -> Self {
-        let filled = vec![false; builders.len()];
-        Self { tree, builders, filled, label, rank, extra_slot, extra, count: 0, most, conflicts: 0, failure: None }
+        let (filled, present) = (vec![false; builders.len()], vec![0; builders.len()]);
+        Self {
+            tree,
+            builders,
+            filled,
+            present,
+            label,
+            rank,
+            extra_slot,
+            extra,
+            count: 0,
+            most,
+            conflicts: 0,
+            failure: None,
+        }
+    }
+
+    /// The rows so far in which the builder got a value, NULL or not.
+    pub(super) fn present(&self, slot: usize) -> u64 {
+        self.present[slot]
     }
 
     pub(super) fn finish(self) -> Built {
@@ -82,9 +101,10 @@ impl<'t> Rows<'t> {
             self.builders[slot].append_rank(i64::try_from(position + 1).unwrap_or(i64::MAX));
             self.filled[slot] = true;
         }
-        for (builder, filled) in self.builders.iter_mut().zip(&mut self.filled) {
-            if !std::mem::replace(filled, false) {
-                builder.append_null();
+        for ((builder, filled), present) in self.builders.iter_mut().zip(&mut self.filled).zip(&mut self.present) {
+            match std::mem::replace(filled, false) {
+                true => *present += 1,
+                false => builder.append_null(),
             }
         }
         self.count += 1;

@@ -8,6 +8,7 @@
 //! ```
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,9 +34,10 @@ use super::memory::PoolMemory;
 use super::plans;
 use super::reader::Reader;
 use super::scanning::Scanning;
-use crate::client::{Pace, Scan, read_pages};
+use crate::client::{Completeness, Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
+use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::pushdown::{Aids, ScanPlan};
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
@@ -252,6 +254,7 @@ impl Driver {
             let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
             let mut check = reader.check();
             let mut dropped = 0;
+            let mut told_gone = HashSet::new();
             let plan = Arc::new(plan.with_fetch(told));
             let client = scanning.connection.client();
             let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), reader.decoder.as_ref(), pace));
@@ -281,6 +284,7 @@ impl Driver {
                     let place = Place { aid: aid.clone(), ..Place::default() };
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
                 }
+                self.note_fields(&plan, &page, &mut told_gone).map_err(|error| self.at_table(error))?;
                 let batch = reader.finish(&page.batch)?;
                 self.counters.page(scan, &page);
                 received += page.batch.num_rows() as u64;
@@ -320,6 +324,28 @@ impl Driver {
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
+    }
+
+    /// Takes note of the fields of a page. One that came in all records before, and in none of these, is an error, or a
+    /// warning where the query asks for a report.
+    fn note_fields(&self, plan: &RequestPlan, page: &Decoded, told: &mut HashSet<String>) -> Result<()> {
+        for column in self.scanning.connection.note_fields(self.scanning.table.name(), page) {
+            let message =
+                format!("the field of column `{column}` has come in every record so far, and in none of this page");
+            let error = Error::new(ErrorKind::Contradiction, message)
+                .advice(
+                    "the service may call it otherwise now: compare `extra` with the profile; \
+                     SET savedsearch.completeness = 'report' goes on with NULL",
+                )
+                .at(Place { aid: plan.aid.clone(), ..Place::default() });
+            if self.settings.completeness == Completeness::Strict {
+                return Err(error);
+            }
+            if told.insert(column) {
+                self.scanning.connection.client().log().warn(&self.query.budget.id, &error);
+            }
+        }
+        Ok(())
     }
 
     /// A range that ends now must end by the service's clock, which is known once it has answered.

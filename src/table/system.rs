@@ -7,6 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
@@ -14,7 +15,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::client::RequestRecord;
-use crate::connection::Connection;
+use crate::connection::{Connection, UnknownField};
 
 /// A table about a connection, taken as it stands when a query is planned.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ enum Kind {
     Requests,
     Warnings,
     Profile,
+    ColumnsSeen,
 }
 
 impl SystemTable {
@@ -77,6 +79,19 @@ impl SystemTable {
         Self { connection, kind: Kind::Profile, schema: Arc::new(Schema::new(fields)) }
     }
 
+    /// `system.columns_seen`: the fields of records that no column takes, as queries met them in `extra`.
+    pub fn columns_seen(connection: Arc<Connection>) -> Self {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let fields = vec![
+            Field::new("table", DataType::Utf8, false),
+            Field::new("field", DataType::Utf8, false),
+            Field::new("first_seen", time.clone(), false),
+            Field::new("last_seen", time, false),
+            Field::new("records", DataType::Int64, false),
+        ];
+        Self { connection, kind: Kind::ColumnsSeen, schema: Arc::new(Schema::new(fields)) }
+    }
+
     fn snapshot(&self) -> Result<RecordBatch> {
         let columns = match self.kind {
             Kind::Requests => request_columns(&self.connection.client().log().records()),
@@ -86,6 +101,21 @@ impl SystemTable {
                     texts(warnings.iter().map(|warning| Some(warning.query.as_str()))),
                     texts(warnings.iter().map(|warning| warning.aid.as_deref())),
                     texts(warnings.iter().map(|warning| Some(warning.message.as_str()))),
+                ]
+            }
+            Kind::ColumnsSeen => {
+                let seen = self.connection.unknown_fields();
+                let instants = |of: &dyn Fn(&UnknownField) -> DateTime<Utc>| -> ArrayRef {
+                    let micros = seen.iter().map(|field| Some(of(field).timestamp_micros()));
+                    Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+                };
+                let records = seen.iter().map(|field| i64::try_from(field.records).unwrap_or(i64::MAX));
+                vec![
+                    texts(seen.iter().map(|field| Some(field.table.as_str()))),
+                    texts(seen.iter().map(|field| Some(field.at.as_str()))),
+                    instants(&|field| field.first_seen),
+                    instants(&|field| field.last_seen),
+                    Arc::new(records.collect::<Int64Array>()),
                 ]
             }
             Kind::Profile => {

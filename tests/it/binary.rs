@@ -16,7 +16,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
 const CANARY: &str = "canary-51c0-key";
 const NOW: &str = "2026-07-01T12:00:00Z";
 
-fn savedsearch(arguments: &[&str]) -> Command {
+pub(crate) fn savedsearch(arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments);
     for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG"] {
@@ -29,22 +29,22 @@ fn run(arguments: &[&str]) -> Output {
     savedsearch(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-fn out(output: &Output) -> String {
+pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn err(output: &Output) -> String {
+pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// A `savedsearch simulate` on a free port.
-struct Simulate {
+pub(crate) struct Simulate {
     child: Child,
-    base_url: String,
+    pub(crate) base_url: String,
 }
 
 impl Simulate {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = savedsearch(&["simulate", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stderr(Stdio::piped())
@@ -172,7 +172,12 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         ),
         (vec!["--base-url", base, "sql", "-c", one], "demo-key-research", 1, "403 Forbidden"),
         (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "No field named nonsense"),
-        (vec!["sql", "-c", "SELECT id FROM mentions WHERE timezone = 'Mars/X'"], "", 1, "`Mars/X` is no time zone"),
+        (
+            vec!["sql", "-c", "SELECT id FROM mentions WHERE timezone = 'Mars/X'"],
+            "",
+            1,
+            "`Mars/X` is no zone of this service",
+        ),
         (
             vec!["sql", "-c", "SELECT id FROM mentions WHERE duration = 'week'"],
             "",

@@ -295,3 +295,43 @@ async fn a_query_over_its_memory_ends_with_the_engines_error() {
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), count(BIG));
     assert_eq!(enough.runtime_env().memory_pool.reserved(), 0, "what was held is given back");
 }
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_nobody_knows_are_listed() {
+    let world = service(&["extra"], unchanged);
+    let seen = "SELECT \"table\", field, records, first_seen <= last_seen FROM system.columns_seen ORDER BY field";
+    world.rows(&format!("{} LIMIT 5", all(BIG))).await;
+    assert!(world.rows(seen).await.is_empty(), "nobody asked for extra");
+    let rows = world.rows(&all(BIG).replace("SELECT id", "SELECT extra")).await;
+    let records = rows.len().to_string();
+    assert!(rows[0][0].contains("future"), "{:?}", rows[0]);
+    let listed: Vec<Vec<String>> = world.rows(seen).await;
+    let fields: Vec<&str> = listed.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(fields, ["/future/deep/a", "/future/row"]);
+    let pages = pages(rows.len() as u64);
+    let met: u64 = listed[0][2].parse().unwrap();
+    // Rows that pages share are met twice.
+    assert_eq!(met, rows.len() as u64 + pages - 1, "{records} records");
+    assert_eq!((listed[0][0].as_str(), listed[0][3].as_str()), ("mentions", "true"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_stops_coming_is_an_error_or_on_request_a_warning() {
+    let sql = all(BIG).replace("SELECT id", "SELECT id, language");
+    let renamed = ["rename:field=language,to=lang@4-"];
+    let error = service(&renamed, unchanged).error(&sql).await;
+    assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
+    assert!(error.to_string().contains("the field of column `language` has come in every record so far"), "{error}");
+    // Who does not ask for it is not concerned.
+    assert_eq!(service(&renamed, unchanged).rows(&all(BIG)).await.len(), count(BIG));
+
+    let world = service(&renamed, unchanged);
+    world.rows("SET savedsearch.completeness = 'report'").await;
+    assert_eq!(world.rows(&sql).await.len(), count(BIG));
+    let warnings = world.rows("SELECT message FROM system.warnings").await;
+    assert!(warnings.len() == 1 && warnings[0][0].contains("`language`"), "{warnings:?}");
+    // Fields that never came, or that come as null, are no change.
+    for fault in ["missing:field=language", "null:field=language@4-"] {
+        assert_eq!(service(&[fault], unchanged).rows(&sql).await.len(), count(BIG), "{fault}");
+    }
+}

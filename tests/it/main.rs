@@ -11,6 +11,7 @@ mod faults;
 mod frugal;
 mod fuzz;
 mod guard;
+mod guide;
 mod layout;
 mod lies;
 mod probing;

@@ -1,0 +1,166 @@
+//! From a key to answers, as a newcomer goes: a profile is found out and checked, connections get names, and what was
+//! asked is recorded and replayed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use datafusion_saved_search::Profile;
+use datafusion_saved_search::simulator::{KEY, OTHER_KEY, Preset};
+
+use crate::binary::{Simulate, err, out, savedsearch};
+
+/// Runs the program in a folder, with a key.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = savedsearch(arguments);
+    command.env("SAVEDSEARCH_API_KEY", KEY).env("RESEARCH_KEY", OTHER_KEY);
+    command.current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn well(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", err(output), out(output));
+    out(output)
+}
+
+#[test]
+fn every_dialect_is_probed_checked_recorded_and_replayed() {
+    for preset in Preset::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let service = Simulate::start(&["--preset", preset.name(), "--mentions", "3000", "--searches", "4"]);
+        let base = ["--base-url", service.base_url.as_str()];
+        let with = |arguments: &[&str]| run(folder, &[&base, arguments].concat());
+
+        let probed = with(&["probe", "-o", "mine.toml"]);
+        assert!(well(&probed).is_empty(), "{}", out(&probed));
+        assert!(
+            err(&probed).contains("Seen:") && err(&probed).contains("The profile is in mine.toml"),
+            "{}",
+            err(&probed)
+        );
+        assert!(Profile::read(&folder.join("mine.toml")).is_ok());
+        assert!(well(&run(folder, &["profile", "check", "mine.toml"])).contains("no service was asked"));
+        let checked = well(&with(&["profile", "check", "mine.toml"]));
+        assert_eq!(checked.matches("well read").count(), 3, "{preset}: {checked}");
+
+        let sql = "SELECT s.name, count(*) AS mentions, max(m.published_at) AS newest FROM saved_searches s \
+                   JOIN mentions m ON m.aid = s.aid WHERE s.kind = 'saved' GROUP BY s.name ORDER BY 1";
+        let ask = ["--profile", "mine.toml", "--record", "recorded", "sql", "--format", "csv", "-c", sql];
+        let live = well(&with(&ask));
+        assert!(live.lines().count() > 2, "{preset}: {live}");
+        for file in fs::read_dir(folder.join("recorded")).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            assert!(!text.contains(KEY), "{preset}: {text}");
+        }
+        let again = with(&ask);
+        assert!(err(&again).contains("recorded: is not empty"), "{}", err(&again));
+        drop(service);
+        let replay = ["--profile", "mine.toml", "--replay", "recorded", "sql", "--format", "csv", "-c"];
+        assert_eq!(well(&run(folder, &[&replay, [sql].as_slice()].concat())), live, "{preset}");
+        let other = run(folder, &[&replay, ["SELECT * FROM mentions WHERE aid = 'other'"].as_slice()].concat());
+        assert!(err(&other).contains("the recording has no answer to /v4/search"), "{}", err(&other));
+    }
+}
+
+#[test]
+fn connections_have_names_and_are_asked_together() {
+    let service = Simulate::start(&["--mentions", "400", "--searches", "4"]);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("comms.key"), KEY).unwrap();
+    let base_url = &service.base_url;
+    let config = format!(
+        "default = 'comms'\n[connections.comms]\nbase_url = '{base_url}'\napi_key_file = 'comms.key'\n\
+         [connections.research]\nbase_url = '{base_url}'\napi_key_env = 'RESEARCH_KEY'\nprofile = 'v4'\n"
+    );
+    fs::write(folder.join("savedsearch.toml"), config).unwrap();
+    let sql = |options: &[&str], sql: &str| {
+        let arguments = [["--config", "savedsearch.toml"].as_slice(), options, &["sql", "--format", "csv", "-c", sql]];
+        run(folder, &arguments.concat())
+    };
+    let team = |team: &str| format!("SELECT DISTINCT team_name FROM {team}saved_searches WHERE team_name IS NOT NULL");
+    assert_eq!(well(&sql(&[], &team(""))), "team_name\nComms\n");
+    assert_eq!(well(&sql(&[], &team("research.v4."))), "team_name\nResearch\n");
+    assert_eq!(well(&sql(&["--connection", "research"], &team(""))), "team_name\nResearch\n");
+    let joined = "SELECT count(*) > 0 AS both FROM comms.v4.saved_searches a JOIN research.v4.saved_searches b ON a.query <> b.query";
+    assert_eq!(well(&sql(&[], joined)), "both\ntrue\n");
+    let requests = "SELECT total_mentions >= 0 AS seen FROM research.v4.overview WHERE aid IN \
+                    (SELECT min(aid) FROM research.v4.saved_searches WHERE kind <> 'recent'); \
+                    SELECT count(*) AS n FROM research.system.requests; SELECT count(*) AS n FROM system.requests";
+    assert_eq!(well(&sql(&[], requests)), "seen\ntrue\nn\n2\nn\n0\n");
+    let tables = well(&sql(&[], "SHOW TABLES"));
+    for name in ["savedsearch,v4,mentions", "comms,v4,mentions", "research,v4,volume", "research,system,columns_seen"] {
+        assert!(tables.contains(name), "{name}\n{tables}");
+    }
+
+    let missing = sql(&["--connection", "sales"], "SELECT 1");
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(err(&missing).contains("there is no connection `sales`; there are comms, research"), "{}", err(&missing));
+    for (text, why) in [
+        ("[connections.a]\nbase_url = 'http://x/v4'", "connection `a`: expected either api_key_env or api_key_file"),
+        ("[connections.a]\nbase_url = 'http://x/v4'\napi_key = 'x'", "line 3: unknown field `api_key`"),
+        ("[connections.A]\nbase_url = 'http://x/v4'\napi_key_env = 'RESEARCH_KEY'", "small letters, digits and _"),
+        ("[connections.a]\nbase_url = 'http://x/v4'\napi_key_env = 'NO_SUCH'", "the variable NO_SUCH is not set"),
+        ("[connections]", "it names no connection"),
+    ] {
+        fs::write(folder.join("bad.toml"), text).unwrap();
+        let output = run(folder, &["--config", "bad.toml", "sql", "-c", "SELECT 1"]);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(err(&output).contains(why) && err(&output).lines().count() == 1, "{text}\n{}", err(&output));
+    }
+    let alone = run(folder, &["--connection", "comms", "sql", "-c", "SELECT 1"]);
+    assert!(err(&alone).contains("--connection goes with --config"), "{}", err(&alone));
+}
+
+#[test]
+fn profiles_are_shown_and_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for preset in Preset::ALL {
+        let shown = well(&run(folder, &["profile", "show", preset.name()]));
+        assert_eq!(shown, Profile::builtin_document(preset.name()).unwrap());
+    }
+    let unknown = run(folder, &["profile", "show", "mine"]);
+    assert!(
+        err(&unknown).contains("there is no built-in profile `mine`; there are v4, flags, pages, names"),
+        "{}",
+        err(&unknown)
+    );
+    let schema: serde_json::Value = serde_json::from_str(&well(&run(folder, &["profile", "schema"]))).unwrap();
+    // What a profile may say stands in the schema: every section and key of the built-in ones.
+    for name in Profile::builtins() {
+        let document: toml::Table = Profile::builtin_document(name).unwrap().parse().unwrap();
+        for (section, value) in &document {
+            let property = &schema["properties"][section];
+            assert!(property.is_object(), "{name}: [{section}] is not in the schema");
+            let of = property["$ref"].as_str().and_then(|at| schema.pointer(at.trim_start_matches('#')));
+            let of = of.or_else(|| schema.pointer(property["anyOf"][0]["$ref"].as_str()?.trim_start_matches('#')));
+            for key in value.as_table().into_iter().flat_map(toml::Table::keys).filter(|_| section != "tables") {
+                assert!(of.is_some_and(|of| of["properties"][key].is_object()), "{name}: {section}.{key}");
+            }
+        }
+    }
+    let broken = folder.join("broken.toml");
+    fs::write(&broken, "name = 'x'\n[auth]\nhaeder = 'y'\n").unwrap();
+    let output = run(folder, &["profile", "check", "broken.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("line 3: key `auth.haeder`: unknown field"), "{}", err(&output));
+}
+
+#[test]
+fn a_profile_that_does_not_fit_is_told_by_its_check() {
+    let service = Simulate::start(&["--preset", "flags", "--mentions", "300", "--searches", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let text = Profile::builtin_document("flags").unwrap().replace("at = \"/summary\"", "at = \"/elsewhere\"");
+    fs::write(folder.path().join("mine.toml"), text).unwrap();
+    let output = run(folder.path(), &["--base-url", &service.base_url, "profile", "check", "mine.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", out(&output));
+    let told = out(&output);
+    assert!(told.contains("the list: well read") && told.contains("the answer has no `/elsewhere`"), "{told}");
+    assert!(err(&output).contains("the service contradicts mine.toml"), "{}", err(&output));
+    // Nobody there: one line, and no profile.
+    drop(service);
+    let probed = run(folder.path(), &["--base-url", "http://127.0.0.1:1/v4", "probe", "-o", "none.toml"]);
+    assert_eq!(probed.status.code(), Some(1));
+    assert!(err(&probed).starts_with("error: ") && !folder.path().join("none.toml").exists(), "{}", err(&probed));
+}
