@@ -31,6 +31,7 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     let system = FixedSchema::default();
     system.own("requests", Arc::new(SystemTable::requests(Arc::clone(connection))))?;
     system.own("warnings", Arc::new(SystemTable::warnings(Arc::clone(connection))))?;
+    system.own("budget", Arc::new(SystemTable::budget(Arc::clone(connection))))?;
     system.own("columns_seen", Arc::new(SystemTable::columns_seen(Arc::clone(connection))))?;
     system.own("profile", Arc::new(SystemTable::profile(Arc::clone(connection))))?;
     let catalog = FixedCatalog::default();

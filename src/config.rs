@@ -199,6 +199,14 @@ pub struct Environment {
     pub config: Option<PathBuf>,
 }
 
+/// The folder for what is to outlast the process: `savedsearch` in `XDG_STATE_HOME`, else in `~/.local/state` (XDG Base
+/// Directory Specification).
+pub fn state_folder() -> Option<PathBuf> {
+    let state = variable("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/state")));
+    state.map(|state| state.join("savedsearch"))
+}
+
 /// A variable of the process; an empty one counts as none.
 pub fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]

@@ -10,6 +10,7 @@ mod fields;
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arrow::array::AsArray;
@@ -28,7 +29,7 @@ use crate::client::{
     parse_base_url,
 };
 use crate::clock::Clock;
-use crate::config::SessionSettings;
+use crate::config::{SessionSettings, state_folder};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Profile, TableSpec};
@@ -52,6 +53,7 @@ pub struct ConnectionBuilder {
     service: Option<Arc<dyn HttpService>>,
     clock: Clock,
     retry: RetryPolicy,
+    state: Option<PathBuf>,
 }
 
 /// A query under way.
@@ -109,18 +111,34 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Keeps what is to outlast the process in this folder, instead of `savedsearch` in the user's state folder: what a key
+    /// has spent, where the profile declares a limit over more than an hour.
+    #[must_use]
+    pub fn state_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.state = Some(folder.into());
+        self
+    }
+
     /// The connection. No request is made.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an address or a key that cannot be used.
     pub fn build(self) -> Result<Arc<Connection>> {
-        let Self { base_url, key, profile, service, clock, retry } = self;
+        let Self { base_url, key, profile, service, clock, retry, state } = self;
         let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
             None => Arc::new(Network::try_new(HttpLimits::default(), &base_url)?),
         };
         let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
+        let client = match state.or_else(state_folder) {
+            Some(folder) => client.with_ledger(&folder),
+            None if client.profile().budget.windows.iter().all(|window| window.seconds <= 3_600) => client,
+            None => {
+                return Err(Error::new(ErrorKind::Config, "there is no folder to keep what the key spends in")
+                    .advice("set XDG_STATE_HOME, or HOME"));
+            }
+        };
         Ok(Arc::new(Connection { client, clock, queries: Mutex::default(), fields: Mutex::default() }))
     }
 }
@@ -135,6 +153,7 @@ impl Connection {
             service: None,
             clock: Clock::system(),
             retry: RetryPolicy::default(),
+            state: None,
         }
     }
 

@@ -16,6 +16,7 @@ mod auth;
 mod breaker;
 mod http;
 mod in_flight;
+mod ledger;
 mod log;
 mod pages;
 mod query;
@@ -23,6 +24,7 @@ mod rate_limit;
 mod recording;
 mod retry;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -33,6 +35,7 @@ use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
@@ -47,12 +50,13 @@ pub use self::retry::RetryPolicy;
 
 use self::breaker::Breaker;
 use self::in_flight::{Flight, InFlight};
+use self::ledger::Ledger;
 use self::query::parameters_text;
 use self::rate_limit::Limiter;
 use self::retry::{Cause, Decision, RetryState};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result, one_line};
-use crate::profile::{Profile, ThrottleRule};
+use crate::profile::{Profile, RateWindow, ThrottleRule};
 use crate::request::{Endpoint, PageRequest};
 
 /// A client of one service with one key.
@@ -64,6 +68,7 @@ pub struct Client {
     profile: Arc<Profile>,
     service: Arc<dyn HttpService>,
     limiter: Arc<Limiter>,
+    ledger: Option<Arc<Ledger>>,
     breaker: Arc<Breaker>,
     /// How far the service's clock is ahead of ours, in seconds, as its last answer told.
     ahead: AtomicI64,
@@ -118,6 +123,7 @@ impl Client {
             profile,
             service,
             limiter,
+            ledger: None,
             breaker,
             ahead: AtomicI64::new(0),
             retry,
@@ -132,6 +138,27 @@ impl Client {
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
+    }
+
+    /// The same client, which keeps what the key spends over more than an hour in a file of this folder, where the profile
+    /// declares such a limit. All processes that name the folder spend together.
+    #[must_use]
+    pub fn with_ledger(mut self, folder: &Path) -> Self {
+        let identity = self.key.digest(self.base_url.as_str());
+        self.ledger = Ledger::of(folder, identity, &self.profile.budget).map(Arc::new);
+        self
+    }
+
+    /// The declared limits, each with the requests that count against it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a ledger that cannot be read.
+    pub fn standing(&self) -> Result<Vec<(RateWindow, u64)>> {
+        let mut standing = self.limiter.standing();
+        if let Some(ledger) = &self.ledger {
+            standing.extend(ledger.standing(self.clock.now())?);
+        }
+        Ok(standing)
     }
 
     /// A text without the key, in whatever form it is there.
@@ -166,7 +193,11 @@ impl Client {
 
     /// Requests that the profile's declared budget allows until then; `None` where it declares none.
     pub fn possible_until(&self, deadline: Instant) -> Option<u64> {
-        self.limiter.possible(deadline)
+        let now = self.clock.now();
+        // What cannot be read is told by the first request.
+        let ledger = self.ledger.as_ref().and_then(|ledger| ledger.standing(now).ok());
+        let left = ledger.into_iter().flatten().map(|(window, used)| u64::from(window.requests).saturating_sub(used));
+        self.limiter.possible(deadline).into_iter().chain(left).min()
     }
 
     /// Asks for a page until `decode` accepts the answer. `decode` returns the value and the records in it.
@@ -342,7 +373,9 @@ impl Client {
         let headers = HeaderMap::from_iter([self.header.clone()]);
         let request = HttpRequest { url: url.clone(), headers };
         let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
-        let call = tokio::spawn(call(service, limiter, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
+        let ledger = self.ledger.clone().map(|ledger| (ledger, self.clock.clone()));
+        let call =
+            tokio::spawn(call(service, limiter, ledger, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
         let call = AbortOnDropHandle::new(call);
         async {
             match call.await {
@@ -504,6 +537,7 @@ enum Unsent {
 async fn call(
     service: Arc<dyn HttpService>,
     limiter: Arc<Limiter>,
+    ledger: Option<(Arc<Ledger>, Clock)>,
     query: Arc<QueryBudget>,
     places: Arc<Semaphore>,
     request: HttpRequest,
@@ -517,6 +551,11 @@ async fn call(
     };
     let wait = begun.elapsed();
     query.spend()?;
+    if let Some((ledger, clock)) = ledger {
+        // Another process may hold the file.
+        let spent = spawn_blocking(move || ledger.spend(clock.now())).await;
+        spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}")))??;
+    }
     let limit = query.deadline.min(Instant::now() + query.request_timeout);
     Ok(Called { answer: timeout_at(limit, service.call(request)).await.ok(), wait })
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::ledger::SHORT;
 use crate::profile::{Budget, RateWindow};
 
 /// The policy. Times are monotonic.
@@ -42,7 +43,8 @@ impl LimitState {
             allowed: budget.concurrency as f64,
             under_way: 0,
             closed_until: None,
-            windows: budget.windows.iter().map(|window| (*window, VecDeque::new())).collect(),
+            // The longer ones are a ledger's.
+            windows: budget.windows.iter().filter(|w| w.seconds <= SHORT).map(|w| (*w, VecDeque::new())).collect(),
         }
     }
 
@@ -92,6 +94,15 @@ impl LimitState {
             (starts.len() - known) as u64
         });
         possible.min()
+    }
+
+    /// The declared windows, each with the requests that count against it.
+    pub(super) fn standing(&self, now: Instant) -> Vec<(RateWindow, u64)> {
+        let counts = |(window, starts): &(RateWindow, VecDeque<Instant>)| {
+            let length = Duration::from_secs(window.seconds.into());
+            (*window, starts.iter().filter(|start| **start + length > now).count() as u64)
+        };
+        self.windows.iter().map(counts).collect()
     }
 
     /// A request ended, however it did.
@@ -174,6 +185,11 @@ impl Limiter {
     /// See [`LimitState::possible`].
     pub(super) fn possible(&self, until: Instant) -> Option<u64> {
         self.state().possible(Instant::now(), until)
+    }
+
+    /// See [`LimitState::standing`].
+    pub(super) fn standing(&self) -> Vec<(RateWindow, u64)> {
+        self.state().standing(Instant::now())
     }
 
     /// See [`LimitState::answered`].

@@ -366,7 +366,8 @@ impl Dialogue {
             Dimension::new("order", [NONSENSE, vocabulary::SORTS[0]].map(|value| Try::new(value, SORT, value)));
         let mut filters = Dimension::new("filter", self.filters());
         if self.found.mentions.is_none() {
-            (orders.queue.clear(), filters.queue.clear());
+            orders.queue.clear();
+            filters.queue.clear();
         }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
         if self.found.with_overview || self.found.mentions.is_none() {

@@ -378,11 +378,6 @@ impl Profile {
             not_yet(!bounded && table.time.is_some(), &time, "a window bounded by a column of this table");
         }
         not_yet(self.budget.cost_per_record.is_some(), "budget.cost_per_record", "a cost for each record");
-        not_yet(
-            self.budget.windows.iter().any(|window| window.seconds > 3600),
-            "budget.windows",
-            "a limit over more than an hour, which needs a ledger shared by processes,",
-        );
         found
     }
 }

@@ -31,6 +31,7 @@ enum Kind {
     Warnings,
     Profile,
     ColumnsSeen,
+    Budget,
 }
 
 impl SystemTable {
@@ -92,6 +93,19 @@ impl SystemTable {
         Self { connection, kind: Kind::ColumnsSeen, schema: Arc::new(Schema::new(fields)) }
     }
 
+    /// `system.budget`: the limits that the profile declares, and what of them is used; and the one that the service told
+    /// last, in its headers.
+    pub fn budget(connection: Arc<Connection>) -> Self {
+        let fields = vec![
+            Field::new("source", DataType::Utf8, false),
+            Field::new("requests", DataType::Int64, true),
+            Field::new("seconds", DataType::Int64, true),
+            Field::new("used", DataType::Int64, true),
+            Field::new("remaining", DataType::Int64, true),
+        ];
+        Self { connection, kind: Kind::Budget, schema: Arc::new(Schema::new(fields)) }
+    }
+
     fn snapshot(&self) -> Result<RecordBatch> {
         let columns = match self.kind {
             Kind::Requests => request_columns(&self.connection.client().log().records()),
@@ -103,6 +117,7 @@ impl SystemTable {
                     texts(warnings.iter().map(|warning| Some(warning.message.as_str()))),
                 ]
             }
+            Kind::Budget => budget_columns(&self.connection)?,
             Kind::ColumnsSeen => {
                 let seen = self.connection.unknown_fields();
                 let instants = |of: &dyn Fn(&UnknownField) -> DateTime<Utc>| -> ArrayRef {
@@ -129,6 +144,28 @@ impl SystemTable {
         };
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
+}
+
+fn budget_columns(connection: &Connection) -> Result<Vec<ArrayRef>> {
+    let declared = connection.client().standing()?.into_iter().map(|(window, used)| {
+        let (requests, used) = (i64::from(window.requests), i64::try_from(used).unwrap_or(i64::MAX));
+        ("declared", Some(requests), Some(i64::from(window.seconds)), Some(used), Some((requests - used).max(0)))
+    });
+    let told = connection.client().log().records().into_iter().rev();
+    let told = told.filter(|record| record.rate_limit.is_some() || record.rate_remaining.is_some()).take(1);
+    let told = told.map(|record| {
+        let used = record.rate_limit.zip(record.rate_remaining).map(|(limit, left)| limit - left);
+        ("service", record.rate_limit, None, used, record.rate_remaining)
+    });
+    let rows: Vec<_> = declared.chain(told).collect();
+    let numbers = |values: Vec<Option<i64>>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    Ok(vec![
+        texts(rows.iter().map(|(source, ..)| Some(*source))),
+        numbers(rows.iter().map(|row| row.1).collect()),
+        numbers(rows.iter().map(|row| row.2).collect()),
+        numbers(rows.iter().map(|row| row.3).collect()),
+        numbers(rows.iter().map(|row| row.4).collect()),
+    ])
 }
 
 fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {

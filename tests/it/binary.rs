@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion_saved_search::Clock;
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Settings};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 
 use crate::support::now;
 
@@ -402,29 +402,49 @@ fn the_commands_of_the_readme_work() {
     let v4 = include_str!("../../src/profile/builtin/v4.toml");
     fs::write(folder.path().join("mine.toml"), v4).unwrap();
     fs::write(folder.path().join("report.sql"), "SELECT 1;").unwrap();
+    let replaced = [
+        ("https://api.example.com/v4", service.base_url.as_str()),
+        ("http://127.0.0.1:8080/v4", service.base_url.as_str()),
+        ("http://127.0.0.1:8081/v4", failing.base_url.as_str()),
+    ];
+    assert!(run_commands(&readme, &replaced, folder.path()) >= 6, "the README has lost its commands");
+}
+
+/// Every command of the guide, with a service of each dialect in the place of yours.
+#[test]
+fn the_commands_of_the_guide_work_with_every_dialect() {
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/connect.md")).unwrap();
+    for preset in Preset::ALL {
+        let service = Simulate::start(&["--preset", preset.name(), "--mentions", "2000", "--searches", "3"]);
+        let folder = tempfile::tempdir().unwrap();
+        let replaced = [("https://api.example.com/v4", service.base_url.as_str())];
+        assert!(run_commands(&guide, &replaced, folder.path()) >= 6, "the guide has lost its commands");
+    }
+}
+
+/// Runs the `sh` blocks of a document, one shell each, and gives their number.
+fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usize {
+    let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
+    let curl = Command::new("curl").arg("--version").output().is_ok();
     let mut blocks = 0;
-    for block in readme.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()) {
+    for block in document.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()) {
         blocks += 1;
-        let script = block
-            .replace("cargo run -- ", "savedsearch ")
-            .replace("https://api.example.com/v4", &service.base_url)
-            .replace("http://127.0.0.1:8080/v4", &service.base_url)
-            .replace("http://127.0.0.1:8081/v4", &failing.base_url)
-            .replace("<API_KEY>", "demo-key-comms");
-        let script: Vec<&str> = script
-            .lines()
-            .filter(|line| !line.contains("tests/run") && !line.contains("cargo ") && !line.contains("simulate"))
-            .collect();
-        let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
+        let script = block.replace("cargo run -- ", "savedsearch ").replace("<API_KEY>", "demo-key-comms");
+        let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
+        let left_out = ["tests/run", "cargo ", "simulate"];
+        let kept =
+            |line: &&str| left_out.iter().all(|word| !line.contains(word)) && (curl || !line.starts_with("curl"));
+        let script: Vec<&str> = script.lines().filter(kept).collect();
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &script.join("\n")])
-            .current_dir(folder.path())
-            .env("PATH", path)
-            .envs(["BASE_URL", "API_KEY", "PROFILE", "CONFIG"].map(|name| (format!("SAVEDSEARCH_{name}"), "")))
+            .current_dir(folder)
+            .env("PATH", &path)
+            .envs(["BASE_URL", "PROFILE", "CONFIG"].map(|name| (format!("SAVEDSEARCH_{name}"), "")))
+            .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
             .stdin(Stdio::null())
             .output()
             .unwrap();
         assert!(output.status.success(), "{block}\n{}{}", out(&output), err(&output));
     }
-    assert!(blocks >= 5, "the README has lost its commands");
+    blocks
 }

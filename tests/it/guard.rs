@@ -8,11 +8,12 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::catalog::CATALOG;
-use datafusion_saved_search::profile::ThrottleRule;
-use datafusion_saved_search::simulator::{Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, catalog, session};
+use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::profile::{RateWindow, ThrottleRule};
+use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, catalog, session};
 
-use crate::support::{BIG, OTHER, Virtual, connect, corpus, now, pages, rows};
+use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, now, pages, rows};
 
 /// A service that does these things wrong, and what the profile knows of it.
 fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
@@ -334,4 +335,39 @@ async fn a_field_that_stops_coming_is_an_error_or_on_request_a_warning() {
     for fault in ["missing:field=language", "null:field=language@4-"] {
         assert_eq!(service(&[fault], unchanged).rows(&sql).await.len(), count(BIG), "{fault}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daily_budget_is_shared_by_all_who_name_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = || {
+        let mut profile = Profile::v4();
+        profile.budget.windows = vec![RateWindow { requests: 5, seconds: 86_400 }];
+        let simulator = Simulator::new(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() });
+        let service = Arc::new(InProcess(simulator, HttpLimits::default()));
+        let builder = Connection::builder("http://ledger.test/v4", Secret::new(KEY).unwrap()).service(service);
+        session(&builder.profile(profile).clock(Clock::fixed(now())).state_folder(folder.path()).build().unwrap())
+            .unwrap()
+    };
+    let (one, other) = (session(), session());
+    let ask = async |context: &SessionContext, sql: &str| match context.sql(sql).await.unwrap().collect().await {
+        Ok(batches) => Ok(rows(&batches)),
+        Err(error) => Err(datafusion_saved_search::Error::find(&error).unwrap().clone()),
+    };
+    let overview = format!("SELECT count(*) FROM overview WHERE aid = '{BIG}'");
+    for context in [&one, &other, &one] {
+        assert_eq!(ask(context, &overview).await.unwrap(), [["1"]]);
+    }
+    let budget = "SELECT source, requests, seconds, used, remaining FROM system.budget";
+    assert_eq!(ask(&other, budget).await.unwrap(), [["declared", "5", "86400", "3", "2"]]);
+    // More than is left is refused before it is spent, by what all have spent.
+    let refused = ask(&other, "SELECT count(*) FROM overview").await.expect_err("more than is left");
+    assert!(refused.to_string().contains("declared budget allows"), "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Budget);
+    let spent: i64 = ask(&one, budget).await.unwrap()[0][3].parse().unwrap();
+    for _ in spent..5 {
+        ask(&one, &overview).await.unwrap();
+    }
+    let error = ask(&other, &overview).await.expect_err("used up");
+    assert!(matches!(error.kind(), ErrorKind::Budget | ErrorKind::Quota), "{error}");
 }

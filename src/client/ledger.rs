@@ -1,0 +1,195 @@
+//! What a key has spent over hours, days and months, in a small file that all processes of a machine share.
+//!
+//! Every request is written down before it is sent, under a lock on the file. Times are kept to a part of the longest
+//! limit, and counted as late as they may have been, so that a limit is never passed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Budget, RateWindow};
+
+/// Seconds up to which limits are kept in memory.
+pub(super) const SHORT: u32 = 3_600;
+/// Parts of the longest limit that times are kept to.
+const PARTS: i64 = 1_440;
+
+/// The ledger of a key at a service.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    path: PathBuf,
+    windows: Vec<RateWindow>,
+}
+
+/// Requests by the second, since 1970, at which they were made at the latest.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spent {
+    requests: Vec<(i64, u64)>,
+}
+
+impl Ledger {
+    /// The ledger in a folder; `None` where no limit needs one.
+    pub(super) fn of(folder: &Path, identity: [u8; 32], budget: &Budget) -> Option<Self> {
+        let windows: Vec<RateWindow> = budget.windows.iter().copied().filter(|window| window.seconds > SHORT).collect();
+        let name: String = identity[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        (!windows.is_empty()).then(|| Self { path: folder.join(format!("ledger-{name}.json")), windows })
+    }
+
+    /// Writes down a request that is about to be sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Quota`] where a limit is used up, with the time at which it is not; [`ErrorKind::Config`] for a file
+    /// that cannot be kept.
+    pub(super) fn spend(&self, now: DateTime<Utc>) -> Result<()> {
+        let mut file = self.open()?;
+        let mut spent = self.read(&mut file, now)?;
+        for (window, used) in self.used(&spent, now) {
+            if used >= u64::from(window.requests) {
+                let free = spent.free_at(window, now);
+                let message = format!(
+                    "the declared budget of {} requests in {} s is used up until {}",
+                    window.requests,
+                    window.seconds,
+                    free.to_rfc3339_opts(SecondsFormat::Secs, true)
+                );
+                return Err(
+                    Error::new(ErrorKind::Quota, message).advice("ask again then, or correct the profile's [budget]")
+                );
+            }
+        }
+        let longest = self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default();
+        let step = (longest / PARTS).max(1);
+        let latest = now.timestamp().div_euclid(step) * step + step;
+        match spent.requests.last_mut() {
+            Some((at, count)) if *at == latest => *count += 1,
+            _ => spent.requests.push((latest, 1)),
+        }
+        let text = serde_json::to_string(&spent).unwrap_or_default();
+        let written =
+            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
+        // The lock goes with the file.
+        written.map_err(|error| self.bad(&format!("cannot be written: {error}")))
+    }
+
+    /// The limits, each with the requests that count against it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a file that cannot be read.
+    pub(super) fn standing(&self, now: DateTime<Utc>) -> Result<Vec<(RateWindow, u64)>> {
+        let spent = self.read(&mut self.open()?, now)?;
+        Ok(self.used(&spent, now))
+    }
+
+    fn used(&self, spent: &Spent, now: DateTime<Utc>) -> Vec<(RateWindow, u64)> {
+        let counts = |window: &RateWindow| {
+            let since = now.timestamp() - i64::from(window.seconds);
+            spent.requests.iter().filter(|(at, _)| *at > since).map(|(_, count)| count).sum()
+        };
+        self.windows.iter().map(|window| (*window, counts(window))).collect()
+    }
+
+    fn open(&self) -> Result<File> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let file = std::fs::create_dir_all(folder)
+            .and_then(|()| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path))
+            .and_then(|file| file.lock().map(|()| file));
+        file.map_err(|error| self.bad(&format!("cannot be kept: {error}")))
+    }
+
+    /// What was spent within the longest limit.
+    fn read(&self, file: &mut File, now: DateTime<Utc>) -> Result<Spent> {
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|error| self.bad(&format!("cannot be read: {error}")))?;
+        let mut spent: Spent = match text.is_empty() {
+            true => Spent::default(),
+            false => serde_json::from_str(&text).map_err(|error| {
+                self.bad(&format!("is no ledger of requests: {error}")).advice("delete it to begin anew")
+            })?,
+        };
+        let longest = self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default();
+        spent.requests.retain(|(at, _)| *at > now.timestamp() - longest);
+        Ok(spent)
+    }
+
+    fn bad(&self, what: &str) -> Error {
+        Error::new(ErrorKind::Config, format!("{}: {what}", self.path.display()))
+    }
+}
+
+impl Spent {
+    /// When a limit that is used up has room for a request again.
+    fn free_at(&self, window: RateWindow, now: DateTime<Utc>) -> DateTime<Utc> {
+        let length = i64::from(window.seconds);
+        let mut counted: Vec<(i64, u64)> =
+            self.requests.iter().copied().filter(|(at, _)| *at > now.timestamp() - length).collect();
+        counted.sort_unstable();
+        let used: u64 = counted.iter().map(|(_, count)| count).sum();
+        let mut over = (used + 1).saturating_sub(u64::from(window.requests));
+        let first = counted.into_iter().find(|(_, count)| {
+            over = over.saturating_sub(*count);
+            over == 0
+        });
+        let wait = first.map_or(length, |(at, _)| at + length - now.timestamp());
+        now + TimeDelta::try_seconds(wait).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().expect("an instant")
+    }
+
+    fn ledger(folder: &Path, windows: &[(u32, u32)]) -> Ledger {
+        let windows = windows.iter().map(|(requests, seconds)| RateWindow { requests: *requests, seconds: *seconds });
+        let budget = Budget { windows: windows.collect(), ..Profile::v4().budget };
+        Ledger::of(folder, [7; 32], &budget).expect("a limit that needs one")
+    }
+
+    #[test]
+    fn processes_spend_from_one_budget_and_are_told_when_it_is_renewed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, other) = (ledger(folder.path(), &[(3, 86_400)]), ledger(folder.path(), &[(3, 86_400)]));
+        let noon = at("2026-07-01T12:00:00Z");
+        one.spend(noon).expect("the first");
+        other.spend(noon).expect("the second");
+        one.spend(noon + TimeDelta::hours(3)).expect("the third");
+        let error = other.spend(noon + TimeDelta::hours(4)).expect_err("used up");
+        assert_eq!(error.kind(), ErrorKind::Quota);
+        assert!(error.to_string().contains("3 requests in 86400 s is used up until 2026-07-02T12:01:00Z"), "{error}");
+        assert_eq!(one.standing(noon + TimeDelta::hours(4)).expect("a standing")[0].1, 3);
+        // A minute late at most, and two are free again.
+        let renewed = noon + TimeDelta::hours(24) + TimeDelta::minutes(1);
+        one.spend(renewed).expect("renewed");
+        other.spend(renewed).expect("renewed");
+        assert!(one.spend(renewed).is_err());
+    }
+
+    #[test]
+    fn every_limit_holds_and_a_damaged_file_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = ledger(folder.path(), &[(2, 7_200), (3, 2_592_000)]);
+        let start = at("2026-07-01T00:00:00Z");
+        ledger.spend(start).expect("one");
+        ledger.spend(start).expect("two");
+        assert!(ledger.spend(start).expect_err("two in two hours").to_string().contains("7200 s"));
+        ledger.spend(start + TimeDelta::days(2)).expect("three");
+        assert!(ledger.spend(start + TimeDelta::days(5)).expect_err("three a month").to_string().contains("2592000 s"));
+        std::fs::write(&ledger.path, "{\"requests\":7}").expect("written");
+        let error = ledger.spend(start).expect_err("damaged");
+        assert!(
+            error.to_string().contains("is no ledger of requests") && error.to_string().contains("delete it"),
+            "{error}"
+        );
+        let short = Budget { windows: vec![RateWindow { requests: 1, seconds: 60 }], ..Profile::v4().budget };
+        assert!(Ledger::of(folder.path(), [7; 32], &short).is_none());
+    }
+}
