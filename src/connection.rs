@@ -185,9 +185,10 @@ impl Connection {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).unknown()
     }
 
-    /// Takes note of the fields of a page. Gives the columns whose fields came in all records before, and in none of these.
-    pub(crate) fn note_fields(&self, table: &str, page: &Decoded) -> Vec<String> {
-        self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, page, self.clock.now())
+    /// Takes note of the fields of a page of what was `asked` for. Gives the columns whose fields came in all records
+    /// before, and in none of late.
+    pub(crate) fn note_fields(&self, table: &str, asked: &str, page: &Decoded) -> Vec<String> {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
     }
 
     /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`

@@ -75,8 +75,14 @@ impl Connections {
         for (name, entry) in document.connections {
             let bad = |what: &str| bad(format!("connection `{name}`: {what}"));
             let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-            if !plain || name.is_empty() || [CATALOG, "datafusion", "information_schema"].contains(&name.as_str()) {
-                return Err(bad("its name is to be a catalog's: small letters, digits and _, and none that is taken"));
+            if !plain
+                || name.is_empty()
+                || name.starts_with(|first: char| first.is_ascii_digit())
+                || [CATALOG, "datafusion", "information_schema"].contains(&name.as_str())
+            {
+                return Err(bad(
+                    "its name is to be a catalog's: small letters, digits behind them and _, and none that is taken",
+                ));
             }
             let key = match (entry.api_key_env, entry.api_key_file) {
                 (Some(variable_name), None) => {

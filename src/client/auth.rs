@@ -63,7 +63,11 @@ impl Secret {
         let key = self.0.expose_secret();
         let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
         let percent: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let mut forms = vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), query, percent];
+        // As JSON writes it, with and without its slashes escaped.
+        let json = serde_json::to_string(key).unwrap_or_default();
+        let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
+        let slashes = json.replace('/', "\\/");
+        let mut forms = vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), query, percent, json, slashes];
         // Three bytes become four characters, so that the same bytes look in three ways, by what stands before them.
         for before in 0..3 {
             let encoded = BASE64_STANDARD_NO_PAD.encode([&vec![0; before], key.as_bytes()].concat());

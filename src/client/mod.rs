@@ -113,7 +113,7 @@ impl Client {
         clock: Clock,
     ) -> Result<Self> {
         let header = key.header(&profile.auth)?;
-        let limiter = Limiter::shared(key.digest(base_url.as_str()), &profile.budget);
+        let limiter = Limiter::shared(key.digest(base_url.as_str().trim_end_matches('/')), &profile.budget);
         let retry = RetryPolicy::default();
         let breaker = Breaker::shared(&base_url);
         Ok(Self {
@@ -144,7 +144,7 @@ impl Client {
     /// declares such a limit. All processes that name the folder spend together.
     #[must_use]
     pub fn with_ledger(mut self, folder: &Path) -> Self {
-        let identity = self.key.digest(self.base_url.as_str());
+        let identity = self.key.digest(self.base_url.as_str().trim_end_matches('/'));
         self.ledger = Ledger::of(folder, identity, &self.profile.budget).map(Arc::new);
         self
     }

@@ -58,6 +58,9 @@ struct Exchange {
     /// Why there was no answer.
     #[serde(default)]
     failure: Option<String>,
+    /// Whether another attempt could have had one.
+    #[serde(default)]
+    temporary: bool,
 }
 
 fn bad(path: &Path, what: &str) -> Error {
@@ -121,14 +124,18 @@ impl HttpService for Recorder {
                     Some((name.as_str().to_owned(), self.key.redact(value.to_str().ok()?)))
                 });
                 let text = std::str::from_utf8(&answer.body).ok().map(|text| self.key.redact(text));
+                // Of what is no text nothing can be taken out: what may have the key in it is left out whole.
+                let lossy = String::from_utf8_lossy(&answer.body);
+                let clean = text.is_some() || self.key.redact(&lossy) == lossy;
                 Exchange {
                     question,
                     status: Some(answer.status.as_u16()),
                     headers: headers.collect(),
-                    bytes: text.is_none().then(|| BASE64_STANDARD.encode(&answer.body)),
+                    bytes: (text.is_none() && clean).then(|| BASE64_STANDARD.encode(&answer.body)),
                     body: text,
                     wire_bytes: answer.wire_bytes,
                     failure: None,
+                    temporary: false,
                 }
             }
             Err(failure) => Exchange {
@@ -139,6 +146,7 @@ impl HttpService for Recorder {
                 bytes: None,
                 wire_bytes: 0,
                 failure: Some(self.key.redact(&failure.message)),
+                temporary: failure.temporary,
             },
         };
         self.write(&exchange)?;
@@ -171,9 +179,13 @@ impl Replay {
         let path = folder.join(HEAD);
         let head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
         let files = std::fs::read_dir(folder).map_err(|error| bad(folder, &format!("cannot be read: {error}")))?;
-        let mut files: Vec<PathBuf> =
-            files.filter_map(|file| Some(file.ok()?.path())).filter(|file| *file != path).collect();
-        files.sort();
+        // Whatever else is there is none of ours.
+        let ours = |path: &PathBuf| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            path.extension().is_some_and(|end| end == "json") && stem.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).filter(ours).collect();
+        files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
         let mut answers: HashMap<String, VecDeque<Exchange>> = HashMap::new();
         for path in files {
             let exchange: Exchange = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
@@ -205,11 +217,12 @@ impl HttpService for Replay {
         };
         let Some(exchange) = exchange else {
             return Err(failure(format!(
-                "the recording has no answer to {question}: queries with now() ask for other periods each time"
+                "the recording has no answer to {question}: periods that end now are others each time"
             )));
         };
         let Some(status) = exchange.status else {
-            return Err(failure(exchange.failure.unwrap_or_else(|| "there was no answer".to_owned())));
+            let failed = failure(exchange.failure.unwrap_or_else(|| "there was no answer".to_owned()));
+            return Err(HttpFailure { temporary: exchange.temporary, ..failed });
         };
         let damaged = || failure(format!("the recorded answer to {question} is damaged"));
         let body = match (exchange.body, exchange.bytes) {

@@ -8,7 +8,7 @@ use crate::decode::Decoded;
 
 /// Records in which a field must have come, each of them, before its absence means anything.
 const STEADY: u64 = 100;
-/// Records of an answer that must all lack it.
+/// Records in a row that must all lack it then.
 const GONE: u64 = 20;
 
 /// A field that no column takes.
@@ -30,13 +30,23 @@ pub struct UnknownField {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     unknown: BTreeMap<(String, String), UnknownField>,
-    /// Records that had a column's field, by table and column; none where some record lacked it.
-    steady: HashMap<(String, String), Option<u64>>,
+    /// What is known of a column's field, by what was asked for and the column.
+    steady: HashMap<(String, String), Steadiness>,
+}
+
+/// Whether a field comes in every record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Steadiness {
+    /// It has: so many had it, and since then so many have not.
+    Steady(u64, u64),
+    /// It comes now and then.
+    Irregular,
 }
 
 impl Fields {
-    /// Takes note of a page. Gives the columns whose fields came in all records before, and in none of these.
-    pub(super) fn note(&mut self, table: &str, page: &Decoded, now: DateTime<Utc>) -> Vec<String> {
+    /// Takes note of a page of what was `asked` for. Gives the columns whose fields came in all records before, and in none
+    /// of late.
+    pub(super) fn note(&mut self, table: &str, asked: &str, page: &Decoded, now: DateTime<Utc>) -> Vec<String> {
         for (at, records) in &page.unknown {
             let key = (table.to_owned(), at.clone());
             let known = self.unknown.entry(key).or_insert_with(|| UnknownField {
@@ -52,11 +62,18 @@ impl Fields {
         let mut gone = Vec::new();
         for (column, present) in &page.present {
             let name = page.batch.schema_ref().field(*column).name().clone();
-            let known = self.steady.entry((table.to_owned(), name.clone())).or_insert(Some(0));
-            match known {
-                Some(before) if *before >= STEADY && *present == 0 && page.records >= GONE => gone.push(name),
-                Some(before) if *present == page.records => *before += present,
-                _ => *known = None,
+            let key = (format!("{table} {asked}"), name.clone());
+            let known = self.steady.entry(key).or_insert(Steadiness::Steady(0, 0));
+            *known = match *known {
+                Steadiness::Steady(had, lacked) if *present == 0 => Steadiness::Steady(had, lacked + page.records),
+                Steadiness::Steady(had, 0) if *present == page.records => Steadiness::Steady(had + present, 0),
+                _ => Steadiness::Irregular,
+            };
+            match *known {
+                Steadiness::Steady(had, lacked) if had >= STEADY && lacked >= GONE => gone.push(name),
+                // Too few to call it steady.
+                Steadiness::Steady(had, lacked) if lacked > 0 && had < STEADY => *known = Steadiness::Irregular,
+                _ => {}
             }
         }
         gone

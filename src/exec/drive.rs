@@ -284,6 +284,7 @@ impl Driver {
                     let place = Place { aid: aid.clone(), ..Place::default() };
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
                 }
+                self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut told_gone).map_err(|error| self.at_table(error))?;
                 let batch = reader.finish(&page.batch)?;
                 self.counters.page(scan, &page);
@@ -318,6 +319,7 @@ impl Driver {
                 scanning.connection.answer(query, scan, request.clone(), accept).await
             };
             let body = body.map_err(|error| self.at_table(error))?;
+            self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             let page = reader.decoder.decode(&request, &body).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
@@ -326,10 +328,27 @@ impl Driver {
         stream.boxed()
     }
 
+    /// What the service filtered by must stand in its records: without it they would all be dropped here.
+    fn check_fields(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
+        let sent = self.scanning.connection.profile().filters.parameters.iter();
+        let sent = sent.filter(|sent| plan.filters.iter().any(|filter| filter.parameter == sent.parameter));
+        let absent = |name: &str| {
+            let field = |column: usize| page.batch.schema_ref().field(column).name() == name;
+            page.records > 0 && page.present.iter().any(|(column, present)| field(*column) && *present == 0)
+        };
+        let Some(gone) = sent.map(|sent| &sent.column).find(|column| absent(column)) else { return Ok(()) };
+        let message = format!("the service was asked to filter by `{gone}`, and none of its records has that field");
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice("check the column in the profile: its pointer, and the parameter in [filters]")
+            .at(Place { aid: plan.aid.clone(), ..Place::default() }))
+    }
+
     /// Takes note of the fields of a page. One that came in all records before, and in none of these, is an error, or a
     /// warning where the query asks for a report.
     fn note_fields(&self, plan: &RequestPlan, page: &Decoded, told: &mut HashSet<String>) -> Result<()> {
-        for column in self.scanning.connection.note_fields(self.scanning.table.name(), page) {
+        // Records of another kind may have other fields.
+        let asked = format!("{:?} {:?}", plan.aid, plan.filters);
+        for column in self.scanning.connection.note_fields(self.scanning.table.name(), &asked, page) {
             let message =
                 format!("the field of column `{column}` has come in every record so far, and in none of this page");
             let error = Error::new(ErrorKind::Contradiction, message)
@@ -348,16 +367,21 @@ impl Driver {
         Ok(())
     }
 
-    /// A range that ends now must end by the service's clock, which is known once it has answered.
-    fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
+    /// A range that ends now must end by the service's clock, which is known once it has answered, and one that is reached by
+    /// a period that ends now must begin by it.
+    pub(super) fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
         let connection = &self.scanning.connection;
-        let words = plan.duration.as_deref().filter(|_| self.scanning.plan.ends_open);
         let profile = connection.profile();
-        let span = words.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
-        let Some((_, end)) = span else { return Ok(()) };
+        let scan = &self.scanning.plan;
+        let Some(words) = plan.duration.as_deref() else { return Ok(()) };
         // When the scan began, by the service's clock.
         let now = self.begun + connection.client().ahead();
-        if now <= end || self.scanning.plan.windows.last() != plan.duration.as_ref() {
+        let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
+            scan.ends_open && now > end && scan.windows.last().map(String::as_str) == Some(words)
+        });
+        let begun = scan.until.as_ref().zip(profile.window.length_of(words));
+        let late = begun.is_some_and(|((_, since), length)| now - length > *since);
+        if !ended && !late {
             return Ok(());
         }
         let minutes = connection.client().ahead().num_minutes();

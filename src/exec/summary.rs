@@ -44,6 +44,7 @@ impl Driver {
         let stream = try_stream! {
             let request = self.overview_request(&summary, &plan);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
+            self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
                 Some(batch) => yield batch?,
@@ -272,6 +273,7 @@ impl Driver {
                     if let Some(check) = &mut check {
                         check.observe(&page.batch).map_err(|error| self.at_plan(error, &plan))?;
                     }
+                    self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
                     self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
                     received += page.batch.num_rows();

@@ -67,13 +67,16 @@ impl Asker {
         self.left
     }
 
-    /// An answer; `None` where no call is left. A call that is throttled, or that fails, is made once more.
+    /// An answer; `None` where no call is left. A call that fails is made once more, one that is throttled after a wait.
     ///
     /// # Errors
     /// The failure of a call that fails twice.
     pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
-        let mut failed = None;
-        for _ in 0..2 {
+        /// Waits for a service that throttles, and failures, that a question is worth.
+        const WAITS: u32 = 5;
+        const FAILURES: u32 = 2;
+        let (mut failed, mut waits, mut failures) = (None, 0, 0);
+        while waits < WAITS && failures < FAILURES {
             if self.left == 0 {
                 return failed.map_or(Ok(None), Err);
             }
@@ -91,6 +94,7 @@ impl Asker {
                     let status = answer.status.as_u16();
                     self.calls.push(Call { question, status: Some(status) });
                     if status == 429 && self.left > 0 {
+                        waits += 1;
                         sleep(wait(&answer.headers)?).await;
                         continue;
                     }
@@ -100,10 +104,12 @@ impl Asker {
                 }
                 Ok(Err(failure)) => {
                     self.calls.push(Call { question, status: None });
+                    failures += 1;
                     failed = Some(Error::new(failure.kind, self.key.redact(&failure.message)));
                 }
                 Err(_) => {
                     self.calls.push(Call { question, status: None });
+                    failures += 1;
                     let message = format!("no answer within {} s", PATIENCE.as_secs());
                     failed = Some(Error::new(ErrorKind::Timeout, message));
                 }
@@ -130,6 +136,13 @@ fn wait(headers: &HeaderMap) -> Result<Duration> {
 }
 
 impl Reply {
+    /// When the service answered, by its own clock, in microseconds since 1970.
+    pub(super) fn date(&self) -> Option<i64> {
+        let date = self.headers.get(http::header::DATE)?.to_str().ok()?;
+        let date = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(date.as_micros()).ok()
+    }
+
     /// The first line of a body, for people.
     pub(super) fn line(&self) -> String {
         let line: String = one_line(&self.text).chars().take(160).collect();

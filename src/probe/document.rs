@@ -114,7 +114,7 @@ fn window(found: &Findings) -> Vec<String> {
                 lines.push(format!("separate = {{ from = {}, to = {} }}", quoted(from), quoted(to)));
             }
         }
-        (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(false));
+        (instants, inclusive) = (absolute.instants, absolute.inclusive.unwrap_or(true));
     }
     lines.push(set("instants", instants));
     lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
@@ -180,13 +180,13 @@ fn total(found: &Findings) -> Vec<String> {
 /// The numbers of the overview that count mentions, where they were seen to agree.
 fn counts(found: &Findings) -> Option<Vec<String>> {
     found.overview_columns.path("total_mentions").filter(|_| found.counts)?;
-    let days = found.timeline.is_some() && found.zone.is_some();
+    let days = found.timeline.is_some() && found.zone.is_some() && !found.gaps;
     let mut lines = vec![set("trust", "exact"), set("total", "total_mentions"), format!("days = {days}")];
     lines.extend(found.overview_columns.path("total_relation").map(|_| set("relation", "total_relation")));
     let text = |label: &str| found.columns.kind(label) == Some(Type::Utf8);
     lines.push("lists = [".into());
     let mut seen = Vec::new();
-    for breakdown in found.breakdowns.iter().filter(|breakdown| text(&breakdown.label)) {
+    for breakdown in found.breakdowns.iter().filter(|b| b.is_usable && text(&b.label)) {
         if !seen.contains(&&breakdown.label) {
             let label = quoted(&breakdown.label);
             let missing = breakdown.missing.as_ref().map(|name| format!(", missing = {}", quoted(name)));
@@ -285,6 +285,8 @@ fn mention_table(found: &Findings) -> Vec<String> {
         let needed = name == "id" || (name == "published_at" && *kind == Type::Timestamp);
         // Any other type than these names nothing.
         let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
+        // What is no instant must not be taken for the time of a mention.
+        let name = if name == "published_at" && !needed { "published_text" } else { name };
         lines.push(column(&apart(name), kind, path, !needed));
     }
     lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);

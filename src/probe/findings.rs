@@ -39,6 +39,10 @@ pub(super) struct Findings {
     /// The overview's number of mentions with the total of the same answer, and with the sum of its timeline.
     pub(super) agreements: Vec<(u64, u64)>,
     pub(super) sums: Vec<(u64, u64)>,
+    /// Whether entries of a timeline were further apart than a day.
+    pub(super) gaps: bool,
+    /// Whether more mentions came than the total tells.
+    pub(super) is_capped: bool,
     /// Mentions within the widest period.
     pub(super) widest_count: Option<u64>,
 }
@@ -147,6 +151,9 @@ pub(super) struct Breakdown {
     pub(super) list: Option<List>,
     /// The entry for mentions without a value.
     pub(super) missing: Option<String>,
+    /// The names of its entries, and whether these are values of the field.
+    pub(super) names: Vec<String>,
+    pub(super) is_usable: bool,
 }
 
 /// How an error looks.

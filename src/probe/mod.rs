@@ -1,18 +1,22 @@
 //! Finds out how a service speaks, and writes a profile of it.
 //!
 //! ```text
-//! key ─▶ dialogue (what is asked) ─▶ asker ─▶ service
-//!          │  rounds: several candidates in one call       shape, vocabulary: what an answer looks like
-//!          └▶ findings ─▶ document: profile with its evidence, and a report
+//! dialogue ─▶ judge (period, zone, order, filters, by rounds of candidates) ─▶ paging ─▶ findings ─▶ document, report
+//!     │                    effects: what an answer shows
+//!     └▶ asker ─▶ service  shape, vocabulary: what it looks like, and what things are called
 //! ```
 //!
 //! A probe only reads, asks a bounded number of times, and believes data, never a status. What it could not tell is said
 //! so, and the profile then assumes what is safe: a smaller page, no filter, mentions counted one by one.
 
 mod asker;
+mod candidates;
 mod dialogue;
 mod document;
+mod effects;
 mod findings;
+mod judge;
+mod paging;
 mod rounds;
 mod shape;
 mod vocabulary;

@@ -24,6 +24,13 @@ impl Try {
     }
 }
 
+impl Try {
+    /// Whether it says a period by its ends; such labels have a blank.
+    pub(super) fn is_absolute(&self) -> bool {
+        self.label.contains(' ')
+    }
+}
+
 /// What became of a candidate.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
@@ -125,7 +132,8 @@ pub(super) fn hints(refusal: &str) -> Vec<String> {
         }
     }
     // A sentence is no list.
-    if hints.len() > 12 { Vec::new() } else { hints }
+    let list = text.matches([',', '|', ';']).count() > 0 || hints.len() == 1;
+    if hints.len() > 12 || !list { Vec::new() } else { hints }
 }
 
 /// The first number of a refusal that is no part of a word.

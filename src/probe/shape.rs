@@ -48,14 +48,14 @@ pub(super) fn objects(value: &Value) -> Option<Vec<&Value>> {
     (!items.is_empty() && items.iter().all(Value::is_object)).then(|| items.iter().collect())
 }
 
-/// Where mentions are: the array of the richest objects that have an id and a time.
+/// Where mentions are: the array of the richest objects that have an id and a time, the longest of equals.
 pub(super) fn mentions(answer: &Value) -> Option<(Path, Vec<&Value>)> {
     let arrays = walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?)));
     let rich = arrays.filter(|(_, records)| {
         let columns = Columns::of(vocabulary::MENTION, records);
-        columns.path("id").is_some() && columns.path("published_at").is_some() && leaves(records[0]).len() >= 5
+        columns.path("id").is_some() && columns.path("published_at").is_some() && columns.columns.len() >= 3
     });
-    rich.max_by_key(|(_, records)| leaves(records[0]).len())
+    rich.max_by_key(|(_, records)| (leaves(records[0]).len(), records.len()))
 }
 
 /// Where saved searches are: every array of objects with an aid.
@@ -66,6 +66,13 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec
 
 /// Where the overview is: the object with the most numbers and lists of its own.
 pub(super) fn overview(answer: &Value) -> Option<Path> {
+    let total = |members: &serde_json::Map<String, Value>| {
+        let path = |name: &String| [name.clone()];
+        members.iter().any(|(name, value)| {
+            value.is_u64()
+                && vocabulary::column(vocabulary::OVERVIEW, &path(name)).is_some_and(|(c, _)| c == "total_mentions")
+        })
+    };
     let score = |value: &Value| {
         let members = value.as_object()?;
         let worth = |value: &Value| match value {
@@ -73,7 +80,7 @@ pub(super) fn overview(answer: &Value) -> Option<Path> {
             value if Timeline::of(value).is_some() || List::of(value).is_some() => 3,
             _ => 0,
         };
-        Some(members.values().map(worth).sum::<u32>()).filter(|score| *score >= 4)
+        Some(members.values().map(worth).sum::<u32>()).filter(|score| *score >= 4 || total(members))
     };
     walk(answer).into_iter().filter_map(|(path, value)| Some((score(value)?, path))).max().map(|(_, path)| path)
 }
@@ -137,6 +144,11 @@ pub(super) fn instant(name: &str, value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {
             if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+                return Some(at.timestamp_micros());
+            }
+            // Some write a blank in the middle.
+            let text = text.replacen(' ', "T", 1);
+            if let Ok(at) = DateTime::parse_from_rfc3339(&text) {
                 return Some(at.timestamp_micros());
             }
             let local = text.parse::<NaiveDateTime>().ok();

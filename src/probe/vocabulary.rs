@@ -15,7 +15,20 @@ pub(super) const MENTION: Names = &[
     ("snippet", &["snippet", "excerpt", "abstract"]),
     (
         "published_at",
-        &["publishedat", "published", "publicationdate", "publishdate", "pubdate", "date", "ts", "timestamp", "time"],
+        &[
+            "publishedat",
+            "published",
+            "publicationdate",
+            "publishdate",
+            "pubdate",
+            "date",
+            "ts",
+            "timestamp",
+            "time",
+            "postedat",
+            "createdat",
+            "created",
+        ],
     ),
     ("indexed_at", &["indexedat", "indexed", "indexedts", "collectedat", "collected", "crawledat", "addedat"]),
     ("updated_at", &["updatedat", "updated", "modifiedat", "modified", "editedat", "edited", "editedts"]),
@@ -83,7 +96,7 @@ pub(super) const BREAKDOWNS: &[(&str, &[&str])] = &[
 pub(super) const FILTERED: [&str; 5] = ["language", "sentiment", "source", "type", "country"];
 
 /// What entries of a list are called that stand for mentions without a value.
-pub(super) const MISSING: &[&str] = &["unknown", "none", "null", "na", "missing", "unset", "undefined", "notset"];
+pub(super) const MISSING: &[&str] = &["unknown", "none", "null", "missing", "unset", "undefined", "notset"];
 
 /// Where an answer tells how many records there are.
 pub(super) const TOTALS: &[&str] = &["total", "totalresults", "totalcount", "count", "hits", "resultcount", "numfound"];

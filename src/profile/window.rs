@@ -221,6 +221,12 @@ impl WindowSpec {
         }
     }
 
+    /// How far a relative period or a name reaches back from now.
+    pub fn length_of(&self, words: &str) -> Option<TimeDelta> {
+        let relative = || Period::try_from(words.to_owned()).ok().filter(|period| self.relative.contains(&period.unit));
+        self.names.get(words).copied().or_else(relative).map(Period::length)
+    }
+
     /// Whether words say the same period in every zone.
     pub fn is_fixed(&self, words: &str) -> bool {
         let local = matches!(self.instants, Instants::Local | Instants::Date) && self.ends_of(words).is_some();

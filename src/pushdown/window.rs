@@ -46,7 +46,9 @@ pub(super) fn windows_of(
     let mut exact = ranges.exact && (spec.is_half_open() || ranges.spans().iter().all(|r| r.end().is_none()));
     let mut closed = Vec::with_capacity(ranges.spans().len());
     for range in ranges.spans() {
-        let start = range.start().or(spec.earliest.map(|earliest| earliest.timestamp_micros()));
+        // Nothing is older.
+        let earliest = spec.earliest.map(|earliest| earliest.timestamp_micros());
+        let start = range.start().max(earliest);
         let Some(start) = start else {
             return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins"))
                 .advice(format!(

@@ -371,3 +371,39 @@ async fn a_daily_budget_is_shared_by_all_who_name_the_folder() {
     let error = ask(&other, &overview).await.expect_err("used up");
     assert!(matches!(error.kind(), ErrorKind::Budget | ErrorKind::Quota), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_ahead_is_no_reason_for_wrong_numbers() {
+    let since = (now() - chrono::Duration::days(1)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let of = format!("WHERE aid = '{BIG}' AND published_at >= '{since}'");
+    for sql in [
+        format!("SELECT count(*) FROM mentions {of}"),
+        format!("SELECT max(published_at) FROM mentions {of}"),
+        format!("SELECT language, count(*) FROM mentions {of} GROUP BY 1"),
+        format!("SELECT sum(mentions) FROM volume WHERE aid = '{BIG}' AND bucket_start >= '{since}'"),
+    ] {
+        let world = service(&["skew:seconds=172800"], unchanged);
+        let error = world.error(&sql).await;
+        assert!(error.to_string().contains("minutes ahead"), "{sql}: {error}");
+        // From then on it goes by the service's clock.
+        world.rows(&sql).await;
+    }
+    // A period that ends now begins by the service's clock as well.
+    let world = service(&["skew:seconds=86400"], |profile| {
+        profile.window.absolute = None;
+        profile.counts = None;
+    });
+    let error = world.error(&format!("SELECT count(*) FROM mentions {of}")).await;
+    assert!(error.to_string().contains("minutes ahead"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_filtered_by_must_be_in_the_records() {
+    let world = service(&["rename:field=language,to=lang"], unchanged);
+    let error = world.error(&format!("{} AND language = 'de'", all(BIG))).await;
+    assert_eq!(error.kind(), ErrorKind::Contradiction);
+    assert!(
+        error.to_string().contains("asked to filter by `language`, and none of its records has that field"),
+        "{error}"
+    );
+}

@@ -99,7 +99,10 @@ fn connections_have_names_and_are_asked_together() {
     for (text, why) in [
         ("[connections.a]\nbase_url = 'http://x/v4'", "connection `a`: expected either api_key_env or api_key_file"),
         ("[connections.a]\nbase_url = 'http://x/v4'\napi_key = 'x'", "line 3: unknown field `api_key`"),
-        ("[connections.A]\nbase_url = 'http://x/v4'\napi_key_env = 'RESEARCH_KEY'", "small letters, digits and _"),
+        (
+            "[connections.A]\nbase_url = 'http://x/v4'\napi_key_env = 'RESEARCH_KEY'",
+            "small letters, digits behind them and _",
+        ),
         ("[connections.a]\nbase_url = 'http://x/v4'\napi_key_env = 'NO_SUCH'", "the variable NO_SUCH is not set"),
         ("[connections]", "it names no connection"),
     ] {

@@ -3,16 +3,22 @@
 #[path = "../../benches/requests/queries.rs"]
 mod queries;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::probe::{Probed, probe};
 use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Profile, Secret, session};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
 
 use self::queries::{NOW, Rows, corpus, queries};
-use crate::support::{InProcess, connect, knob, rows, worded, written};
+use crate::support::{InProcess, connect, knob, now, rows, worded, written};
 
 /// Calls that a probe may make.
 const CALLS: u64 = 25;
@@ -88,4 +94,177 @@ async fn what_was_probed_answers_every_query_rightly() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is unusual about a service.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Quirk {
+    /// Nothing.
+    None,
+    /// Relative periods end at midnight.
+    CompleteDays,
+    /// Only relative periods are taken; answers repeat all parameters that nobody knows.
+    Mirror,
+    /// Of instants only the day is kept to.
+    DaysOnly,
+    /// What was published at the beginning of a period does not belong to it.
+    OpenStart,
+    /// The overview has some mentions of its own.
+    TopMentions,
+    /// A list has an entry for all others.
+    Others,
+    /// Names in a list are not those in mentions.
+    OtherNames,
+    /// The timeline has weeks.
+    Weeks,
+    /// Totals end at a hundred.
+    Capped,
+    /// Times are written with a blank, which nothing says the zone of.
+    Blank,
+    /// Two of three calls are throttled.
+    Busy,
+}
+
+/// A service of 400 mentions, one in 47 minutes.
+#[derive(Debug)]
+struct Odd(Quirk, AtomicU64);
+
+impl Odd {
+    fn published(row: i64) -> DateTime<Utc> {
+        now() - TimeDelta::minutes(47 * row + 3)
+    }
+
+    fn item(&self, row: i64) -> Value {
+        let at = Self::published(row);
+        let written = if self.0 == Quirk::Blank { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%dT%H:%M:%SZ" };
+        let language = ["en", "en", "de", "fr", "es"][usize::try_from(row).unwrap() % 5];
+        json!({"id": row, "published": at.format(written).to_string(), "title": "t", "language": language, "reach": row % 7})
+    }
+
+    fn answer(&self, path: &str, asked: &HashMap<String, String>) -> (u16, Value) {
+        let quirk = self.0;
+        if path.ends_with("/list") {
+            return (200, json!({"saved": [{"aid": "7", "name": "seven"}]}));
+        }
+        let midnight = now().date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
+        let duration = asked.get("duration").map_or("7d", String::as_str);
+        let hours = match duration.split_at(duration.len() - 1) {
+            (n, "d") => n.parse().ok().map(|n: i64| n * 24),
+            (n, "h") => n.parse().ok(),
+            (n, "w") => n.parse().ok().map(|n: i64| n * 168),
+            _ => None,
+        };
+        let ends = duration.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+        let day = |at: DateTime<Utc>| at.date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
+        let (from, to) = match (hours, ends.filter(|_| quirk != Quirk::Mirror)) {
+            (Some(hours), _) if quirk == Quirk::CompleteDays => (midnight - TimeDelta::hours(hours), midnight),
+            (Some(hours), _) => (now() - TimeDelta::hours(hours), now()),
+            (None, Some((from, to))) if quirk == Quirk::DaysOnly => (day(from), day(to)),
+            (None, Some(ends)) => ends,
+            (None, None) => return (400, json!({"message": format!("bad duration `{duration}`")})),
+        };
+        let starts = |at: DateTime<Utc>| if quirk == Quirk::OpenStart { from < at } else { from <= at };
+        let matches = |row: &i64| starts(Self::published(*row)) && Self::published(*row) < to;
+        let language = |row: &i64| self.item(*row)["language"].as_str().map(str::to_owned);
+        let wanted = |row: &i64| asked.get("language").is_none_or(|wanted| language(row).as_ref() == Some(wanted));
+        let rows: Vec<i64> = (0..400).filter(|row| matches(row) && wanted(row)).collect();
+        let mut languages = BTreeMap::<String, u64>::new();
+        rows.iter().filter_map(language).for_each(|language| *languages.entry(language).or_default() += 1);
+        let named = |(name, count): (String, u64)| match (quirk, name.as_str()) {
+            (Quirk::Others, "fr") => json!({"name": "other", "count": count}),
+            (Quirk::OtherNames, name) => json!({"name": name.to_uppercase(), "count": count}),
+            (_, name) => json!({"name": name, "count": count}),
+        };
+        let step = if quirk == Quirk::Weeks { 7 } else { 1 };
+        let first = day(from);
+        let bucket = |n: i64| first + TimeDelta::days(n * step);
+        let within =
+            |n: i64| rows.iter().filter(|row| (bucket(n)..bucket(n + 1)).contains(&Self::published(**row))).count();
+        let timeline = (0..).take_while(|n| bucket(*n) < to).map(|n| json!({"start": bucket(n), "count": within(n)}));
+        let total = if quirk == Quirk::Capped { rows.len().min(100) } else { rows.len() };
+        let mut overview = json!({
+            "total": total,
+            "timeline": timeline.collect::<Vec<_>>(),
+            "languages": languages.into_iter().map(named).collect::<Vec<_>>(),
+        });
+        if quirk == Quirk::TopMentions {
+            overview["top"] = rows.iter().take(5).map(|row| self.item(*row)).collect();
+        }
+        let number = |name: &str| asked.get(name).and_then(|number| number.parse().ok()).unwrap_or(0_usize);
+        let (skip, size) = (number("dataFrom"), number("dataSize"));
+        if size > 100 {
+            return (400, json!({"message": "dataSize: at most 100"}));
+        }
+        let mut body = json!({"overview": overview, "aid": "7"});
+        if size > 0 {
+            let items: Vec<Value> = rows.iter().skip(skip).take(size).map(|row| self.item(*row)).collect();
+            body["mentions"] = json!({"total": total, "items": items});
+        }
+        if quirk == Quirk::Mirror {
+            body["request"] = json!(asked);
+        }
+        (200, body)
+    }
+}
+
+#[async_trait]
+impl HttpService for Odd {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let number = self.1.fetch_add(1, Ordering::Relaxed);
+        let asked = request.url.query_pairs().into_owned().collect();
+        let (status, body) = match self.0 {
+            Quirk::Busy if number > 0 && number % 3 != 2 => (429, json!({"message": "slow down"})),
+            _ => self.answer(request.url.path(), &asked),
+        };
+        let body = body.to_string();
+        let headers =
+            HeaderMap::from_iter([(http::header::DATE, httpdate::fmt_http_date(now().into()).parse().unwrap())]);
+        let (status, wire_bytes) = (StatusCode::from_u16(status).unwrap(), body.len() as u64);
+        Ok(HttpResponse { status, headers, body: body.into(), wire_bytes })
+    }
+}
+
+/// What looks as usual and is not must not be relied on.
+#[tokio::test(start_paused = true)]
+async fn what_is_unusual_is_not_taken_for_the_usual() {
+    let probe_of = async |quirk: Quirk| {
+        let service = Arc::new(Odd(quirk, AtomicU64::new(0)));
+        let calls = if quirk == Quirk::Busy { 75 } else { CALLS };
+        let found = probe(service, "http://odd.test/v4".parse().unwrap(), Secret::new(KEY).unwrap(), calls).await;
+        found.unwrap_or_else(|error| panic!("{quirk:?}: {error}")).document
+    };
+    let usual = [
+        "absolute = \"{from}..{to}\"",
+        "relative = [\"d\"",
+        "end = \"exclusive\"",
+        "days = true",
+        "dimension = \"language\"",
+        "requested_by = \"size\"",
+        "trust = \"exact\"\nat = \"/mentions/total\"",
+        "time = \"published_at\"",
+    ];
+    for (quirk, without) in [
+        (Quirk::None, [].as_slice()),
+        (Quirk::CompleteDays, ["60d had its effect"].as_slice()),
+        (Quirk::Mirror, &["absolute = \"{from}..{to}\"", "separate"]),
+        (Quirk::DaysOnly, &["absolute = \"{from}..{to}\""]),
+        (Quirk::OpenStart, &["absolute = \"{from}..{to}\""]),
+        (Quirk::TopMentions, &[]),
+        (Quirk::Others, &["dimension = \"language\""]),
+        (Quirk::OtherNames, &["dimension = \"language\""]),
+        (Quirk::Weeks, &["days = true"]),
+        (Quirk::Capped, &["trust = \"exact\"\nat = \"/mentions/total\"", "days = true", "dimension = \"language\""]),
+        (Quirk::Blank, &[]),
+        (Quirk::Busy, &[]),
+    ] {
+        let document = probe_of(quirk).await;
+        for line in without {
+            assert!(!document.contains(line), "{quirk:?}: {line}\n{document}");
+        }
+        for line in usual.iter().filter(|line| !without.contains(line)) {
+            // Where no period by its ends is taken, it has no end.
+            let voided = without.iter().any(|line| line.starts_with("absolute")) && line.starts_with("end");
+            assert!(voided || document.contains(line), "{quirk:?} lacks {line}\n{document}");
+        }
+    }
 }

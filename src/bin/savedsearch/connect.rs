@@ -44,6 +44,9 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let connection = Connection::builder(base_url, key).profile(profile).service(service).clock(clock).build()?;
         return Ok(Connected { connection, others: Vec::new(), demo });
     };
+    if arguments.profile.is_some() || arguments.api_key_file.is_some() {
+        return Err(Exit::usage("--profile and --api-key-file do not go with connections: unset SAVEDSEARCH_CONFIG"));
+    }
     let Connections { default, named } = Connections::read(config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
     for (name, Named { base_url, key, profile }) in named {
@@ -66,6 +69,9 @@ pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Resul
 
 /// The one service that the arguments and the environment name, or the demo.
 pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
+    if arguments.config.is_some() || arguments.connection.is_some() {
+        return Err(Exit::usage("this command asks one service: name it with --base-url instead of --config"));
+    }
     if let Some(folder) = &arguments.replay {
         let replay = Replay::read(folder)?;
         let (base_url, clock) = (replay.base_url().to_owned(), Clock::fixed(replay.begun()));

@@ -1,0 +1,172 @@
+//! What an answer shows: numbers, records, the period that it is about and the days that it counts by. Pure.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::asker::Reply;
+use super::candidates::{NONSENSE, span};
+use super::findings::Findings;
+use super::rounds::{Dimension, Outcome, Try};
+use super::shape::{Path, at, instant, leaves, number};
+use super::vocabulary::{self, plain};
+
+/// How long before midnight UTC a day of Kolkata begins, in microseconds.
+pub(super) const KOLKATA: i64 = 19_800_000_000;
+/// Microseconds of an hour.
+pub(super) const HOUR: i64 = 3_600_000_000;
+/// Microseconds of a day.
+pub(super) const DAY: i64 = 86_400_000_000;
+
+impl Findings {
+    /// The number of mentions that the overview tells.
+    pub(super) fn count(&self, reply: &Reply) -> Option<u64> {
+        let below = self.overview_columns.path("total_mentions")?;
+        number(at(reply.body.as_ref()?, self.overview.as_ref()?)?, below)
+    }
+
+    /// The mentions of an answer.
+    pub(super) fn rows<'r>(&self, reply: &'r Reply) -> Vec<&'r Value> {
+        let found = self.mentions.as_ref().and_then(|path| at(reply.body.as_ref()?, path)?.as_array());
+        found.map(|rows| rows.iter().filter(|row| row.is_object()).collect()).unwrap_or_default()
+    }
+
+    pub(super) fn has_rows(&self, reply: &Reply) -> bool {
+        let path = self.mentions.as_ref();
+        path.and_then(|path| at(reply.body.as_ref()?, path)).is_some_and(Value::is_array)
+    }
+
+    pub(super) fn has_overview(&self, reply: &Reply) -> bool {
+        self.count(reply).is_some()
+    }
+
+    /// The entries of the timeline.
+    pub(super) fn timeline<'r>(&self, reply: &'r Reply) -> Vec<&'r Value> {
+        let found = self.timeline.as_ref().and_then(|(path, _)| at(reply.body.as_ref()?, path)?.as_array());
+        found.map(|entries| entries.iter().collect()).unwrap_or_default()
+    }
+
+    /// The sum of the timeline.
+    pub(super) fn sum(&self, reply: &Reply) -> Option<u64> {
+        let (_, line) = self.timeline.as_ref()?;
+        let entries = self.timeline(reply);
+        (!entries.is_empty()).then(|| entries.iter().filter_map(|entry| entry[&line.count].as_u64()).sum())
+    }
+
+    /// The period that an answer is about, and whether that is exact: what it says, or what its timeline covers.
+    pub(super) fn extent(&self, reply: &Reply) -> Option<(i64, i64, bool)> {
+        let body = reply.body.as_ref()?;
+        let moments: Vec<(Path, i64)> = leaves(body)
+            .into_iter()
+            .filter_map(|(path, value)| Some((instant(path.last()?, value)?, path)))
+            .map(|(at, path)| (path, at))
+            .collect();
+        let said =
+            moments.iter().filter(|(path, _)| path.last().is_some_and(|name| starts(name))).find_map(|(path, from)| {
+                let beside =
+                    |other: &Path| other.len() == path.len() && other[..other.len() - 1] == path[..path.len() - 1];
+                let end = moments.iter().find(|(other, to)| beside(other) && ends_named(other) && to > from)?;
+                Some((*from, end.1, true))
+            });
+        said.or_else(|| {
+            let (_, line) = self.timeline.as_ref()?;
+            let entries = self.timeline(reply);
+            let start = |entry: &Value| instant(&line.start, &entry[&line.start]);
+            let (first, last) = (start(entries.first()?)?, start(entries.last()?)?);
+            Some((first.min(last), first.max(last) + DAY, false))
+        })
+    }
+
+    /// Whether a candidate for the period did what it says, and nonsense did not.
+    pub(super) fn has_effect(&self, periods: &Dimension, tried: &Try, reply: &Reply, newest: Option<i64>) -> bool {
+        let Some((from, to, exact)) = self.extent(reply) else { return false };
+        let usual = match periods.outcome(NONSENSE) {
+            Some(Outcome::Taken(reply)) => self.extent(reply),
+            _ => None,
+        };
+        let hours = |micros: i64| micros / 3_600_000_000;
+        let relative = match tried.label.as_str() {
+            NONSENSE => return false,
+            "60d" => Some(60 * 24),
+            "30d" => Some(30 * 24),
+            "48h" => Some(48),
+            "3w" => Some(21 * 24),
+            name => vocabulary::PERIODS.iter().find(|(known, _)| *known == name).map(|(_, hours)| *hours),
+        };
+        // A period that does not end now is none that reaches back so far, and one that begins with a day, or an hour, is
+        // another one later.
+        let now = reply.date().or(newest);
+        let ends_now = now.is_none_or(|now| if exact { (to - now).abs() <= HOUR || to >= now } else { to > now });
+        let begins_with = exact && from % HOUR == 0 && to % HOUR != 0;
+        if !tried.is_absolute() && (!ends_now || begins_with) {
+            return false;
+        }
+        if let Some(expected) = relative {
+            return near(hours(to - from), expected, exact);
+        }
+        if tried.is_absolute() {
+            return newest.map(span).is_some_and(|span| self.lies_within(reply, span));
+        }
+        // A name that nobody knows.
+        usual.is_none_or(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) > 1)
+    }
+
+    /// Whether an answer is about a span: its timeline keeps to it, to the day, or its mentions do. What it says of the period
+    /// may only repeat the question.
+    fn lies_within(&self, reply: &Reply, (since, until): (i64, i64)) -> bool {
+        let starts: Vec<i64> = self.bucket_starts(reply);
+        let times = self.times(reply);
+        let in_days = |at: &i64| (since - DAY..until + DAY).contains(at);
+        let counted = self.sum(reply).is_some_and(|sum| sum > 0);
+        match times.is_empty() {
+            false => times.iter().all(|at| (since..=until).contains(at)) && starts.iter().all(in_days),
+            true => counted && !starts.is_empty() && starts.iter().all(in_days),
+        }
+    }
+
+    /// The instants at which the entries of the timeline begin.
+    pub(super) fn bucket_starts(&self, reply: &Reply) -> Vec<i64> {
+        let Some((_, line)) = &self.timeline else { return Vec::new() };
+        self.timeline(reply).iter().filter_map(|entry| instant(&line.start, &entry[&line.start])).collect()
+    }
+
+    /// When the mentions of an answer were published.
+    pub(super) fn times(&self, reply: &Reply) -> Vec<i64> {
+        let Some(path) = self.columns.path("published_at") else { return Vec::new() };
+        let name = path.last().map_or("", |name| name);
+        self.rows(reply).iter().filter_map(|row| instant(name, at(row, path)?)).collect()
+    }
+
+    /// The length of the period that an answer is about, in hours.
+    pub(super) fn hours(&self, reply: &Reply, known: Option<i64>) -> Option<i64> {
+        let (from, to, exact) = self.extent(reply)?;
+        let hours = (to - from) / 3_600_000_000;
+        if exact { Some(hours) } else { known.filter(|known| near(hours, *known, false)) }
+    }
+
+    /// How long before midnight UTC the days of the timeline begin, in microseconds; `None` where that is not to be seen.
+    pub(super) fn days_begin(&self, reply: &Reply) -> Option<i64> {
+        let (_, line) = self.timeline.as_ref()?;
+        // The first one may begin where the period does.
+        let entries = self.timeline(reply).into_iter().skip(1);
+        // A day by its name begins nowhere.
+        let entries = entries.filter(|entry| entry[&line.start].as_str().is_none_or(|text| text.len() > 10));
+        let begins: BTreeSet<i64> =
+            entries.filter_map(|entry| Some((-instant(&line.start, &entry[&line.start])?).rem_euclid(DAY))).collect();
+        begins.first().copied().filter(|_| begins.len() == 1)
+    }
+}
+
+/// Whether a length in hours is as expected: to the hour, which a change of clocks may take, or to the days of a timeline.
+fn near(hours: i64, expected: i64, exact: bool) -> bool {
+    let (less, more) = if exact { (1, 1) } else { (25, 50) };
+    (expected - less..=expected + more).contains(&hours)
+}
+
+pub(super) fn starts(name: &str) -> bool {
+    ["from", "since", "start", "begin", "windowfrom"].contains(&plain(name).as_str())
+}
+
+pub(super) fn ends_named(path: &Path) -> bool {
+    path.last().is_some_and(|name| ["to", "until", "end", "finish", "windowto"].contains(&plain(name).as_str()))
+}

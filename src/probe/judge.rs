@@ -1,0 +1,356 @@
+//! The rounds of the conversation, and what their answers tell about periods, zones, orders, filters and echoes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::asker::{Pair, Reply};
+use super::candidates::{DURATION, NONSENSE, SIZE, SORT, TIMEZONE, more_orders, more_periods, parameter_of};
+use super::dialogue::{Dialogue, LOOK};
+use super::effects::{KOLKATA, ends_named, starts};
+use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
+use super::rounds::{self, Dimension, Outcome, Try, number_in};
+use super::shape::{Columns, Path, Type, at, instant, leaves, pointer, said};
+use super::vocabulary;
+use crate::error::Result;
+
+impl Dialogue {
+    /// Periods, zones, orders and filters, several in one call.
+    pub(super) async fn rounds(&mut self) -> Result<()> {
+        let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
+        let mut periods = Dimension::new("period", [NONSENSE, "60d"].map(|value| Try::new(value, DURATION, value)));
+        let zones = ["Asia/Kolkata", "+05:30"].map(|zone| Try::new(zone, TIMEZONE, zone));
+        let mut zones = Dimension::new("zone", zones);
+        let mut orders =
+            Dimension::new("order", [NONSENSE, vocabulary::SORTS[0]].map(|value| Try::new(value, SORT, value)));
+        let mut filters = Dimension::new("filter", self.filters());
+        if self.found.mentions.is_none() {
+            orders.queue.clear();
+            filters.queue.clear();
+        }
+        let (aid, asking) = (self.aid(), self.asking(LOOK));
+        if self.found.with_overview || self.found.mentions.is_none() {
+            let mut all = [periods, zones, orders, filters];
+            let fixed = if self.found.mentions.is_some() { asking } else { vec![aid] };
+            self.try_all(&fixed, &mut all, newest).await?;
+            [periods, zones, orders, filters] = all;
+        } else {
+            let mut some = [periods, zones];
+            self.try_all(&[aid], &mut some, newest).await?;
+            [periods, zones] = some;
+            self.judge_periods(&periods, newest);
+            let mut fixed = asking;
+            fixed.extend(self.widest());
+            let mut others = [orders, filters];
+            self.try_all(&fixed, &mut others, newest).await?;
+            [orders, filters] = others;
+        }
+        let mut seen: Vec<Arc<Reply>> = Vec::new();
+        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
+            if !seen.iter().any(|known| Arc::ptr_eq(known, reply)) {
+                self.keep(reply);
+                seen.push(Arc::clone(reply));
+            }
+        }
+        let records: Vec<&Value> = self.samples.iter().collect();
+        self.found.columns = Columns::of(vocabulary::MENTION, &records);
+        if self.found.window.widest.is_none() {
+            self.judge_periods(&periods, newest);
+        }
+        self.judge_zones(&zones);
+        self.judge_orders(&orders);
+        self.judge_filters(&filters);
+        self.echoes(&periods, &zones);
+        Ok(())
+    }
+
+    pub(super) async fn try_all<const N: usize>(
+        &mut self,
+        fixed: &[Pair],
+        dimensions: &mut [Dimension; N],
+        newest: Option<i64>,
+    ) -> Result<()> {
+        // The rest of the conversation needs some calls as well.
+        const RESERVE: u64 = 9;
+        let Self { asker, found, .. } = self;
+        let mentions = fixed.iter().any(|(name, _)| name == SIZE);
+        let is_data = |reply: &Reply| if mentions { found.has_rows(reply) } else { found.has_overview(reply) };
+        rounds::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
+            for dimension in dimensions {
+                match dimension.name {
+                    "period" => more_periods(found, dimension, newest),
+                    "order" => more_orders(dimension),
+                    "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
+                        dimension.queue.clear();
+                    }
+                    _ => {}
+                }
+            }
+        })
+        .await
+    }
+
+    /// Candidates for filters: what some of the mentions seen have, and not all.
+    pub(super) fn filters(&self) -> Vec<Try> {
+        let mut tries = Vec::new();
+        for column in vocabulary::FILTERED {
+            let Some(path) = self.found.columns.path(column) else { continue };
+            let Some((value, share)) = self.usual(column) else { continue };
+            if share < self.samples.len() {
+                tries.push(Try::new(column, &parameter_of(column, path), value));
+            }
+        }
+        tries
+    }
+
+    /// The value that most of the mentions seen have, and how many do.
+    pub(super) fn usual(&self, column: &str) -> Option<(String, usize)> {
+        let path = self.found.columns.path(column)?;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for value in self.samples.iter().filter_map(|row| said(at(row, path)?)) {
+            *counts.entry(value).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count)
+    }
+
+    pub(super) fn judge_periods(&mut self, periods: &Dimension, newest: Option<i64>) {
+        let effective: Vec<(Try, Arc<Reply>)> = periods
+            .taken()
+            .filter(|(tried, reply)| self.found.has_effect(periods, tried, reply, newest))
+            .map(|(tried, reply)| (tried.clone(), Arc::clone(reply)))
+            .collect();
+        let mut notes = Vec::new();
+        let mut window = Window::default();
+        for (tried, reply) in &effective {
+            match tried.label.as_str() {
+                label @ ("60d" | "30d" | "48h" | "3w") => {
+                    window.units.extend(label.chars().last().filter(|unit| !window.units.contains(unit)));
+                    notes.push(format!("{label} had its effect"));
+                }
+                label if label.starts_with('{') => {
+                    let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
+                    let instants = if instants == "date" { "date" } else { "rfc3339" };
+                    let form = Form::Template(template.to_owned());
+                    window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
+                    notes.push(format!("{} had its effect", tried.pairs[0].1));
+                }
+                label if label.starts_with("ends ") => {
+                    let instants = if label.ends_with("epoch_ms") { "epoch_ms" } else { "rfc3339" };
+                    if let [(since, _), (until, _)] = tried.pairs.as_slice() {
+                        let form = Form::Separate(since.clone(), until.clone());
+                        window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
+                        notes.push(format!("{since} and {until} in {instants} had their effect"));
+                    }
+                }
+                name => {
+                    let known = vocabulary::PERIODS.iter().find(|(known, _)| *known == name).map(|(_, hours)| *hours);
+                    if let Some(hours) = self.found.hours(reply, known) {
+                        window.names.push((name.to_owned(), hours));
+                        notes.push(format!("{name} reached back {hours} h"));
+                    }
+                }
+            }
+        }
+        for (_, outcome) in &periods.done {
+            if let Outcome::Refused(text) = outcome
+                && text.contains("longer")
+            {
+                window.longest = number_in(text);
+                notes.extend(window.longest.map(|days| format!("a refusal names {days} days as the longest")));
+            }
+        }
+        let reach = |label: &str| match label {
+            "60d" => Some(60 * 24),
+            "30d" => Some(30 * 24),
+            "3w" => Some(21 * 24),
+            "48h" => Some(48),
+            name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
+        };
+        let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(&tried.label)?, tried, reply)));
+        let widest = widest.max_by_key(|(hours, ..)| *hours);
+        window.widest = widest.map(|(_, tried, _)| (tried.label.clone(), tried.pairs.clone()));
+        // Without filters it is the number of all.
+        let count = widest.filter(|_| !self.found.with_overview).and_then(|(.., reply)| self.found.count(reply));
+        self.found.widest_count = count;
+        let told = window.widest.is_some();
+        self.found.window = window;
+        match told {
+            true => self.found.saw("window", notes.join("; ")),
+            false => self.found.could_not_tell(
+                "window",
+                "no period that was tried had an effect; find the values of `duration` in your manual and set [window]",
+            ),
+        }
+    }
+
+    pub(super) fn judge_zones(&mut self, zones: &Dimension) {
+        let view = &self.found;
+        let moved = zones
+            .taken()
+            .find(|(_, reply)| view.days_begin(reply) == Some(KOLKATA))
+            .map(|(tried, _)| tried.label.clone());
+        let stays = zones.taken().find_map(|(_, reply)| view.days_begin(reply));
+        match (moved, stays) {
+            (Some(label), _) => {
+                let (kind, default) = if label.starts_with('+') { ("offset", "+00:00") } else { ("iana", "UTC") };
+                self.found.saw("timezone", format!("the timeline's days moved with timezone={label}"));
+                self.found.zone = Some(Zone { kind, default: default.to_owned() });
+            }
+            (None, Some(0)) => {
+                self.found.saw("timezone", "the timeline's days are those of UTC whatever timezone says");
+                self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
+            }
+            _ => self.found.could_not_tell(
+                "timezone",
+                "the timeline shows no effect of the zone; ask for two zones yourself and compare the days",
+            ),
+        }
+    }
+
+    /// The columns that rows are in the order of, each with its direction.
+    pub(super) fn orders_of(&self, rows: &[&Value]) -> Vec<(String, bool)> {
+        let mut orders = Vec::new();
+        for (name, path, kind) in &self.found.columns.columns {
+            if !matches!(kind, Type::Timestamp | Type::Int64 | Type::Float64) || rows.len() < 4 {
+                continue;
+            }
+            let last = path.last().map_or("", |name| name);
+            let key = |row: &&Value| {
+                let value = at(row, path)?;
+                #[expect(clippy::cast_precision_loss, reason = "instants and counts are compared, not kept")]
+                instant(last, value).map(|at| at as f64).or_else(|| value.as_f64())
+            };
+            let keys: Vec<Option<f64>> = rows.iter().map(key).collect();
+            let known: Vec<f64> = keys.iter().copied().flatten().collect();
+            let nulls_last = keys.iter().skip_while(|key| key.is_some()).all(Option::is_none);
+            let distinct = known.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            if distinct < 2 || !nulls_last {
+                continue;
+            }
+            if known.is_sorted() {
+                orders.push((name.clone(), false));
+            } else if known.is_sorted_by(|a, b| a >= b) {
+                orders.push((name.clone(), true));
+            }
+        }
+        // The rank of a record goes with its time.
+        let rank =
+            |name: &str| ["published_at", "reach", "engagement"].iter().position(|known| *known == name).unwrap_or(9);
+        orders.sort_by_key(|(name, _)| rank(name));
+        orders
+    }
+
+    pub(super) fn judge_orders(&mut self, orders: &Dimension) {
+        let usual = match orders.outcome(NONSENSE) {
+            Some(Outcome::Taken(reply)) => self.orders_of(&self.rows(reply)).first().cloned(),
+            _ => None,
+        };
+        let mut notes = Vec::new();
+        let mut sorts: Vec<Sort> = Vec::new();
+        for (tried, reply) in orders.taken().filter(|(tried, _)| tried.label != NONSENSE) {
+            let Some((column, descending)) = self.orders_of(&self.rows(reply)).into_iter().next() else { continue };
+            // Equal times in two orders are one and the same here.
+            let known = sorts.iter().any(|sort| (&sort.column, sort.descending) == (&column, descending));
+            let as_usual = usual.as_ref() == Some(&(column.clone(), descending));
+            if known {
+                continue;
+            }
+            let direction = if descending { "largest" } else { "smallest" };
+            let besides = if as_usual { " (as they do with nonsense)" } else { "" };
+            notes.push(format!("with {} the {direction} {column} comes first{besides}", tried.label));
+            sorts.push(Sort { value: tried.label.clone(), column, descending });
+        }
+        match sorts.is_empty() {
+            false => self.found.saw("sort", notes.join("; ")),
+            true => self.found.could_not_tell(
+                "sort",
+                "no value of sortBy that was tried had an effect; find the values in your manual and set [sort]",
+            ),
+        }
+        self.found.sorts = sorts;
+    }
+
+    pub(super) fn judge_filters(&mut self, filters: &Dimension) {
+        let mut notes = Vec::new();
+        for (tried, reply) in filters.taken() {
+            let [(parameter, wanted)] = tried.pairs.as_slice() else { continue };
+            let Some(path) = self.found.columns.path(&tried.label) else { continue };
+            let rows = self.rows(reply);
+            let all = rows.iter().all(|row| at(row, path).and_then(said).as_ref() == Some(wanted));
+            if rows.len() >= 2 && all {
+                notes.push(format!("with {parameter}={wanted} all of {} mentions had it", rows.len()));
+                self.found.filters.push((parameter.clone(), tried.label.clone()));
+            }
+        }
+        match notes.is_empty() {
+            false => self.found.saw("filters", notes.join("; ")),
+            true => self.found.could_not_tell(
+                "filters",
+                "no filter that was tried had an effect: all conditions are applied here; see your manual for [filters]",
+            ),
+        }
+    }
+
+    /// What answers repeat of their questions.
+    pub(super) fn echoes(&mut self, periods: &Dimension, zones: &Dimension) {
+        let mut found: Vec<(&'static str, Path)> = Vec::new();
+        let aid = self.found.aid.clone().unwrap_or_default();
+        let outside = |found: &Findings, path: &Path| {
+            found.overview.as_ref().is_none_or(|o| o.is_empty() || !path.starts_with(o))
+        };
+        if let Some((_, reply)) = periods.taken().chain(zones.taken()).next()
+            && let Some(body) = &reply.body
+        {
+            for (path, value) in leaves(body).into_iter().filter(|(path, _)| outside(&self.found, path)) {
+                if said(value).as_deref() == Some(&aid) {
+                    found.push(("aid", path));
+                }
+            }
+        }
+        if let Some((tried, reply)) = zones.taken().next()
+            && let Some(body) = &reply.body
+        {
+            for (path, value) in leaves(body).into_iter().filter(|(path, _)| outside(&self.found, path)) {
+                if value.as_str() == Some(&tried.label) {
+                    found.push(("timezone", path));
+                }
+            }
+        }
+        // A window of two instants that is the one that was asked for.
+        let bounds = |body: &Value| -> Option<(Path, Path, i64, i64)> {
+            let moments: Vec<(Path, i64)> = leaves(body)
+                .into_iter()
+                .filter_map(|(path, value)| Some((path, value.as_str()?.contains('T').then(|| instant("", value))??)))
+                .collect();
+            moments.iter().find_map(|(from, since)| {
+                let ends = |path: &Path| path.len() == from.len() && path[..path.len() - 1] == from[..from.len() - 1];
+                let named = from.last().is_some_and(|name| starts(name));
+                let until = moments.iter().find(|(to, until)| named && ends(to) && until > since && ends_named(to))?;
+                Some((from.clone(), until.0.clone(), *since, until.1))
+            })
+        };
+        for (tried, reply) in periods.taken() {
+            let expected = match tried.label.as_str() {
+                "60d" => 60 * 24,
+                "30d" => 30 * 24,
+                "3w" => 21 * 24,
+                "48h" => 48,
+                _ => continue,
+            };
+            if let Some((from, to, since, until)) = reply.body.as_ref().and_then(bounds)
+                && (until - since) / 3_600_000_000 == expected
+            {
+                found.extend([("from", from), ("to", to)]);
+                break;
+            }
+        }
+        let mut known = BTreeSet::new();
+        found.retain(|(name, _)| known.insert(*name));
+        if !found.is_empty() {
+            let said: Vec<String> = found.iter().map(|(name, path)| format!("{name} at `{}`", pointer(path))).collect();
+            self.found.saw("echo", format!("an answer repeats {}", said.join(", ")));
+        }
+        self.found.echoes = found;
+    }
+}

@@ -1,0 +1,321 @@
+//! What the conversation finds out about pages: offsets, bounds, depth, the ends of periods, and several values at once.
+
+use std::collections::BTreeSet;
+
+use chrono::SecondsFormat;
+use serde_json::Value;
+
+use super::asker::{Pair, Reply};
+use super::candidates::{DURATION, OFFSET, SORT, pair};
+use super::dialogue::{Dialogue, LOOK};
+use super::effects::DAY;
+use super::findings::{Absolute, Depth, Form, Offset, Page, Several};
+use super::rounds::number_in;
+use super::shape::{at, number, said, utc};
+use super::vocabulary;
+use crate::error::Result;
+
+impl Dialogue {
+    /// Whether a period is kept to its ends, and whether the last one belongs to it.
+    pub(super) async fn ends(&mut self) -> Result<()> {
+        let Some(absolute) = self.found.window.absolute.clone() else { return Ok(()) };
+        let by_day = absolute.instants == "date";
+        let unit = match absolute.instants {
+            "date" => DAY,
+            "epoch_ms" => 1_000,
+            _ => 1_000_000,
+        };
+        let times = self.instants(&self.samples.iter().collect::<Vec<_>>());
+        let times: Vec<i64> = times.into_iter().collect::<BTreeSet<_>>().into_iter().rev().collect();
+        // Instants that can be said as they are.
+        let sayable = |at: &&i64| by_day || *at % unit == 0;
+        let Some(to) = times.iter().find(sayable).copied() else { return self.no_end(absolute) };
+        let day = |at: i64| at.div_euclid(DAY);
+        // Of the same day, which shows that more than the day is kept to.
+        let before = times.iter().copied().find(|at| *at < to && day(*at) == day(to));
+        let first = times.iter().filter(sayable).copied().filter(|at| (to - DAY..to).contains(at)).min();
+        let from = if by_day { to } else { first.unwrap_or(to - DAY) };
+        let write = |at: i64| match absolute.instants {
+            "date" => utc(at).date_naive().to_string(),
+            "epoch_ms" => (at / 1_000).to_string(),
+            _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
+        };
+        let size = self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100));
+        let mut asked = self.asking(size);
+        match &absolute.form {
+            Form::Template(template) => {
+                let words = template.replace("{from}", &write(from)).replace("{to}", &write(to));
+                asked.push(pair(DURATION, words));
+            }
+            Form::Separate(since, until) => asked.extend([pair(since, write(from)), pair(until, write(to))]),
+        }
+        asked.extend(self.newest_first());
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return self.no_end(absolute) };
+        let times = self.found.times(&reply);
+        let whole = (times.len() as u64) < size;
+        let (oldest, newest) = (times.iter().min().copied(), times.iter().max().copied());
+        let outside = |at: &i64| if by_day { day(*at).abs_diff(day(to)) > 1 } else { !(from..=to).contains(at) };
+        let inclusive = match newest {
+            _ if times.iter().any(outside) => {
+                return self.void("mentions of other times came for a period by its ends");
+            }
+            _ if !by_day && whole && first.is_some() && oldest.is_some_and(|oldest| oldest > from) => {
+                return self.void("a mention at the beginning of a period did not come with it");
+            }
+            newest if by_day => Some(newest.is_some()),
+            // Of mentions in no order the newest may be among those that did not come.
+            _ if !whole && self.newest_first().is_none() => None,
+            Some(newest) if newest == to => Some(true),
+            Some(newest) if before.is_some_and(|before| newest >= before) => Some(false),
+            _ if before.is_some() => return self.void("the end of a period is not kept to the second"),
+            _ => None,
+        };
+        let Some(inclusive) = inclusive else { return self.no_end(absolute) };
+        let text = if inclusive { "the end belongs to a period" } else { "a period ends before its end" };
+        self.found.saw("window", text);
+        self.found.window.absolute = Some(Absolute { inclusive: Some(inclusive), ..absolute });
+        Ok(())
+    }
+
+    /// Nobody can tell: what is at the end is taken to come, and left out here.
+    fn no_end(&mut self, absolute: Absolute) -> Result<()> {
+        self.found.could_not_tell("window", "whether the end belongs to a period: it is taken to");
+        self.found.window.absolute = Some(Absolute { inclusive: None, ..absolute });
+        Ok(())
+    }
+
+    /// A period by its ends is none that can be relied on.
+    fn void(&mut self, why: &str) -> Result<()> {
+        let text = format!(
+            "{why}: no such period is used; see your manual for `absolute` or `separate`, `instants` and `end`"
+        );
+        self.found.could_not_tell("window", text);
+        self.found.window.absolute = None;
+        Ok(())
+    }
+
+    pub(super) fn newest_first(&self) -> Option<Pair> {
+        let newest = self.found.sorts.iter().find(|sort| sort.column == "published_at" && sort.descending);
+        newest.map(|sort| pair(SORT, &sort.value))
+    }
+
+    /// How several values of a filter are said.
+    pub(super) async fn several_values(&mut self) -> Result<()> {
+        let mut choice = None;
+        for (parameter, column) in &self.found.filters {
+            let Some(path) = self.found.columns.path(column) else { continue };
+            let values: BTreeSet<String> = self.samples.iter().filter_map(|row| said(at(row, path)?)).collect();
+            let mut counts: Vec<(usize, &String)> = values
+                .iter()
+                .map(|value| {
+                    let has = |row: &&Value| at(row, path).and_then(said).as_ref() == Some(value);
+                    (self.samples.iter().filter(has).count(), value)
+                })
+                .collect();
+            counts.sort_by(|a, b| b.cmp(a));
+            if let [(_, first), (_, second), _, ..] = counts.as_slice() {
+                choice = Some((parameter.clone(), path.clone(), (*first).clone(), (*second).clone()));
+                break;
+            }
+        }
+        let Some((parameter, path, first, second)) = choice else { return Ok(()) };
+        let ways: [(&str, Vec<Pair>); 3] = [
+            (",", vec![pair(&parameter, format!("{first},{second}"))]),
+            ("again", vec![pair(&parameter, &first), pair(&parameter, &second)]),
+            ("|", vec![pair(&parameter, format!("{first}|{second}"))]),
+        ];
+        for (way, pairs) in ways {
+            let mut asked = self.asking(LOOK);
+            asked.extend(self.widest().into_iter().chain(pairs));
+            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+            let rows = self.rows(&reply);
+            let values: BTreeSet<String> = rows.iter().filter_map(|row| said(at(row, &path)?)).collect();
+            let both = values.contains(&first) && values.contains(&second);
+            if both && values.len() == 2 && rows.iter().all(|row| at(row, &path).and_then(said).is_some()) {
+                let (several, text) = match way {
+                    "again" => (Several::Repeated, "by the parameter again".to_owned()),
+                    separator => (Several::Separated(separator.to_owned()), format!("separated by `{separator}`")),
+                };
+                self.found.saw("filters", format!("several values are said {text}"));
+                self.found.several = Some(several);
+                return Ok(());
+            }
+        }
+        self.found.saw("filters", "several values of a filter had no effect together: one at a time is sent");
+        self.found.several = Some(Several::One);
+        Ok(())
+    }
+
+    /// The ids of mentions asked for with an offset; `None` where there are none.
+    pub(super) async fn ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
+        let mut asked = self.asking(size);
+        asked.extend(self.widest());
+        asked.extend(self.newest_first());
+        asked.push(pair(OFFSET, offset));
+        let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
+        let Some(path) = self.found.columns.path("id").cloned() else { return Ok(None) };
+        self.keep(&reply);
+        self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
+        let ids = self.rows(&reply).iter().filter_map(|row| said(at(row, &path)?)).collect();
+        Ok(Some((ids, reply)))
+    }
+
+    /// What an offset counts, and from where.
+    pub(super) async fn offset(&mut self) -> Result<()> {
+        const SMALL: u64 = 5;
+        if self.found.mentions.is_none() {
+            return Ok(());
+        }
+        let Some((one, _)) = self.ids(1, SMALL).await? else { return self.no_offset() };
+        let Some((zero, reply)) = self.ids(0, SMALL).await? else { return self.no_offset() };
+        if !self.found.has_rows(&reply) {
+            self.refusals.push(reply);
+        }
+        let follows = |before: &[String], after: &[String]| match () {
+            () if before.len() < 3 || after.len() < 3 => None,
+            () if before[1..] == after[..before.len() - 1] => Some(false),
+            () if before.iter().all(|id| !after.contains(id)) => Some(true),
+            () => None,
+        };
+        let offset = if zero.is_empty() || zero == one {
+            let Some((two, _)) = self.ids(2, SMALL).await? else { return self.no_offset() };
+            follows(&one, &two).map(|pages| Offset { pages, first: 1 })
+        } else {
+            follows(&zero, &one).map(|pages| Offset { pages, first: 0 })
+        };
+        match offset {
+            Some(Offset { pages, first }) => {
+                let what = if pages { "pages" } else { "rows" };
+                self.found.saw("offset", format!("dataFrom counts {what} from {first}, by what came for 0, 1 and 2"));
+                self.found.offset = offset;
+                Ok(())
+            }
+            None => self.no_offset(),
+        }
+    }
+
+    pub(super) fn no_offset(&mut self) -> Result<()> {
+        let text =
+            "dataFrom of 0, 1 and 2 show no rule; rows from 0 are assumed. Probe a saved search with more mentions";
+        self.found.could_not_tell("offset", text);
+        Ok(())
+    }
+
+    /// How many records a page has at most.
+    pub(super) async fn page_bound(&mut self) -> Result<()> {
+        const HUGE: u64 = 100_000;
+        if self.found.mentions.is_none() {
+            return Ok(());
+        }
+        let first = self.found.offset.map_or(0, |offset| offset.first);
+        let Some((ids, reply)) = self.ids(first, HUGE).await? else { return Ok(()) };
+        if !ids.is_empty() {
+            let rows = ids.len() as u64;
+            let count = self.widest_count(&reply).or(self.found.widest_count);
+            let all = count.is_none_or(|count| rows >= count);
+            if all {
+                let max = vocabulary::PAGE_BOUNDS.iter().copied().find(|bound| *bound <= rows).unwrap_or(rows);
+                // So many were asked for before, and not refused.
+                let max = max.max(LOOK);
+                let text = format!("a page of {rows} came, which may be all there is: {max} is sent");
+                self.found.could_not_tell("page", text);
+                self.found.page = Some(Page { max, clamped: true });
+            } else {
+                self.found.saw("page", format!("{HUGE} were asked for, and {rows} came"));
+                self.found.page = Some(Page { max: rows, clamped: true });
+            }
+            return Ok(());
+        }
+        let hint = number_in(&reply.message());
+        self.refusals.push(reply);
+        let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
+        for max in bounds {
+            // Some calls are for the depth.
+            if self.asker.left() <= 3 {
+                break;
+            }
+            let Some((ids, reply)) = self.ids(first, max).await? else { break };
+            if ids.is_empty() {
+                self.refusals.push(reply);
+                continue;
+            }
+            let told = ids.len() as u64 == max || self.widest_count(&reply).is_some_and(|count| count <= max);
+            let text = format!("{HUGE} were refused, and {max} were not");
+            if told {
+                self.found.saw("page", text)
+            } else {
+                self.found.could_not_tell("page", text)
+            };
+            self.found.page = Some(Page { max, clamped: false });
+            return Ok(());
+        }
+        self.found.could_not_tell("page", "no size that was tried was taken; 10 is assumed");
+        self.found.page = Some(Page { max: 10, clamped: false });
+        Ok(())
+    }
+
+    /// The number of mentions within the widest period.
+    pub(super) fn widest_count(&self, reply: &Reply) -> Option<u64> {
+        self.count(reply).or_else(|| self.found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path)))
+    }
+
+    /// How far paging reaches.
+    pub(super) async fn depth(&mut self) -> Result<()> {
+        let (Some(_), Some(page)) = (&self.found.mentions, self.found.page) else { return Ok(()) };
+        let Some(total) = self.found.widest_count else { return self.no_depth(0) };
+        let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
+        // The last record by itself, or the last page.
+        let question = |row: u64| match offset.pages {
+            true => (offset.first + row / page.max, page.max, (total - row / page.max * page.max).min(page.max)),
+            false => (offset.first + row, 2, (total - row).min(2)),
+        };
+        if total <= page.max {
+            return self.no_depth(total);
+        }
+        let (from, size, expected) = question(total - 1);
+        let Some((ids, reply)) = self.ids(from, size).await? else { return self.no_depth(0) };
+        if ids.len() as u64 == expected {
+            let text = format!("the last of {total} mentions came by paging; how much further it reaches is not known");
+            self.found.saw("depth", text);
+            return Ok(());
+        }
+        if ids.len() as u64 > expected {
+            let step = if offset.pages { 1 } else { size };
+            let Some((further, _)) = self.ids(from + step, size).await? else { return self.no_depth(total) };
+            if further != ids {
+                self.found.is_capped = true;
+                self.found.could_not_tell("depth", format!("more came than the {total} mentions that the total tells"));
+                return Ok(());
+            }
+        }
+        let beyond = match (ids.is_empty(), reply.status) {
+            (false, _) => "last_page",
+            (true, 404) => "not_found",
+            (true, 200..=299) if self.found.has_rows(&reply) => "empty",
+            (true, _) => "bad_request",
+        };
+        for rows in vocabulary::DEPTHS.iter().rev().copied().filter(|rows| *rows < total && *rows >= page.max) {
+            let (from, size) = match offset.pages {
+                true => (offset.first + rows.div_ceil(page.max) - 1, page.max),
+                false => (offset.first + rows - 1, 1),
+            };
+            let Some((ids, _)) = self.ids(from, size).await? else { break };
+            let reached = !ids.is_empty() && (beyond != "last_page" || ids.len() as u64 == size);
+            if reached {
+                self.found.saw("depth", format!("row {rows} came and row {total} did not ({beyond})"));
+                self.found.depth = Some(Depth { rows, beyond });
+                return Ok(());
+            }
+        }
+        self.found
+            .could_not_tell("depth", format!("row {total} did not come ({beyond}), and no less was found that does"));
+        // A scan finds out by itself.
+        Ok(())
+    }
+
+    pub(super) fn no_depth(&mut self, total: u64) -> Result<()> {
+        let text = format!("{total} mentions are too few to see how far paging reaches; probe a larger saved search");
+        self.found.could_not_tell("depth", text);
+        Ok(())
+    }
+}
