@@ -40,17 +40,17 @@ impl Ledger {
         (!windows.is_empty()).then(|| Self { path: folder.join(format!("ledger-{name}.json")), windows })
     }
 
-    /// Writes down a request that is about to be sent.
+    /// Writes down a request that is about to be sent, at a cost of so many units.
     ///
     /// # Errors
     /// [`ErrorKind::Quota`] where a limit is used up, with the time at which it is not; [`ErrorKind::Config`] for a file
     /// that cannot be kept.
-    pub(super) fn spend(&self, now: DateTime<Utc>) -> Result<()> {
+    pub(super) fn spend(&self, now: DateTime<Utc>, units: u64) -> Result<()> {
         let mut file = self.open()?;
         let mut spent = self.read(&mut file, now)?;
         for (window, used) in self.used(&spent, now) {
-            if used >= u64::from(window.requests) {
-                let free = spent.free_at(window, now);
+            if used + units > u64::from(window.requests) {
+                let free = spent.free_at(window, now, units);
                 let message = format!(
                     "the declared budget of {} requests in {} s is used up until {}",
                     window.requests,
@@ -66,8 +66,8 @@ impl Ledger {
         let step = (longest / PARTS).max(1);
         let latest = now.timestamp().div_euclid(step) * step + step;
         match spent.requests.last_mut() {
-            Some((at, count)) if *at == latest => *count += 1,
-            _ => spent.requests.push((latest, 1)),
+            Some((at, count)) if *at == latest => *count += units,
+            _ => spent.requests.push((latest, units)),
         }
         let text = serde_json::to_string(&spent).unwrap_or_default();
         let written =
@@ -122,14 +122,14 @@ impl Ledger {
 }
 
 impl Spent {
-    /// When a limit that is used up has room for a request again.
-    fn free_at(&self, window: RateWindow, now: DateTime<Utc>) -> DateTime<Utc> {
+    /// When a limit that is used up has room for so many units again.
+    fn free_at(&self, window: RateWindow, now: DateTime<Utc>, units: u64) -> DateTime<Utc> {
         let length = i64::from(window.seconds);
         let mut counted: Vec<(i64, u64)> =
             self.requests.iter().copied().filter(|(at, _)| *at > now.timestamp() - length).collect();
         counted.sort_unstable();
         let used: u64 = counted.iter().map(|(_, count)| count).sum();
-        let mut over = (used + 1).saturating_sub(u64::from(window.requests));
+        let mut over = (used + units).saturating_sub(u64::from(window.requests));
         let first = counted.into_iter().find(|(_, count)| {
             over = over.saturating_sub(*count);
             over == 0
@@ -159,18 +159,18 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (one, other) = (ledger(folder.path(), &[(3, 86_400)]), ledger(folder.path(), &[(3, 86_400)]));
         let noon = at("2026-07-01T12:00:00Z");
-        one.spend(noon).expect("the first");
-        other.spend(noon).expect("the second");
-        one.spend(noon + TimeDelta::hours(3)).expect("the third");
-        let error = other.spend(noon + TimeDelta::hours(4)).expect_err("used up");
+        one.spend(noon, 1).expect("the first");
+        other.spend(noon, 1).expect("the second");
+        one.spend(noon + TimeDelta::hours(3), 1).expect("the third");
+        let error = other.spend(noon + TimeDelta::hours(4), 1).expect_err("used up");
         assert_eq!(error.kind(), ErrorKind::Quota);
         assert!(error.to_string().contains("3 requests in 86400 s is used up until 2026-07-02T12:01:00Z"), "{error}");
         assert_eq!(one.standing(noon + TimeDelta::hours(4)).expect("a standing")[0].1, 3);
         // A minute late at most, and two are free again.
         let renewed = noon + TimeDelta::hours(24) + TimeDelta::minutes(1);
-        one.spend(renewed).expect("renewed");
-        other.spend(renewed).expect("renewed");
-        assert!(one.spend(renewed).is_err());
+        one.spend(renewed, 1).expect("renewed");
+        other.spend(renewed, 1).expect("renewed");
+        assert!(one.spend(renewed, 1).is_err());
     }
 
     #[test]
@@ -178,13 +178,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = ledger(folder.path(), &[(2, 7_200), (3, 2_592_000)]);
         let start = at("2026-07-01T00:00:00Z");
-        ledger.spend(start).expect("one");
-        ledger.spend(start).expect("two");
-        assert!(ledger.spend(start).expect_err("two in two hours").to_string().contains("7200 s"));
-        ledger.spend(start + TimeDelta::days(2)).expect("three");
-        assert!(ledger.spend(start + TimeDelta::days(5)).expect_err("three a month").to_string().contains("2592000 s"));
+        ledger.spend(start, 1).expect("one");
+        ledger.spend(start, 1).expect("two");
+        assert!(ledger.spend(start, 1).expect_err("two in two hours").to_string().contains("7200 s"));
+        ledger.spend(start + TimeDelta::days(2), 1).expect("three");
+        assert!(
+            ledger.spend(start + TimeDelta::days(5), 1).expect_err("three a month").to_string().contains("2592000 s")
+        );
         std::fs::write(&ledger.path, "{\"requests\":7}").expect("written");
-        let error = ledger.spend(start).expect_err("damaged");
+        let error = ledger.spend(start, 1).expect_err("damaged");
         assert!(
             error.to_string().contains("is no ledger of requests") && error.to_string().contains("delete it"),
             "{error}"

@@ -56,7 +56,7 @@ use self::rate_limit::Limiter;
 use self::retry::{Cause, Decision, RetryState};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result, one_line};
-use crate::profile::{Profile, RateWindow, ThrottleRule};
+use crate::profile::{Profile, RateWindow, RequestedBy, ThrottleRule};
 use crate::request::{Endpoint, PageRequest};
 
 /// A client of one service with one key.
@@ -254,7 +254,7 @@ impl Client {
         self.breaker.admit().map_err(|error| error.at(place.clone()))?;
         let mut state = RetryState::default();
         let result = loop {
-            match self.attempt(scan, &url, &mut record, &decode).await {
+            match self.attempt(scan, &url, self.cost(request), &mut record, &decode).await {
                 Outcome::Done(value) => break Ok(value),
                 Outcome::Failed(error) => {
                     // It answered, and had its reason.
@@ -303,12 +303,13 @@ impl Client {
         &self,
         scan: &Scan,
         url: &Url,
+        units: u64,
         record: &mut RequestRecord,
         decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Outcome<T> {
         let query = scan.query.as_ref();
         let Called { answer, wait } = loop {
-            let Flight { outcome, shared } = self.in_flight.join(url, || self.send(scan, url));
+            let Flight { outcome, shared } = self.in_flight.join(url, || self.send(scan, url, units));
             let outcome = match timeout_at(query.deadline, outcome.clone()).await {
                 Ok(outcome) => outcome,
                 // An own one ends by then, and says how.
@@ -367,15 +368,31 @@ impl Client {
         }
     }
 
+    /// Units of the declared windows that a request costs: one, and what the records cost that it asks for.
+    fn cost(&self, request: &PageRequest) -> u64 {
+        let records = match self.profile.mentions.requested_by {
+            _ if request.plan.endpoint == Endpoint::List => 0,
+            RequestedBy::Always => request.size.max(1),
+            RequestedBy::Size | RequestedBy::Flag => request.size,
+        };
+        1 + self.profile.budget.cost_per_record.unwrap_or_default().saturating_mul(records)
+    }
+
     /// Sends a request for a scan, on a task of its own: a consumer that pauses must not keep the place of a request that
     /// is never polled, and one that is busy with a page must not keep the next one from being asked for.
-    fn send(&self, scan: &Scan, url: &Url) -> BoxFuture<'static, Result<Called, Unsent>> {
+    fn send(&self, scan: &Scan, url: &Url, units: u64) -> BoxFuture<'static, Result<Called, Unsent>> {
         let headers = HeaderMap::from_iter([self.header.clone()]);
         let request = HttpRequest { url: url.clone(), headers };
         let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
         let ledger = self.ledger.clone().map(|ledger| (ledger, self.clock.clone()));
-        let call =
-            tokio::spawn(call(service, limiter, ledger, Arc::clone(&scan.query), Arc::clone(&scan.places), request));
+        let call = tokio::spawn(call(
+            service,
+            limiter,
+            ledger,
+            Arc::clone(&scan.query),
+            Arc::clone(&scan.places),
+            (request, units),
+        ));
         let call = AbortOnDropHandle::new(call);
         async {
             match call.await {
@@ -540,11 +557,11 @@ async fn call(
     ledger: Option<(Arc<Ledger>, Clock)>,
     query: Arc<QueryBudget>,
     places: Arc<Semaphore>,
-    request: HttpRequest,
+    (request, units): (HttpRequest, u64),
 ) -> Result<Called> {
     let begun = Instant::now();
     let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
-    let _permit = match limiter.acquire(query.deadline).await {
+    let _permit = match limiter.acquire(query.deadline, units).await {
         Ok(permit) => permit,
         Err(Duration::ZERO) => return Err(past_deadline()),
         Err(wait) => return Err(too_long(wait)),
@@ -553,7 +570,7 @@ async fn call(
     query.spend()?;
     if let Some((ledger, clock)) = ledger {
         // Another process may hold the file.
-        let spent = spawn_blocking(move || ledger.spend(clock.now())).await;
+        let spent = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
         spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}")))??;
     }
     let limit = query.deadline.min(Instant::now() + query.request_timeout);

@@ -21,6 +21,7 @@ pub(super) struct LimitState {
     allowed: f64,
     under_way: usize,
     closed_until: Option<Instant>,
+    /// The units that were spent in each window, by the instants at which they were.
     windows: Vec<(RateWindow, VecDeque<Instant>)>,
 }
 
@@ -48,8 +49,8 @@ impl LimitState {
         }
     }
 
-    /// Asks for a place.
-    pub(super) fn admit(&mut self, now: Instant) -> Admission {
+    /// Asks for a place, at a cost of so many units of the windows; a profile's windows have room for a page.
+    pub(super) fn admit(&mut self, now: Instant, units: u64) -> Admission {
         if let Some(until) = self.closed_until
             && until > now
         {
@@ -63,13 +64,14 @@ impl LimitState {
             while starts.front().is_some_and(|start| *start + length <= now) {
                 starts.pop_front();
             }
-            if starts.len() >= window.requests as usize {
-                // `starts` is not empty: a window allows at least one request.
-                return starts.front().map_or(Admission::Full, |start| Admission::NotBefore(*start + length));
+            let over = (starts.len() as u64 + units).saturating_sub(window.requests.into());
+            if over > 0 {
+                let last = usize::try_from(over - 1).unwrap_or(usize::MAX).min(starts.len().saturating_sub(1));
+                return starts.get(last).map_or(Admission::Full, |start| Admission::NotBefore(*start + length));
             }
         }
         for (_, starts) in &mut self.windows {
-            starts.push_back(now);
+            starts.extend((0..units).map(|_| now));
         }
         self.under_way += 1;
         Admission::Go
@@ -161,8 +163,8 @@ impl Limiter {
         limiter
     }
 
-    /// Waits for a place. `Err(wait)` at once where it cannot be had before `deadline`; zero where that has passed.
-    pub(super) async fn acquire(self: &Arc<Self>, deadline: Instant) -> Result<Permit, Duration> {
+    /// Waits for a place, at a cost of so many units. `Err(wait)` at once where it cannot be had before `deadline`; zero where that has passed.
+    pub(super) async fn acquire(self: &Arc<Self>, deadline: Instant, units: u64) -> Result<Permit, Duration> {
         loop {
             // Registered before the state is asked, so that no end is missed in between.
             let mut ended = std::pin::pin!(self.ended.notified());
@@ -171,7 +173,7 @@ impl Limiter {
             if now >= deadline {
                 return Err(Duration::ZERO);
             }
-            let admission = self.state().admit(now);
+            let admission = self.state().admit(now, units);
             match admission {
                 Admission::Go => return Ok(Permit(Arc::clone(self))),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
@@ -241,7 +243,7 @@ mod tests {
         let mut state = LimitState::new(&budget(4, &[]));
         let places = |state: &mut LimitState, now| {
             let mut count = 0;
-            while state.admit(now) == Admission::Go {
+            while state.admit(now, 1) == Admission::Go {
                 count += 1;
             }
             (0..count).for_each(|_| state.ended());
@@ -249,7 +251,7 @@ mod tests {
         };
         assert_eq!(places(&mut state, now), 4);
         state.throttled(now, Duration::from_secs(5));
-        assert_eq!(state.admit(now), Admission::NotBefore(now + Duration::from_secs(5)));
+        assert_eq!(state.admit(now, 1), Admission::NotBefore(now + Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(places(&mut state, later), 2);
         (0..20).for_each(|_| state.answered());
@@ -260,11 +262,24 @@ mod tests {
     fn a_declared_window_is_kept() {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(9, &[(2, 10)]));
-        assert_eq!(state.admit(now), Admission::Go);
-        assert_eq!(state.admit(now + Duration::from_secs(3)), Admission::Go);
+        assert_eq!(state.admit(now, 1), Admission::Go);
+        assert_eq!(state.admit(now + Duration::from_secs(3), 1), Admission::Go);
         let next = now + Duration::from_secs(10);
-        assert_eq!(state.admit(now + Duration::from_secs(4)), Admission::NotBefore(next));
-        assert_eq!(state.admit(next), Admission::Go);
+        assert_eq!(state.admit(now + Duration::from_secs(4), 1), Admission::NotBefore(next));
+        assert_eq!(state.admit(next, 1), Admission::Go);
+    }
+
+    #[test]
+    fn units_that_records_cost_are_kept_in_the_windows() {
+        let now = Instant::now();
+        let later = |seconds| now + Duration::from_secs(seconds);
+        let mut state = LimitState::new(&budget(9, &[(10, 60)]));
+        assert_eq!(state.admit(now, 4), Admission::Go);
+        assert_eq!(state.admit(later(5), 4), Admission::Go);
+        assert_eq!(state.admit(later(6), 2), Admission::Go);
+        assert_eq!(state.admit(later(7), 5), Admission::NotBefore(later(65)), "the first four are not enough");
+        assert_eq!(state.admit(later(60), 4), Admission::Go);
+        assert_eq!(state.standing(later(60))[0].1, 10);
     }
 
     #[tokio::test(start_paused = true)]
@@ -272,17 +287,17 @@ mod tests {
         let limiter = Limiter::new(&budget(1, &[]));
         limiter.throttled(Duration::from_secs(3600));
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(limiter.acquire(deadline).await.expect_err("too long"), Duration::from_secs(3600));
+        assert_eq!(limiter.acquire(deadline, 1).await.expect_err("too long"), Duration::from_secs(3600));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_place_is_handed_on_when_a_request_ends() {
         let limiter = Limiter::new(&budget(1, &[]));
         let deadline = Instant::now() + Duration::from_secs(60);
-        let first = limiter.acquire(deadline).await.expect("a place");
+        let first = limiter.acquire(deadline, 1).await.expect("a place");
         let waiting = tokio::spawn({
             let limiter = Arc::clone(&limiter);
-            async move { limiter.acquire(deadline).await.map(drop) }
+            async move { limiter.acquire(deadline, 1).await.map(drop) }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
@@ -301,7 +316,7 @@ mod tests {
         assert_eq!(state.possible(now, later(9)), Some(3));
         assert_eq!(state.possible(now, later(10)), Some(6));
         assert_eq!(state.possible(now, later(599)), Some(30));
-        assert_eq!(state.admit(now), Admission::Go);
+        assert_eq!(state.admit(now, 1), Admission::Go);
         assert_eq!(state.possible(now, later(9)), Some(2));
     }
 }

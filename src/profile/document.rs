@@ -266,6 +266,12 @@ impl Profile {
             "budget.windows",
             "expected requests and seconds of at least 1".into(),
         );
+        let page = self.budget.cost_per_record.unwrap_or_default().saturating_mul(self.page.max).saturating_add(1);
+        no(
+            self.budget.windows.iter().all(|window| u64::from(window.requests) >= page),
+            "budget.windows",
+            format!("expected room for a page, which costs {page}"),
+        );
         no(
             (self.total.trust == Trust::Absent) == self.total.at.is_none(),
             "total.trust",
@@ -377,7 +383,6 @@ impl Profile {
             let bounded = matches!(name, "mentions" | "volume");
             not_yet(!bounded && table.time.is_some(), &time, "a window bounded by a column of this table");
         }
-        not_yet(self.budget.cost_per_record.is_some(), "budget.cost_per_record", "a cost for each record");
         found
     }
 }

@@ -370,7 +370,7 @@ pub struct Budget {
     pub concurrency: usize,
     /// Declared limits, all of which hold.
     pub windows: Vec<RateWindow>,
-    /// Units that a record costs.
+    /// Units of the windows that a record costs that is asked for, on top of the one that a request costs.
     pub cost_per_record: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::catalog::CATALOG;
 use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::profile::{RateWindow, ThrottleRule};
-use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
+use datafusion_saved_search::simulator::{KEY, Preset, RateLimit, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, catalog, session};
 
 use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, now, pages, rows};
@@ -406,4 +406,37 @@ async fn what_was_filtered_by_must_be_in_the_records() {
         error.to_string().contains("asked to filter by `language`, and none of its records has that field"),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_dialect_tells_when_it_is_enough_and_is_heard() {
+    for preset in Preset::ALL {
+        let mut profile = Profile::builtin(preset.name()).unwrap();
+        profile.page.max = 40;
+        let rate_limit = Some(RateLimit { requests: 6, window: Duration::from_secs(30) });
+        let world =
+            Virtual::new(corpus(), &[] as &[&str], Settings { preset, rate_limit, ..Settings::default() }, profile);
+        assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG), "{preset}");
+        let calls = world.rows("SELECT sum(attempts), count(*) FROM system.requests").await;
+        let number = |at: usize| calls[0][at].parse::<u64>().unwrap();
+        assert!(number(1) > 12, "{preset}: too few calls to be limited: {calls:?}");
+        // Who hears when the span ends asks in vain once a span at most, and those who were under way with it.
+        assert!(number(0) < number(1) * 2, "{preset}: {calls:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_are_paid_for_from_the_declared_budget() {
+    let budget = |profile: &mut Profile| {
+        profile.page.max = 20;
+        profile.budget.cost_per_record = Some(1);
+        profile.budget.windows = vec![RateWindow { requests: 42, seconds: 60 }];
+    };
+    let world = service(&[], budget);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(world.rows(&format!("{} LIMIT 80", all(BIG))).await.len(), 80);
+    // Four pages of twenty, two a minute.
+    assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    let used = world.rows("SELECT max(used) FROM system.budget").await;
+    assert!(used[0][0].parse::<u64>().unwrap() <= 42, "{used:?}");
 }

@@ -50,9 +50,21 @@ fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
 
 #[test]
 fn what_is_not_honoured_yet_is_refused_never_ignored() {
-    let (kind, text) = refused("# cost_per_record = 1", "cost_per_record = 1");
+    let aid = "evidence = \"assumed\"              # aid is given";
+    let (kind, text) = refused(aid, &format!("{aid}\nid = \"aid\""));
     assert_eq!(kind, ErrorKind::Unsupported, "{text}");
-    assert!(text.contains("key `budget.cost_per_record`:") && text.contains("not supported yet"), "{text}");
+    assert!(text.contains("key `tables.saved_searches.id`:") && text.contains("not supported yet"), "{text}");
+}
+
+#[test]
+fn a_budget_has_room_for_a_page() {
+    let costs = V4.replace("# cost_per_record = 1", "cost_per_record = 3");
+    let with = |requests: u32| {
+        let windows = format!("windows = [{{ requests = {requests}, seconds = 60 }}]");
+        Profile::parse(&costs.replacen("windows = []", &windows, 1), "mine.toml")
+    };
+    assert_eq!(with(301).expect("room").budget.cost_per_record, Some(3));
+    assert!(with(300).expect_err("none").to_string().contains("expected room for a page, which costs 301"));
 }
 
 #[test]
