@@ -85,14 +85,9 @@ impl Findings {
             _ => None,
         };
         let hours = |micros: i64| micros / 3_600_000_000;
-        let relative = match tried.label.as_str() {
-            NONSENSE => return false,
-            "60d" => Some(60 * 24),
-            "30d" => Some(30 * 24),
-            "48h" => Some(48),
-            "3w" => Some(21 * 24),
-            name => vocabulary::PERIODS.iter().find(|(known, _)| *known == name).map(|(_, hours)| *hours),
-        };
+        if tried.label == NONSENSE {
+            return false;
+        }
         // A period that does not end now is none that reaches back so far, and one that begins with a day, or an hour, is
         // another one later.
         let now = reply.date().or(newest);
@@ -101,7 +96,7 @@ impl Findings {
         if !tried.is_absolute() && (!ends_now || begins_with) {
             return false;
         }
-        if let Some(expected) = relative {
+        if let Some(expected) = vocabulary::hours(&tried.label) {
             return near(hours(to - from), expected, exact);
         }
         if tried.is_absolute() {

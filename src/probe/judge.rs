@@ -124,7 +124,7 @@ impl Dialogue {
         let mut window = Window::default();
         for (tried, reply) in &effective {
             match tried.label.as_str() {
-                label @ ("60d" | "30d" | "48h" | "3w") => {
+                label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {
                     window.units.extend(label.chars().last().filter(|unit| !window.units.contains(unit)));
                     notes.push(format!("{label} had its effect"));
                 }
@@ -144,8 +144,7 @@ impl Dialogue {
                     }
                 }
                 name => {
-                    let known = vocabulary::PERIODS.iter().find(|(known, _)| *known == name).map(|(_, hours)| *hours);
-                    if let Some(hours) = self.found.hours(reply, known) {
+                    if let Some(hours) = self.found.hours(reply, vocabulary::hours(name)) {
                         window.names.push((name.to_owned(), hours));
                         notes.push(format!("{name} reached back {hours} h"));
                     }
@@ -161,10 +160,7 @@ impl Dialogue {
             }
         }
         let reach = |label: &str| match label {
-            "60d" => Some(60 * 24),
-            "30d" => Some(30 * 24),
-            "3w" => Some(21 * 24),
-            "48h" => Some(48),
+            label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => vocabulary::hours(label),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
         let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(&tried.label)?, tried, reply)));
@@ -331,13 +327,7 @@ impl Dialogue {
             })
         };
         for (tried, reply) in periods.taken() {
-            let expected = match tried.label.as_str() {
-                "60d" => 60 * 24,
-                "30d" => 30 * 24,
-                "3w" => 21 * 24,
-                "48h" => 48,
-                _ => continue,
-            };
+            let Some(expected) = vocabulary::hours(&tried.label) else { continue };
             if let Some((from, to, since, until)) = reply.body.as_ref().and_then(bounds)
                 && (until - since) / 3_600_000_000 == expected
             {

@@ -124,6 +124,14 @@ pub(super) const FLAGS: &[(&str, &str)] = &[
     ("details", "true"),
 ];
 
+/// Relative periods that show whether a unit is taken, and their hours.
+pub(super) const UNITS: &[(&str, i64)] = &[("60d", 1_440), ("30d", 720), ("48h", 48), ("3w", 504)];
+
+/// The hours of a relative period or a name that is known.
+pub(super) fn hours(label: &str) -> Option<i64> {
+    UNITS.iter().chain(PERIODS).find(|(known, _)| *known == label).map(|(_, hours)| *hours)
+}
+
 /// Names of periods, and their hours.
 pub(super) const PERIODS: &[(&str, i64)] = &[
     ("last_year", 8_760),

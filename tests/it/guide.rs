@@ -42,6 +42,7 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         assert!(well(&run(folder, &["profile", "check", "mine.toml"])).contains("no service was asked"));
         let checked = well(&with(&["profile", "check", "mine.toml"]));
         assert_eq!(checked.matches("well read").count(), 3, "{preset}: {checked}");
+        assert!(checked.contains("mentions in two days, told and read"), "{preset}: {checked}");
 
         let sql = "SELECT s.name, count(*) AS mentions, max(m.published_at) AS newest FROM saved_searches s \
                    JOIN mentions m ON m.aid = s.aid WHERE s.kind = 'saved' GROUP BY s.name ORDER BY 1";

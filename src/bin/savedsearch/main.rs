@@ -92,7 +92,7 @@ enum ProfileCommand {
         /// v4, flags, pages or names
         name: Option<String>,
     },
-    /// Checks a profile: by itself, and with a base URL by three calls to the service
+    /// Checks a profile: by itself, and with a base URL by some calls to the service, the mentions of two days among them
     Check {
         /// The profile
         file: PathBuf,

@@ -3,6 +3,10 @@
 
 use std::path::Path;
 
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::parse_base_url;
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::probe;
@@ -63,7 +67,8 @@ fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Checks a profile by itself, and where there is a service, by a list, an overview and a mention of it.
+/// Checks a profile by itself, and where there is a service, by a list, an overview and a mention of it, and by a number that
+/// the overview tells and reading gives.
 async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
     let profile = Profile::read(file)?;
     let columns = profile.tables.mentions.columns.len();
@@ -103,5 +108,32 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
             }
         }
     }
+    // The same number in two ways.
+    let count = format!("SELECT count(*) FROM mentions WHERE aid = {of} AND published_at >= now() - INTERVAL '2 days'");
+    let told = number(&context, &count).await;
+    let read = match context.sql("SET savedsearch.count_from_overview = 'never'").await {
+        Ok(_) => number(&context, &count).await,
+        Err(error) => Err(error),
+    };
+    match (told, read) {
+        (Ok(told), Ok(read)) if told == read => println!("counts: {read} mentions in two days, told and read"),
+        (Ok(told), Ok(read)) => {
+            failed += 1;
+            println!(
+                "counts: {told} mentions in two days are told, and {read} come: check [counts], [total] and [window]"
+            );
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            failed += 1;
+            println!("counts: {}", connection.client().redact(&describe(&error)));
+        }
+    }
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service contradicts {}", file.display())))) } else { Ok(()) }
+}
+
+/// The number that a query gives.
+async fn number(context: &SessionContext, sql: &str) -> DataFusionResult<i64> {
+    let batches = context.sql(sql).await?.collect().await?;
+    let first = batches.iter().find(|batch| batch.num_rows() > 0);
+    Ok(first.map_or(0, |batch| batch.column(0).as_primitive::<Int64Type>().value(0)))
 }
