@@ -519,3 +519,17 @@ fn random_faults_over_a_moving_corpus() {
     let right = outcomes.get("right").copied().unwrap_or_default();
     assert!(right * 2 > cases, "most of it should have been survived: {outcomes:?}");
 }
+
+/// The first rows of an order are right where mentions of one instant change places, in whatever order each time.
+#[tokio::test(start_paused = true)]
+async fn the_newest_of_tied_mentions() {
+    for seed in 0..40 {
+        let mut profile = profile();
+        if seed % 2 == 0 {
+            profile.window.longest = "20d".to_owned().try_into().ok();
+        }
+        let faults = ["reset:at=30@49%".to_owned(), "ties".to_owned()];
+        let outcome = one(&KINDS[4], &faults, mix(seed, 7), profile, Either).await;
+        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}

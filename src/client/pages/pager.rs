@@ -190,7 +190,9 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let known = std::mem::take(&mut window.known);
         let reading =
             Reading::new(pages, profile, self.order, profile.window.grid(self.zone), known).reaching(self.scan.depth());
-        let early = self.pace == Pace::OnDemand && pages.ordered && self.order.is_some();
+        // Nothing judges what is left unread.
+        let stops = self.pace == Pace::OnDemand || pages.fetch.is_some_and(|fetch| fetch > pages.size);
+        let early = stops && pages.ordered && self.order.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
         self.reading = Some(match (window.again, window.cut) {
             (true, _) => reading.careful(),
