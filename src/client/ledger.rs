@@ -62,8 +62,7 @@ impl Ledger {
                 );
             }
         }
-        let longest = self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default();
-        let step = (longest / PARTS).max(1);
+        let step = (self.longest() / PARTS).max(1);
         let latest = now.timestamp().div_euclid(step) * step + step;
         match spent.requests.last_mut() {
             Some((at, count)) if *at == latest => *count += units,
@@ -83,6 +82,11 @@ impl Ledger {
     pub(super) fn standing(&self, now: DateTime<Utc>) -> Result<Vec<(RateWindow, u64)>> {
         let spent = self.read(&mut self.open()?, now)?;
         Ok(self.used(&spent, now))
+    }
+
+    /// Seconds of the longest limit.
+    fn longest(&self) -> i64 {
+        self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default()
     }
 
     fn used(&self, spent: &Spent, now: DateTime<Utc>) -> Vec<(RateWindow, u64)> {
@@ -111,8 +115,7 @@ impl Ledger {
                 self.bad(&format!("is no ledger of requests: {error}")).advice("delete it to begin anew")
             })?,
         };
-        let longest = self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default();
-        spent.requests.retain(|(at, _)| *at > now.timestamp() - longest);
+        spent.requests.retain(|(at, _)| *at > now.timestamp() - self.longest());
         Ok(spent)
     }
 

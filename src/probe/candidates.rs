@@ -1,7 +1,5 @@
 //! What is tried for the period, the order and the filters, and what follows from what became of it.
 
-use std::sync::Arc;
-
 use chrono::{Days, SecondsFormat};
 
 use super::asker::Pair;
@@ -69,7 +67,7 @@ pub(super) fn more_periods(found: &Findings, periods: &mut Dimension, newest: Op
     let absolute = Try::is_absolute;
     let done =
         periods.taken().find(|(tried, reply)| absolute(tried) && found.has_effect(periods, tried, reply, newest));
-    if let Some((tried, _)) = done.map(|(tried, reply)| (tried.clone(), Arc::clone(reply))) {
+    if let Some(tried) = done.map(|(tried, _)| tried.clone()) {
         periods.queue.retain(|other| !absolute(other) || (tried.pairs.len() > 2 && other.label == tried.label));
         if tried.pairs.len() > 2 {
             let single = periods.taken().any(|(other, reply)| {

@@ -161,32 +161,12 @@ impl Dialogue {
             let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
             if let Some(line) = Timeline::of(value) {
                 timeline = timeline.or(Some((at, line)));
-            } else if let (Some((label, _)), Some(list)) = (label, List::of(value)) {
-                let names = shape::objects(value).unwrap_or_default();
-                let names = names.into_iter().filter_map(|entry| said(&entry[&list.name]));
-                let names: Vec<String> = names.collect();
+            } else if let Some((label, _)) = label
+                && let Some((list, names)) = entries_of(value)
+            {
                 let missing = missing_of(&names);
-                breakdowns.push(Breakdown {
-                    at,
-                    label: (*label).to_owned(),
-                    list: Some(list),
-                    missing,
-                    names,
-                    is_usable: false,
-                });
-            } else if let (Some((label, _)), true) = (label, shape::is_entries(value)) {
-                let names = value.as_object().into_iter().flatten().map(|(name, _)| name.clone());
-                let names: Vec<String> = names.collect();
-                let missing = missing_of(&names);
-                breakdowns.push(Breakdown {
-                    at,
-                    label: (*label).to_owned(),
-                    list: None,
-                    missing,
-                    names,
-                    is_usable: false,
-                });
-                continue;
+                let label = (*label).to_owned();
+                breakdowns.push(Breakdown { at, label, list, missing, names, is_usable: false });
             }
             if let (true, Some(members)) = (value.is_array(), scalars.as_object_mut()) {
                 members.remove(&below[0]);
@@ -460,6 +440,17 @@ impl Dialogue {
         self.found.error = Some(error);
         Ok(())
     }
+}
+
+/// The members of a list, and the names of its entries: an array of names with numbers, or an object of numbers by name.
+fn entries_of(value: &Value) -> Option<(Option<List>, Vec<String>)> {
+    if let Some(list) = List::of(value) {
+        let entries = shape::objects(value)?.into_iter();
+        let names = entries.filter_map(|entry| said(&entry[&list.name])).collect();
+        return Some((Some(list), names));
+    }
+    let members = value.as_object().filter(|_| shape::is_entries(value))?;
+    Some((None, members.keys().cloned().collect()))
 }
 
 /// The name that stands for no value.

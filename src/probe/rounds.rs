@@ -22,9 +22,7 @@ impl Try {
     pub(super) fn new(label: impl Into<String>, parameter: &str, value: impl Into<String>) -> Self {
         Self { label: label.into(), pairs: vec![(parameter.to_owned(), value.into())] }
     }
-}
 
-impl Try {
     /// Whether it says a period by its ends; such labels have a blank.
     pub(super) fn is_absolute(&self) -> bool {
         self.label.contains(' ')
