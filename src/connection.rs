@@ -25,8 +25,8 @@ pub use self::fields::UnknownField;
 
 use self::fields::Fields;
 use crate::client::{
-    Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan, Secret,
-    parse_base_url,
+    Caller, Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan,
+    Secret, parse_base_url,
 };
 use crate::clock::Clock;
 use crate::config::{SessionSettings, state_folder};
@@ -133,7 +133,7 @@ impl ConnectionBuilder {
         let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
         let client = match state.or_else(state_folder) {
             Some(folder) => client.with_ledger(&folder),
-            None if client.profile().budget.windows.iter().all(|window| window.seconds <= 3_600) => client,
+            None if !client.needs_ledger() => client,
             None => {
                 return Err(Error::new(ErrorKind::Config, "there is no folder to keep what the key spends in")
                     .advice("set XDG_STATE_HOME, or HOME"));
@@ -193,7 +193,13 @@ impl Connection {
 
     /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
     /// lives. A plan that is run again is another query.
-    pub(crate) fn query(&self, id: &str, execution: &Arc<Execution>, settings: &SessionSettings) -> Arc<Query> {
+    pub(crate) fn query(
+        &self,
+        id: &str,
+        execution: &Arc<Execution>,
+        settings: &SessionSettings,
+        caller: Option<Arc<Caller>>,
+    ) -> Arc<Query> {
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         // Many queries may be run by one that lives on: those that no scan reads any more are of the past.
         let crowded = queries.len() > MANY;
@@ -205,7 +211,8 @@ impl Connection {
         }
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
-                .with_completeness(settings.completeness);
+                .with_completeness(settings.completeness)
+                .with_caller(caller);
         let possible = self.client.possible_until(budget.deadline);
         let query = Arc::new(Query { budget: Arc::new(budget.with_possible(possible)), answers: Mutex::default() });
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));

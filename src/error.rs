@@ -231,6 +231,22 @@ impl From<Error> for DataFusionError {
     }
 }
 
+/// An error of the engine in one line for people.
+pub fn describe(error: &DataFusionError) -> String {
+    if let Some(own) = Error::find(error) {
+        return own.to_string();
+    }
+    let root = error.find_root();
+    let text = match root {
+        DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
+        DataFusionError::SchemaError(error, _) => error.to_string(),
+        other => other.strip_backtrace(),
+    };
+    let text = text.replace("sql parser error: ", "");
+    one_line(&text)
+}
+
 /// A text on one line, cut where nobody would read on.
 fn shown(text: &str) -> String {
     const MOST: usize = 1_000;

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::query::QueryBudget;
 use crate::error::Error;
 
 /// Calls remembered; older ones are forgotten.
@@ -15,6 +16,8 @@ const REMEMBERED: usize = 10_000;
 /// A call: one request with its retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
+    /// Whom it served, where sessions say so.
+    pub caller: Option<Arc<str>>,
     /// When the first attempt began.
     pub at: DateTime<Utc>,
     /// Query that it served.
@@ -50,6 +53,8 @@ pub struct RequestRecord {
 /// Something that a query was told beside its rows: what they lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
+    /// Whom it was for, where sessions say so.
+    pub caller: Option<Arc<str>>,
     /// Query.
     pub query: String,
     /// Saved search.
@@ -113,14 +118,15 @@ impl RequestLog {
     }
 
     /// Remembers what a query lacks.
-    pub fn warn(&self, query: &str, error: &Error) {
-        tracing::warn!(query, %error, "incomplete");
-        let (query, aid) = (query.to_owned(), error.place().aid.clone());
+    pub fn warn(&self, query: &QueryBudget, error: &Error) {
+        tracing::warn!(query = query.id, %error, "incomplete");
+        let caller = query.caller.as_ref().map(|caller| Arc::clone(&caller.name));
+        let (query, aid) = (query.id.clone(), error.place().aid.clone());
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() == REMEMBERED {
             warnings.pop_front();
         }
-        warnings.push_back(Warning { query, aid, message: error.to_string() });
+        warnings.push_back(Warning { caller, query, aid, message: error.to_string() });
     }
 
     /// What queries lacked, oldest first.

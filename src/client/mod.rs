@@ -14,6 +14,7 @@
 
 mod auth;
 mod breaker;
+mod caller;
 mod http;
 mod in_flight;
 mod ledger;
@@ -23,6 +24,7 @@ mod query;
 mod rate_limit;
 mod recording;
 mod retry;
+mod windows;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 pub use self::auth::Secret;
+pub use self::caller::{Allowance, Caller};
 pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};
 pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
@@ -149,6 +152,11 @@ impl Client {
         self
     }
 
+    /// Whether the profile declares a limit that is to outlast the process.
+    pub fn needs_ledger(&self) -> bool {
+        self.profile.budget.windows.iter().any(|window| window.seconds > ledger::SHORT)
+    }
+
     /// The declared limits, each with the requests that count against it.
     ///
     /// # Errors
@@ -230,6 +238,7 @@ impl Client {
         }
         let mut record = RequestRecord {
             at: self.clock.now(),
+            caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
             query: query.id.clone(),
             endpoint: request.plan.endpoint.to_string(),
             parameters: self.key.redact(&asked),
@@ -561,7 +570,7 @@ async fn call(
 ) -> Result<Called> {
     let begun = Instant::now();
     let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
-    let _permit = match limiter.acquire(query.deadline, units).await {
+    let _permit = match limiter.acquire(query.deadline, units, &query.share).await {
         Ok(permit) => permit,
         Err(Duration::ZERO) => return Err(past_deadline()),
         Err(wait) => return Err(too_long(wait)),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::caller::{Allowance, Caller};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 use crate::request::PageRequest;
@@ -84,6 +85,10 @@ pub struct QueryBudget {
     pub request_timeout: Duration,
     /// What happens where not all mentions can be had.
     pub completeness: Completeness,
+    /// Whom it is for.
+    pub caller: Option<Arc<Caller>>,
+    /// Whom its requests count as where several wait for a place at the limiter.
+    pub(super) share: Arc<str>,
     max_requests: u64,
     /// Requests that the declared budget of the service allows before the deadline.
     possible: Option<u64>,
@@ -98,11 +103,15 @@ impl QueryBudget {
         let deadline = Instant::now() + query_deadline;
         let zero = AtomicU64::default;
         let completeness = Completeness::Strict;
+        // The part of the name before the instant is the session's.
+        let share = id.split('-').next().unwrap_or_default().into();
         Self {
             id,
             deadline,
             request_timeout,
             completeness,
+            caller: None,
+            share,
             max_requests,
             possible: None,
             issued: zero(),
@@ -114,6 +123,13 @@ impl QueryBudget {
     #[must_use]
     pub fn with_completeness(self, completeness: Completeness) -> Self {
         Self { completeness, ..self }
+    }
+
+    /// The same allowance, for somebody who may spend no more than his own.
+    #[must_use]
+    pub fn with_caller(self, caller: Option<Arc<Caller>>) -> Self {
+        let share = caller.as_ref().map_or(self.share, |caller| Arc::clone(&caller.share));
+        Self { caller, share, ..self }
     }
 
     /// The same allowance, where the declared budget of the service allows no more than this before the deadline.
@@ -129,7 +145,7 @@ impl QueryBudget {
     pub fn spend(&self) -> Result<()> {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
         match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
-            Ok(_) => Ok(()),
+            Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend),
             Err(issued) => Err(self.exceeded(format!("the query has used its {issued} requests and needs more"))),
         }
     }
@@ -159,8 +175,16 @@ impl QueryBudget {
                 format!("{message}, the service's declared budget allows {possible} within savedsearch.query_deadline"),
             )
             .advice("narrow the query by aid or published_at, add a LIMIT, or allow more time")),
-            _ => Ok(()),
+            // What it has issued is spent already.
+            _ => {
+                let left = needed.saturating_sub(self.issued.load(Ordering::Relaxed));
+                self.allowance().map_or(Ok(()), |allowance| allowance.allow(left))
+            }
         }
+    }
+
+    fn allowance(&self) -> Option<&Allowance> {
+        self.caller.as_ref()?.allowance.as_deref()
     }
 
     fn exceeded(&self, message: String) -> Error {

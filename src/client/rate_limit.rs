@@ -1,10 +1,10 @@
 //! One limiter a key: how many requests may be under way, and when the next may start.
 //!
 //! [`LimitState`] is the policy, pure and given the time: additive increase and multiplicative decrease of the
-//! concurrency, a gate that stays closed while the service asked for quiet, and declared windows. [`Limiter`] makes the
-//! callers wait for it; all queries of the process that use one key at one service share one.
+//! concurrency, a gate that stays closed while the service asked for quiet, declared windows, and turns among those who
+//! wait. [`Limiter`] makes the callers wait for it; all queries of the process that use one key at one service share one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ledger::SHORT;
+use super::windows::Windows;
 use crate::profile::{Budget, RateWindow};
 
 /// The policy. Times are monotonic.
@@ -21,8 +22,18 @@ pub(super) struct LimitState {
     allowed: f64,
     under_way: usize,
     closed_until: Option<Instant>,
-    /// The units that were spent in each window, by the instants at which they were.
-    windows: Vec<(RateWindow, VecDeque<Instant>)>,
+    windows: Windows,
+    /// Who waits for a place.
+    waiting: HashMap<Arc<str>, Waiting>,
+}
+
+/// One of those who wait for a place.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Requests of his that wait.
+    requests: usize,
+    /// Units that he was given, counted from what the least served had when he came.
+    served: u64,
 }
 
 /// Whether a request may start.
@@ -32,7 +43,7 @@ pub(super) enum Admission {
     Go,
     /// Not before this instant.
     NotBefore(Instant),
-    /// Not before another one ends.
+    /// Not before another one ends, or has its turn.
     Full,
 }
 
@@ -45,12 +56,32 @@ impl LimitState {
             under_way: 0,
             closed_until: None,
             // The longer ones are a ledger's.
-            windows: budget.windows.iter().filter(|w| w.seconds <= SHORT).map(|w| (*w, VecDeque::new())).collect(),
+            windows: Windows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
+            waiting: HashMap::new(),
         }
     }
 
-    /// Asks for a place, at a cost of so many units of the windows; a profile's windows have room for a page.
-    pub(super) fn admit(&mut self, now: Instant, units: u64) -> Admission {
+    /// A request of `share` begins to wait. Who comes anew has what the least served has: neither credit for the time
+    /// before, nor a debt.
+    pub(super) fn enter(&mut self, share: &Arc<str>) {
+        let least = self.waiting.values().map(|waiting| waiting.served).min().unwrap_or_default();
+        let waiting = self.waiting.entry(Arc::clone(share)).or_insert(Waiting { requests: 0, served: least });
+        waiting.requests += 1;
+    }
+
+    /// A request of `share` waits no longer.
+    pub(super) fn leave(&mut self, share: &Arc<str>) {
+        if let Some(waiting) = self.waiting.get_mut(share) {
+            waiting.requests -= 1;
+            if waiting.requests == 0 {
+                self.waiting.remove(share);
+            }
+        }
+    }
+
+    /// Asks for a place for a request that waits, at a cost of so many units of the windows; a profile's windows have room
+    /// for a page. Among several who wait, the least served has the next turn.
+    pub(super) fn admit(&mut self, now: Instant, units: u64, share: &Arc<str>) -> Admission {
         if let Some(until) = self.closed_until
             && until > now
         {
@@ -59,52 +90,29 @@ impl LimitState {
         if self.under_way as f64 >= self.allowed.floor().max(1.0) {
             return Admission::Full;
         }
-        for (window, starts) in &mut self.windows {
-            let length = Duration::from_secs(window.seconds.into());
-            while starts.front().is_some_and(|start| *start + length <= now) {
-                starts.pop_front();
-            }
-            let over = (starts.len() as u64 + units).saturating_sub(window.requests.into());
-            if over > 0 {
-                let last = usize::try_from(over - 1).unwrap_or(usize::MAX).min(starts.len().saturating_sub(1));
-                return starts.get(last).map_or(Admission::Full, |start| Admission::NotBefore(*start + length));
-            }
+        if let Some(free) = self.windows.free_at(now, units) {
+            return Admission::NotBefore(free);
         }
-        for (_, starts) in &mut self.windows {
-            starts.extend((0..units).map(|_| now));
+        let served = self.waiting.get(share).map_or(0, |waiting| waiting.served);
+        if self.waiting.values().any(|waiting| waiting.served < served) {
+            return Admission::Full;
         }
+        self.windows.spend(now, units);
         self.under_way += 1;
+        if let Some(waiting) = self.waiting.get_mut(share) {
+            waiting.served += units;
+        }
         Admission::Go
     }
 
     /// Requests that may start until then, as far as declared windows say; `None`: none is declared.
     pub(super) fn possible(&self, now: Instant, until: Instant) -> Option<u64> {
-        /// More than any query may issue.
-        const MANY: usize = 1_000_000;
-        let possible = self.windows.iter().map(|(window, starts)| {
-            let length = Duration::from_secs(window.seconds.into());
-            let mut starts: Vec<Instant> = starts.iter().copied().filter(|start| *start + length > now).collect();
-            let known = starts.len();
-            while starts.len() - known < MANY {
-                let earlier = starts.len().checked_sub(window.requests as usize).map(|at| starts[at] + length);
-                let start = earlier.map_or(now, |free| free.max(now));
-                if start > until {
-                    break;
-                }
-                starts.push(start);
-            }
-            (starts.len() - known) as u64
-        });
-        possible.min()
+        self.windows.possible(now, until)
     }
 
     /// The declared windows, each with the requests that count against it.
     pub(super) fn standing(&self, now: Instant) -> Vec<(RateWindow, u64)> {
-        let counts = |(window, starts): &(RateWindow, VecDeque<Instant>)| {
-            let length = Duration::from_secs(window.seconds.into());
-            (*window, starts.iter().filter(|start| **start + length > now).count() as u64)
-        };
-        self.windows.iter().map(counts).collect()
+        self.windows.standing(now)
     }
 
     /// A request ended, however it did.
@@ -134,17 +142,24 @@ impl LimitState {
 #[derive(Debug)]
 pub(super) struct Limiter {
     state: Mutex<LimitState>,
-    ended: Notify,
+    /// A request ended, or waits no longer.
+    changed: Notify,
 }
 
 /// A place among the requests under way; given back on drop.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<Limiter>);
 
+/// A request among those that wait; it leaves on drop.
+struct Queued<'l> {
+    limiter: &'l Limiter,
+    share: &'l Arc<str>,
+}
+
 impl Limiter {
     /// A limiter of its own.
     pub(super) fn new(budget: &Budget) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(LimitState::new(budget)), ended: Notify::new() })
+        Arc::new(Self { state: Mutex::new(LimitState::new(budget)), changed: Notify::new() })
     }
 
     /// The limiter that this process shares for a key at a service.
@@ -163,23 +178,31 @@ impl Limiter {
         limiter
     }
 
-    /// Waits for a place, at a cost of so many units. `Err(wait)` at once where it cannot be had before `deadline`; zero where that has passed.
-    pub(super) async fn acquire(self: &Arc<Self>, deadline: Instant, units: u64) -> Result<Permit, Duration> {
+    /// Waits for a place for a request of `share`, at a cost of so many units. `Err(wait)` at once where it cannot be had
+    /// before `deadline`; zero where that has passed.
+    pub(super) async fn acquire(
+        self: &Arc<Self>,
+        deadline: Instant,
+        units: u64,
+        share: &Arc<str>,
+    ) -> Result<Permit, Duration> {
+        self.state().enter(share);
+        let _queued = Queued { limiter: self, share };
         loop {
-            // Registered before the state is asked, so that no end is missed in between.
-            let mut ended = std::pin::pin!(self.ended.notified());
-            ended.as_mut().enable();
+            // Registered before the state is asked, so that no change is missed in between.
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
             let now = Instant::now();
             if now >= deadline {
                 return Err(Duration::ZERO);
             }
-            let admission = self.state().admit(now, units);
+            let admission = self.state().admit(now, units, share);
             match admission {
                 Admission::Go => return Ok(Permit(Arc::clone(self))),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
                 Admission::NotBefore(at) => sleep_until(at).await,
                 // Past the deadline the next round says so.
-                Admission::Full => drop(timeout_at(deadline, ended).await),
+                Admission::Full => drop(timeout_at(deadline, changed).await),
             }
         }
     }
@@ -223,7 +246,15 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.0.state().ended();
         // All of them look again: one alone might be cancelled, or have to wait for the gate, and leave the place unused.
-        self.0.ended.notify_waiters();
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.limiter.state().leave(self.share);
+        // It may be the next one's turn now.
+        self.limiter.changed.notify_waiters();
     }
 }
 
@@ -237,13 +268,17 @@ mod tests {
         Budget { concurrency, windows: windows.collect(), ..Profile::v4().budget }
     }
 
+    fn me() -> Arc<str> {
+        "me".into()
+    }
+
     #[test]
     fn throttling_halves_the_places_and_answers_bring_them_back() {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(4, &[]));
         let places = |state: &mut LimitState, now| {
             let mut count = 0;
-            while state.admit(now, 1) == Admission::Go {
+            while state.admit(now, 1, &me()) == Admission::Go {
                 count += 1;
             }
             (0..count).for_each(|_| state.ended());
@@ -251,7 +286,7 @@ mod tests {
         };
         assert_eq!(places(&mut state, now), 4);
         state.throttled(now, Duration::from_secs(5));
-        assert_eq!(state.admit(now, 1), Admission::NotBefore(now + Duration::from_secs(5)));
+        assert_eq!(state.admit(now, 1, &me()), Admission::NotBefore(now + Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(places(&mut state, later), 2);
         (0..20).for_each(|_| state.answered());
@@ -262,11 +297,11 @@ mod tests {
     fn a_declared_window_is_kept() {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(9, &[(2, 10)]));
-        assert_eq!(state.admit(now, 1), Admission::Go);
-        assert_eq!(state.admit(now + Duration::from_secs(3), 1), Admission::Go);
+        assert_eq!(state.admit(now, 1, &me()), Admission::Go);
+        assert_eq!(state.admit(now + Duration::from_secs(3), 1, &me()), Admission::Go);
         let next = now + Duration::from_secs(10);
-        assert_eq!(state.admit(now + Duration::from_secs(4), 1), Admission::NotBefore(next));
-        assert_eq!(state.admit(next, 1), Admission::Go);
+        assert_eq!(state.admit(now + Duration::from_secs(4), 1, &me()), Admission::NotBefore(next));
+        assert_eq!(state.admit(next, 1, &me()), Admission::Go);
     }
 
     #[test]
@@ -274,11 +309,11 @@ mod tests {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut state = LimitState::new(&budget(9, &[(10, 60)]));
-        assert_eq!(state.admit(now, 4), Admission::Go);
-        assert_eq!(state.admit(later(5), 4), Admission::Go);
-        assert_eq!(state.admit(later(6), 2), Admission::Go);
-        assert_eq!(state.admit(later(7), 5), Admission::NotBefore(later(65)), "the first four are not enough");
-        assert_eq!(state.admit(later(60), 4), Admission::Go);
+        assert_eq!(state.admit(now, 4, &me()), Admission::Go);
+        assert_eq!(state.admit(later(5), 4, &me()), Admission::Go);
+        assert_eq!(state.admit(later(6), 2, &me()), Admission::Go);
+        assert_eq!(state.admit(later(7), 5, &me()), Admission::NotBefore(later(65)), "the first four are not enough");
+        assert_eq!(state.admit(later(60), 4, &me()), Admission::Go);
         assert_eq!(state.standing(later(60))[0].1, 10);
     }
 
@@ -287,17 +322,17 @@ mod tests {
         let limiter = Limiter::new(&budget(1, &[]));
         limiter.throttled(Duration::from_secs(3600));
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(limiter.acquire(deadline, 1).await.expect_err("too long"), Duration::from_secs(3600));
+        assert_eq!(limiter.acquire(deadline, 1, &me()).await.expect_err("too long"), Duration::from_secs(3600));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_place_is_handed_on_when_a_request_ends() {
         let limiter = Limiter::new(&budget(1, &[]));
         let deadline = Instant::now() + Duration::from_secs(60);
-        let first = limiter.acquire(deadline, 1).await.expect("a place");
+        let first = limiter.acquire(deadline, 1, &me()).await.expect("a place");
         let waiting = tokio::spawn({
             let limiter = Arc::clone(&limiter);
-            async move { limiter.acquire(deadline, 1).await.map(drop) }
+            async move { limiter.acquire(deadline, 1, &me()).await.map(drop) }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
@@ -316,7 +351,35 @@ mod tests {
         assert_eq!(state.possible(now, later(9)), Some(3));
         assert_eq!(state.possible(now, later(10)), Some(6));
         assert_eq!(state.possible(now, later(599)), Some(30));
-        assert_eq!(state.admit(now, 1), Admission::Go);
+        assert_eq!(state.admit(now, 1, &me()), Admission::Go);
         assert_eq!(state.possible(now, later(9)), Some(2));
+    }
+
+    #[test]
+    fn those_who_wait_take_turns_whatever_each_of_them_wants() {
+        let now = Instant::now();
+        let mut state = LimitState::new(&budget(1, &[]));
+        let (greedy, modest): (Arc<str>, Arc<str>) = ("greedy".into(), "modest".into());
+        (0..50).for_each(|_| state.enter(&greedy));
+        let mut turns = Vec::new();
+        for turn in 0..8 {
+            if turn == 3 {
+                state.enter(&modest);
+                state.enter(&modest);
+            }
+            // The greedy one always asks first.
+            let mut next = None;
+            for share in [&greedy, &modest] {
+                if next.is_none() && state.waiting.contains_key(share) && state.admit(now, 1, share) == Admission::Go {
+                    next = Some(Arc::clone(share));
+                }
+            }
+            let next = next.expect("somebody's turn");
+            state.leave(&next);
+            state.ended();
+            turns.push(next.chars().next().expect("a letter"));
+        }
+        assert_eq!(turns.into_iter().collect::<String>(), "ggggmgmg");
+        assert_eq!(state.waiting.len(), 1);
     }
 }

@@ -34,7 +34,7 @@ use super::memory::PoolMemory;
 use super::plans;
 use super::reader::Reader;
 use super::scanning::Scanning;
-use crate::client::{Completeness, Pace, Scan, read_pages};
+use crate::client::{Caller, Completeness, Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -60,7 +60,8 @@ pub(super) fn run(
     let memory = Arc::new(PoolMemory::new(context, scanning.table.name()));
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
     let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
-    let query = scanning.connection.query(&scanning.query, &execution, &settings);
+    let caller = context.session_config().get_extension::<Caller>();
+    let query = scanning.connection.query(&scanning.query, &execution, &settings, caller);
     let output = Arc::clone(&schema);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
@@ -231,7 +232,7 @@ impl Driver {
                     Ok(_) => None,
                 };
                 if let Some(error) = refused {
-                    self.scanning.connection.client().log().warn(&self.query.budget.id, error);
+                    self.scanning.connection.client().log().warn(&self.query.budget, error);
                     self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
                     if let Some(label) = self.reader.label(&plan, &error.to_string())? {
                         yield label;
@@ -361,7 +362,7 @@ impl Driver {
                 return Err(error);
             }
             if told.insert(column) {
-                self.scanning.connection.client().log().warn(&self.query.budget.id, &error);
+                self.scanning.connection.client().log().warn(&self.query.budget, &error);
             }
         }
         Ok(())

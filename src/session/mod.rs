@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use self::now::Now;
@@ -20,10 +21,25 @@ use crate::table::TableFunctions;
 /// # Errors
 /// As [`catalog`].
 pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
+    session_with(connection, session_config(), Arc::default())
+}
+
+/// A session as [`session`] makes one, with this configuration and what it shares with other sessions: memory and
+/// temporary files.
+///
+/// # Errors
+/// As [`catalog`].
+pub fn session_with(
+    connection: &Arc<Connection>,
+    config: SessionConfig,
+    runtime: Arc<RuntimeEnv>,
+) -> Result<SessionContext> {
     // Batches of about a page: operators that gather rows must not wait for pages that a limit does not need.
     let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
-    let builder =
-        SessionStateBuilder::new().with_config(session_config().with_batch_size(page)).with_default_features();
+    let builder = SessionStateBuilder::new()
+        .with_config(config.with_batch_size(page))
+        .with_runtime_env(runtime)
+        .with_default_features();
     let context = SessionContext::new_with_state(with_rules(builder).build());
     context.register_udf(Now::new(context.copied_config().options()).into());
     context.register_catalog(CATALOG, catalog(connection)?);

@@ -18,4 +18,4 @@ mod run;
 
 pub use interactive::interact;
 pub use output::{Format, Output};
-pub use run::{Failure, Shell, describe};
+pub use run::{Failure, Shell};

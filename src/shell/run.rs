@@ -20,7 +20,7 @@ use super::estimate::estimate;
 use super::output::Output;
 use super::progress::Progress;
 use crate::connection::Connection;
-use crate::error::{Error, one_line};
+use crate::error::describe;
 use crate::exec::FetchExec;
 
 /// A session at a prompt.
@@ -173,20 +173,4 @@ fn default_window(plan: &Arc<dyn ExecutionPlan>) -> Option<String> {
 /// The statements of a text, empty ones left out.
 fn statements(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
     DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
-}
-
-/// An error of the engine in one line for people.
-pub fn describe(error: &DataFusionError) -> String {
-    if let Some(own) = Error::find(error) {
-        return own.to_string();
-    }
-    let root = error.find_root();
-    let text = match root {
-        DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
-        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
-        DataFusionError::SchemaError(error, _) => error.to_string(),
-        other => other.strip_backtrace(),
-    };
-    let text = text.replace("sql parser error: ", "");
-    one_line(&text)
 }

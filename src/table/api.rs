@@ -115,7 +115,7 @@ impl ApiTable {
 }
 
 /// Names a query: the session, and the instant at which its planning began, which all its scans share.
-fn query_id(state: &dyn Session) -> String {
+pub(crate) fn query_name(state: &dyn Session) -> String {
     let session: String = state.session_id().chars().take(8).collect();
     match state.execution_props().query_execution_start_time {
         Some(start) => format!("{session}-{:x}", start.timestamp_micros()),
@@ -197,7 +197,7 @@ impl TableProvider for ApiTable {
             table: self.table,
             spec: Arc::clone(&self.spec),
             plan,
-            query: query_id(state),
+            query: query_name(state),
             projection,
             predicate,
             above: Vec::new(),

@@ -8,5 +8,6 @@ mod functions;
 mod system;
 
 pub use api::ApiTable;
+pub(crate) use api::query_name;
 pub use functions::{ARGUMENTS, TableFunctions};
 pub use system::SystemTable;

@@ -14,8 +14,9 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::client::RequestRecord;
+use crate::client::{Caller, RequestRecord};
 use crate::connection::{Connection, UnknownField};
+use crate::profile::RateWindow;
 
 /// A table about a connection, taken as it stands when a query is planned.
 #[derive(Debug)]
@@ -93,8 +94,8 @@ impl SystemTable {
         Self { connection, kind: Kind::ColumnsSeen, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.budget`: the limits that the profile declares, and what of them is used; and the one that the service told
-    /// last, in its headers.
+    /// `system.budget`: the limits that the profile declares, and what of them is used; the caller's own; and the one that
+    /// the service told last, in its headers.
     pub fn budget(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("source", DataType::Utf8, false),
@@ -106,18 +107,25 @@ impl SystemTable {
         Self { connection, kind: Kind::Budget, schema: Arc::new(Schema::new(fields)) }
     }
 
-    fn snapshot(&self) -> Result<RecordBatch> {
+    /// The rows, for somebody or for all.
+    fn snapshot(&self, caller: Option<&Caller>) -> Result<RecordBatch> {
+        let concerns = |whom: &Option<Arc<str>>| caller.is_none_or(|caller| whom.as_ref() == Some(&caller.name));
         let columns = match self.kind {
-            Kind::Requests => request_columns(&self.connection.client().log().records()),
+            Kind::Requests => {
+                let mut records = self.connection.client().log().records();
+                records.retain(|record| concerns(&record.caller));
+                request_columns(&records)
+            }
             Kind::Warnings => {
-                let warnings = self.connection.client().log().warnings();
+                let mut warnings = self.connection.client().log().warnings();
+                warnings.retain(|warning| concerns(&warning.caller));
                 vec![
                     texts(warnings.iter().map(|warning| Some(warning.query.as_str()))),
                     texts(warnings.iter().map(|warning| warning.aid.as_deref())),
                     texts(warnings.iter().map(|warning| Some(warning.message.as_str()))),
                 ]
             }
-            Kind::Budget => budget_columns(&self.connection)?,
+            Kind::Budget => budget_columns(&self.connection, caller)?,
             Kind::ColumnsSeen => {
                 let seen = self.connection.unknown_fields();
                 let instants = |of: &dyn Fn(&UnknownField) -> DateTime<Utc>| -> ArrayRef {
@@ -146,18 +154,21 @@ impl SystemTable {
     }
 }
 
-fn budget_columns(connection: &Connection) -> Result<Vec<ArrayRef>> {
-    let declared = connection.client().standing()?.into_iter().map(|(window, used)| {
+fn budget_columns(connection: &Connection, caller: Option<&Caller>) -> Result<Vec<ArrayRef>> {
+    let row = |source: &'static str, (window, used): (RateWindow, u64)| {
         let (requests, used) = (i64::from(window.requests), i64::try_from(used).unwrap_or(i64::MAX));
-        ("declared", Some(requests), Some(i64::from(window.seconds)), Some(used), Some((requests - used).max(0)))
-    });
+        (source, Some(requests), Some(i64::from(window.seconds)), Some(used), Some((requests - used).max(0)))
+    };
+    let declared = connection.client().standing()?.into_iter().map(|standing| row("declared", standing));
+    let own = caller.and_then(|caller| caller.allowance.as_ref()).map(|allowance| allowance.standing());
+    let own = own.into_iter().flatten().map(|standing| row("caller", standing));
     let told = connection.client().log().records().into_iter().rev();
     let told = told.filter(|record| record.rate_limit.is_some() || record.rate_remaining.is_some()).take(1);
     let told = told.map(|record| {
         let used = record.rate_limit.zip(record.rate_remaining).map(|(limit, left)| limit - left);
         ("service", record.rate_limit, None, used, record.rate_remaining)
     });
-    let rows: Vec<_> = declared.chain(told).collect();
+    let rows: Vec<_> = declared.chain(own).chain(told).collect();
     let numbers = |values: Vec<Option<i64>>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
     Ok(vec![
         texts(rows.iter().map(|(source, ..)| Some(*source))),
@@ -209,12 +220,13 @@ impl TableProvider for SystemTable {
 
     async fn scan(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         projection: Option<&Vec<usize>>,
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batch = self.snapshot()?;
+        let caller = state.config().get_extension::<Caller>();
+        let batch = self.snapshot(caller.as_deref())?;
         Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&self.schema), projection.cloned())?)
     }
 }

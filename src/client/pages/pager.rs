@@ -518,7 +518,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
                 Err(error)
             }
             Completeness::Report => {
-                self.client.log().warn(&self.scan.query.id, &error);
+                self.client.log().warn(&self.scan.query, &error);
                 Ok(())
             }
         }

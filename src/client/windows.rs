@@ -1,0 +1,74 @@
+//! Requests counted in rolling windows: so many in so many seconds. Pure, and given the time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::profile::RateWindow;
+
+/// The units that were spent in each window, by the instants at which they were.
+#[derive(Debug, Default)]
+pub(super) struct Windows(Vec<(RateWindow, VecDeque<Instant>)>);
+
+impl Windows {
+    /// Windows in which nothing was spent yet.
+    pub(super) fn new(windows: impl IntoIterator<Item = RateWindow>) -> Self {
+        Self(windows.into_iter().map(|window| (window, VecDeque::new())).collect())
+    }
+
+    /// When so many units may be spent at the earliest; `None`: now.
+    pub(super) fn free_at(&mut self, now: Instant, units: u64) -> Option<Instant> {
+        let mut latest = None;
+        for (window, starts) in &mut self.0 {
+            let length = Duration::from_secs(window.seconds.into());
+            while starts.front().is_some_and(|start| *start + length <= now) {
+                starts.pop_front();
+            }
+            let over = (starts.len() as u64 + units).saturating_sub(window.requests.into());
+            if over > 0 {
+                let last = usize::try_from(over - 1).unwrap_or(usize::MAX).min(starts.len().saturating_sub(1));
+                // More than the window ever has: never, and no sooner than after its length.
+                latest = latest.max(Some(starts.get(last).map_or(now, |start| *start) + length));
+            }
+        }
+        latest
+    }
+
+    /// Spends units now.
+    pub(super) fn spend(&mut self, now: Instant, units: u64) {
+        for (_, starts) in &mut self.0 {
+            starts.extend((0..units).map(|_| now));
+        }
+    }
+
+    /// Requests that may start until then; `None`: there are no windows.
+    pub(super) fn possible(&self, now: Instant, until: Instant) -> Option<u64> {
+        /// More than any query may issue.
+        const MANY: usize = 1_000_000;
+        let possible = self.0.iter().map(|(window, starts)| {
+            let length = Duration::from_secs(window.seconds.into());
+            let mut starts: Vec<Instant> = starts.iter().copied().filter(|start| *start + length > now).collect();
+            let known = starts.len();
+            while starts.len() - known < MANY {
+                let earlier = starts.len().checked_sub(window.requests as usize).map(|at| starts[at] + length);
+                let start = earlier.map_or(now, |free| free.max(now));
+                if start > until {
+                    break;
+                }
+                starts.push(start);
+            }
+            (starts.len() - known) as u64
+        });
+        possible.min()
+    }
+
+    /// Each window with the units that count against it.
+    pub(super) fn standing(&self, now: Instant) -> Vec<(RateWindow, u64)> {
+        let counts = |(window, starts): &(RateWindow, VecDeque<Instant>)| {
+            let length = Duration::from_secs(window.seconds.into());
+            (*window, starts.iter().filter(|start| **start + length > now).count() as u64)
+        };
+        self.0.iter().map(counts).collect()
+    }
+}
