@@ -5,16 +5,17 @@
 //!
 //! [connections.comms]
 //! base_url = "https://api.example.com/v4"
-//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"
+//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"; neither where clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in one; v4 where it is not said
 //! ```
 //!
-//! Keys are never part of the file: it names a variable or a file that holds one. Paths are relative to its folder.
+//! A table `[serve]` beside them is the server's ([`ServeDocument`](crate::flight::ServeDocument)). Keys are never part of the file: it names a variable or a file that holds one. Paths are relative to its folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::catalog::CATALOG;
 use crate::client::Secret;
@@ -36,8 +37,8 @@ pub struct Connections {
 pub struct Named {
     /// Address of the service.
     pub base_url: String,
-    /// Key.
-    pub key: Secret,
+    /// Key, where the file names one.
+    pub key: Option<Secret>,
     /// Profile.
     pub profile: Profile,
 }
@@ -47,6 +48,8 @@ pub struct Named {
 struct Document {
     default: Option<String>,
     connections: BTreeMap<String, Entry>,
+    #[serde(rename = "serve")]
+    _serve: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,10 +92,11 @@ impl Connections {
                     let key = variable(&variable_name).ok_or_else(|| {
                         bad(&format!("the variable {variable_name} is not set")).advice("it is to hold the API key")
                     })?;
-                    Secret::new(&key)?
+                    Some(Secret::new(&key)?)
                 }
-                (None, Some(file)) => Secret::read(&folder.join(file))?,
-                _ => return Err(bad("expected either api_key_env or api_key_file")),
+                (None, Some(file)) => Some(Secret::read(&folder.join(file))?),
+                (None, None) => None,
+                (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file")),
             };
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;

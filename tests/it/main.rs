@@ -8,6 +8,7 @@ mod counting;
 mod differential;
 mod explain;
 mod faults;
+mod flight;
 mod frugal;
 mod fuzz;
 mod guard;
@@ -15,6 +16,8 @@ mod guide;
 mod layout;
 mod lies;
 mod probing;
+#[path = "../../benches/requests/queries.rs"]
+mod queries;
 mod real_data;
 mod sql_files;
 mod support;

@@ -1,8 +1,5 @@
 //! A probe of each dialect gives a profile with which all queries of the frugal bench give right rows, as it was written.
 
-#[path = "../../benches/requests/queries.rs"]
-mod queries;
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +14,7 @@ use datafusion_saved_search::{Clock, Profile, Secret, session};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-use self::queries::{NOW, Rows, corpus, queries};
+use crate::queries::{NOW, Rows, corpus, queries};
 use crate::support::{InProcess, connect, knob, now, rows, worded, written};
 
 /// Calls that a probe may make.

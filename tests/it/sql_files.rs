@@ -6,7 +6,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use datafusion::common::DataFusionError;
-use datafusion_saved_search::shell::describe;
+use datafusion_saved_search::error::describe;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use crate::support::{World, rows};

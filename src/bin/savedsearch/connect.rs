@@ -1,12 +1,13 @@
 //! What the arguments and the environment connect to: a service, several, a recording, or the demo.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion_saved_search::client::{HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, Named};
+use datafusion_saved_search::flight::PassThrough;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Running, Settings};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret};
 
@@ -33,9 +34,7 @@ pub(crate) struct Target {
 /// The connections that the arguments and the environment name, or the demo.
 pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let environment = Environment::read()?;
-    let named = arguments.base_url.is_some() || arguments.replay.is_some();
-    let config = arguments.config.as_ref().or(environment.config.as_ref().filter(|_| !named));
-    let Some(config) = config else {
+    let Some(config) = config_file(arguments, &environment) else {
         if arguments.connection.is_some() {
             return Err(Exit::usage("--connection goes with --config, or with the variable SAVEDSEARCH_CONFIG"));
         }
@@ -50,6 +49,12 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let Connections { default, named } = Connections::read(config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
     for (name, Named { base_url, key, profile }) in named {
+        let key = key.ok_or_else(|| {
+            Exit::usage(format!(
+                "{}: connection `{name}`: expected either api_key_env or api_key_file",
+                config.display()
+            ))
+        })?;
         let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
         let service = network(&base_url, &key, folder.as_deref())?;
         others.push((name, Connection::builder(base_url, key).profile(profile).service(service).build()?));
@@ -84,18 +89,12 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
         Some(path) => Some(Secret::read(path)?),
         None => environment.api_key,
     };
-    let (base_url, key, demo) = match arguments.base_url.clone().or(environment.base_url) {
-        Some(base_url) => {
-            let key = key.ok_or_else(|| {
-                Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
-            })?;
-            (base_url, key, None)
-        }
-        None => {
-            let demo = demo().await?;
-            eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
-            (demo.base_url(), Secret::new(simulator::KEY)?, Some(demo))
-        }
+    let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url)).await?;
+    let key = match demo {
+        Some(_) => Secret::new(simulator::KEY)?,
+        None => key.ok_or_else(|| {
+            Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
+        })?,
     };
     let service = network(&base_url, &key, arguments.record.as_deref())?;
     Ok(Target { base_url, key, service, clock: Clock::system(), demo })
@@ -106,6 +105,49 @@ fn network(base_url: &str, key: &Secret, record: Option<&Path>) -> Result<Arc<dy
     let network = Arc::new(Network::try_new(HttpLimits::default(), &parse_base_url(base_url)?)?);
     let Some(folder) = record else { return Ok(network) };
     Ok(Arc::new(Recorder::begin(network, key.clone(), folder, base_url, Clock::system().now())?))
+}
+
+/// The address that is named, or that of the demo.
+async fn address(named: Option<String>) -> Result<(String, Option<Running>), Exit> {
+    if let Some(base_url) = named {
+        return Ok((base_url, None));
+    }
+    let demo = demo().await?;
+    eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
+    Ok((demo.base_url(), Some(demo)))
+}
+
+/// What connects with the keys that clients bring, and the demo if it is that.
+pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, Option<Running>), Exit> {
+    if arguments.record.is_some() || arguments.replay.is_some() || arguments.api_key_file.is_some() {
+        return Err(Exit::usage("clients bring the keys: there is no --api-key-file, --record or --replay"));
+    }
+    let environment = Environment::read()?;
+    let (base_url, profile, demo) = match config_file(arguments, &environment) {
+        Some(config) => {
+            let Connections { default, mut named } = Connections::read(config, arguments.connection.as_deref())?;
+            let Named { base_url, profile, .. } =
+                named.remove(&default).ok_or_else(|| Exit::usage(format!("there is no connection `{default}`")))?;
+            (base_url, profile, None)
+        }
+        None => {
+            let profile = profile(arguments, &environment)?;
+            let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url)).await?;
+            (base_url, profile, demo)
+        }
+    };
+    let service: Arc<dyn HttpService> = Arc::new(Network::try_new(HttpLimits::default(), &parse_base_url(&base_url)?)?);
+    let connect = move |key| {
+        let builder = Connection::builder(base_url.clone(), key).profile(profile.clone());
+        builder.service(Arc::clone(&service)).build()
+    };
+    Ok((PassThrough::new(connect), demo))
+}
+
+/// The file of connections that the arguments or the environment name.
+pub(crate) fn config_file<'a>(arguments: &'a Arguments, environment: &'a Environment) -> Option<&'a PathBuf> {
+    let named = arguments.base_url.is_some() || arguments.replay.is_some();
+    arguments.config.as_ref().or(environment.config.as_ref().filter(|_| !named))
 }
 
 async fn demo() -> Result<Running, Exit> {

@@ -3,6 +3,7 @@
 
 mod connect;
 mod profiles;
+mod serve;
 
 use std::io::{self, IsTerminal, Read};
 use std::net::SocketAddr;
@@ -12,13 +13,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
-use datafusion_saved_search::error::one_line;
-use datafusion_saved_search::shell::{Failure, Format, Output, Shell, describe, interact};
+use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::shell::{Failure, Format, Output, Shell, interact};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
 use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
+use self::serve::ServeArguments;
 
 /// SQL over a saved-search analytics service (V4)
 ///
@@ -54,6 +56,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sql(SqlArguments),
+    Serve(Box<ServeArguments>),
     Probe(ProbeArguments),
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -255,6 +258,7 @@ fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
+            Command::Serve(ref serve) => Box::pin(serve::run(&arguments, serve)).await,
             Command::Probe(ref probe) => Box::pin(profiles::probe(&arguments, probe)).await,
             Command::Profile(ref command) => Box::pin(profiles::run(&arguments, command)).await,
             Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
@@ -346,16 +350,32 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
     let running = simulator::start(listen, corpus.into(), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
-    let signals = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
     // Before the line that invites them.
-    let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
+    let mut ending = Ending::listen()?;
     eprintln!("listening on {}", running.address());
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    ending.wait().await;
     running.shut_down().await.map_err(|error| Exit(FAILED, Some(error.to_string())))
+}
+
+/// The signals that end a server.
+struct Ending {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Ending {
+    fn listen() -> Result<Self, Exit> {
+        let failed = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
+        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt()).map_err(failed)? })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -9,8 +9,8 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::parse_base_url;
 use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::error::describe;
 use datafusion_saved_search::probe;
-use datafusion_saved_search::shell::describe;
 use datafusion_saved_search::{Connection, Profile, session};
 
 use crate::connect::{Target, target};

@@ -1,0 +1,180 @@
+//! The command `serve`: what options, variables and the configuration file say, put together.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::flight::{
+    Auth, FlightServer, ServeDocument, ServerSpec, TlsSpec, Upstream, Users, hash_password,
+};
+use tracing_subscriber::EnvFilter;
+
+use crate::connect::{Connected, config_file, connect, pass_through};
+use crate::{Arguments, Ending, Exit};
+
+/// Serves the tables to BI tools and drivers over Arrow Flight SQL
+#[derive(Debug, clap::Args)]
+#[command(after_help = "What the options leave open is taken from the table [serve] of --config, limits among it.
+
+Examples:
+  savedsearch serve
+  savedsearch serve --operations 127.0.0.1:9090 --log-format json
+  savedsearch serve --hash-password < password.txt
+  savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 --auth users --users-file users.toml \\
+      --tls-cert server.pem --tls-key server.key
+  savedsearch --base-url https://api.example.com/v4 serve --auth pass-through")]
+pub(crate) struct ServeArguments {
+    /// Address to listen on, 127.0.0.1:50051 if nothing says otherwise; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// How clients are told apart; none if nothing says otherwise
+    #[arg(long, value_enum, env = "SAVEDSEARCH_AUTH")]
+    auth: Option<AuthMode>,
+    /// File with the users, for --auth users
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_USERS_FILE")]
+    users_file: Option<PathBuf>,
+    /// Lets credentials travel in clear text beyond this machine
+    #[arg(long, env = "SAVEDSEARCH_INSECURE")]
+    insecure: bool,
+    /// Certificate chain of the server (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_CERT")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the server (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_KEY")]
+    tls_key: Option<PathBuf>,
+    /// Authorities (PEM), one of which must vouch for a client's certificate
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA")]
+    client_ca: Option<PathBuf>,
+    /// Address of /healthz and /metrics
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
+    operations: Option<SocketAddr>,
+    /// Form of the log on stderr
+    #[arg(long, value_enum, env = "SAVEDSEARCH_LOG_FORMAT", default_value = "text")]
+    log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, or a filter such as datafusion_saved_search=debug
+    #[arg(long, value_name = "FILTER", env = "SAVEDSEARCH_LOG", default_value = "info")]
+    log: String,
+    /// Reads a password from stdin, prints its hash for the file of users, and ends
+    #[arg(long)]
+    hash_password: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum AuthMode {
+    /// They are not: for clients on this machine
+    None,
+    /// By user and password or token, from --users-file
+    Users,
+    /// Each brings the service's key, as its password or token
+    PassThrough,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// An object a line
+    Json,
+}
+
+/// Runs the server until a signal ends it.
+pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result<(), Exit> {
+    if serve.hash_password {
+        return print_hash();
+    }
+    let environment = Environment::read()?;
+    let document = match config_file(arguments, &environment) {
+        Some(path) => ServeDocument::read(path)?,
+        None => ServeDocument::default(),
+    };
+    log(serve)?;
+    let mode = match (serve.auth, &document.auth) {
+        (Some(mode), _) => mode,
+        (None, Some(name)) => AuthMode::from_str(name, false)
+            .map_err(|_| Exit::usage(format!("auth takes none, users or pass-through, found `{name}`")))?,
+        (None, None) => AuthMode::None,
+    };
+    let (upstream, _demo) = match mode {
+        AuthMode::PassThrough => {
+            let (keys, demo) = pass_through(arguments).await?;
+            (Upstream::PassThrough(keys), demo)
+        }
+        AuthMode::None | AuthMode::Users => {
+            let Connected { connection, others, demo } = connect(arguments).await?;
+            (Upstream::Own { connection, named: others }, demo)
+        }
+    };
+    let users_file = serve.users_file.as_ref().or(document.users_file.as_ref());
+    let auth = match (mode, users_file) {
+        (AuthMode::None, None) => Auth::None,
+        (AuthMode::PassThrough, None) => Auth::PassThrough,
+        (AuthMode::Users, Some(file)) => Auth::Users(Users::read(file)?),
+        (AuthMode::Users, None) => return Err(Exit::usage("--auth users goes with --users-file")),
+        (_, Some(_)) => return Err(Exit::usage("--users-file goes with --auth users")),
+    };
+    let certificate = serve.tls_cert.as_ref().or(document.tls_cert.as_ref());
+    let key = serve.tls_key.as_ref().or(document.tls_key.as_ref());
+    let authorities = serve.client_ca.as_ref().or(document.client_ca.as_ref());
+    let tls = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(TlsSpec {
+            certificate: read(certificate)?,
+            key: read(key)?,
+            client_authorities: authorities.map(|path| read(path)).transpose()?,
+        }),
+        (None, None) if authorities.is_none() => None,
+        (None, None) => return Err(Exit::usage("--client-ca goes with --tls-cert and --tls-key")),
+        _ => return Err(Exit::usage("--tls-cert goes with --tls-key")),
+    };
+    let spec = ServerSpec {
+        listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
+        auth,
+        tls,
+        insecure: serve.insecure || document.insecure.unwrap_or_default(),
+        operations: serve.operations.or(document.operations),
+        limits: document.limits,
+        upstream,
+    };
+    // Before the line that invites them.
+    let mut ending = Ending::listen()?;
+    let server = FlightServer::start(spec).await?;
+    if let Some(operations) = server.operations() {
+        eprintln!("health and metrics on {operations}");
+    }
+    eprintln!("listening on {}", server.address());
+    ending.wait().await;
+    tracing::info!("ending: results under way may be read");
+    tokio::select! {
+        ended = server.shut_down() => ended?,
+        // Whoever asks twice does not want to wait.
+        () = ending.wait() => {}
+    }
+    Ok(())
+}
+
+fn log(serve: &ServeArguments) -> Result<(), Exit> {
+    let filter = EnvFilter::try_new(&serve.log).map_err(|error| Exit::usage(format!("--log: {error}")))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let started = match serve.log_format {
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| Exit::usage(format!("the log cannot be started: {error}")))
+}
+
+fn read(path: &Path) -> Result<String, Exit> {
+    std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
+}
+
+#[expect(clippy::print_stdout, reason = "it is the command's result")]
+fn print_hash() -> Result<(), Exit> {
+    let mut password = String::new();
+    io::stdin().lock().read_line(&mut password).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
+    let password = password.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        return Err(Exit::usage("there is no password on stdin"));
+    }
+    println!("{}", hash_password(password)?);
+    Ok(())
+}

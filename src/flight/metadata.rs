@@ -1,0 +1,193 @@
+//! Catalogs, schemas, tables and keys, from the session's own catalog: nothing is asked of the service.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_flight::sql::metadata::{GetCatalogsBuilder, GetDbSchemasBuilder};
+use arrow_flight::sql::{
+    CommandGetCatalogs, CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTableTypes, CommandGetTables,
+};
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Constraint, Constraints};
+use datafusion::error::Result;
+use datafusion::logical_expr::TableType;
+use datafusion::prelude::SessionContext;
+
+use super::wire::table_schema;
+use crate::table::ApiTable;
+
+/// A table of the service.
+const TABLE: &str = "TABLE";
+/// A view of the session, or a table about ourselves.
+const VIEW: &str = "VIEW";
+/// A table of the session.
+const TEMPORARY: &str = "LOCAL TEMPORARY";
+
+/// The catalogs.
+///
+/// # Errors
+/// None in practice: those of building a batch.
+pub(super) fn catalogs(context: &SessionContext, _: CommandGetCatalogs) -> Result<RecordBatch> {
+    let mut builder = GetCatalogsBuilder::new();
+    for name in context.catalog_names() {
+        builder.append(name);
+    }
+    builder.build().map_err(external)
+}
+
+/// The schemas that match; no catalog means all.
+///
+/// # Errors
+/// None in practice: those of building a batch.
+pub(super) fn schemas(context: &SessionContext, command: CommandGetDbSchemas) -> Result<RecordBatch> {
+    let mut builder: GetDbSchemasBuilder = command.into_builder();
+    for catalog in context.catalog_names() {
+        let schemas = context.catalog(&catalog).map(|catalog| catalog.schema_names());
+        for schema in schemas.into_iter().flatten() {
+            builder.append(&catalog, schema);
+        }
+    }
+    builder.build().map_err(external)
+}
+
+/// The tables that match; no catalog means all. Types are taken in any case and by the names that drivers use.
+///
+/// # Errors
+/// Those of a table that cannot be found.
+pub(super) async fn tables(context: &SessionContext, command: CommandGetTables) -> Result<RecordBatch> {
+    let types = command.table_types.iter().map(|name| match name.to_uppercase().as_str() {
+        TABLE | "BASE TABLE" => TABLE.to_owned(),
+        TEMPORARY | "TEMPORARY" | "LOCAL TEMPORARY TABLE" => TEMPORARY.to_owned(),
+        other => other.to_owned(),
+    });
+    let mut builder = CommandGetTables { table_types: types.collect(), ..command }.into_builder();
+    for_each(context, |place, name, table| {
+        builder.append(&place[0], &place[1], name, kind(table), &table_schema(&table.schema())).map_err(external)
+    })
+    .await?;
+    builder.build().map_err(external)
+}
+
+/// The kinds of tables.
+///
+/// # Errors
+/// None in practice: those of building a batch.
+pub(super) fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch> {
+    let mut builder = command.into_builder();
+    for kind in [TABLE, VIEW, TEMPORARY] {
+        builder.append(kind);
+    }
+    builder.build().map_err(external)
+}
+
+/// The primary key of a table: of the service's tables those that their rows are told apart by.
+///
+/// # Errors
+/// Those of a table that cannot be found.
+pub(super) async fn primary_keys(context: &SessionContext, command: CommandGetPrimaryKeys) -> Result<RecordBatch> {
+    let (mut places, mut names, mut columns, mut positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let wanted =
+        |asked: &Option<String>, found: &str| asked.as_deref().is_none_or(|asked| asked.is_empty() || asked == found);
+    for_each(context, |place, name, table| {
+        if name == command.table && wanted(&command.catalog, &place[0]) && wanted(&command.db_schema, &place[1]) {
+            let schema = table.schema();
+            for (at, column) in key(table.constraints()).into_iter().enumerate() {
+                let position = i32::try_from(at + 1).unwrap_or(i32::MAX);
+                places.push(place.clone());
+                names.push(name.to_owned());
+                columns.push(schema.field(column).name().clone());
+                positions.push(position);
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    let texts = |texts: Vec<String>| Arc::new(StringArray::from(texts));
+    let keys = names.iter().map(|name| format!("{name}_key")).collect();
+    let [catalogs, schemas] = [0, 1].map(|part| places.iter().map(|place: &[String; 2]| place[part].clone()).collect());
+    let columns = [catalogs, schemas, names, columns, keys].map(|column| texts(column) as ArrayRef);
+    let columns = columns.into_iter().chain([Arc::new(Int32Array::from(positions)) as ArrayRef]);
+    Ok(RecordBatch::try_new(primary_key_schema(), columns.collect())?)
+}
+
+/// The answer to all questions about foreign keys: there are none.
+pub(super) fn foreign_keys() -> RecordBatch {
+    RecordBatch::new_empty(foreign_key_schema())
+}
+
+/// The schema of primary keys (FlightSql.proto, CommandGetPrimaryKeys).
+pub(super) fn primary_key_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("catalog_name", DataType::Utf8, true),
+        Field::new("db_schema_name", DataType::Utf8, true),
+        Field::new("table_name", DataType::Utf8, false),
+        Field::new("column_name", DataType::Utf8, false),
+        Field::new("key_name", DataType::Utf8, true),
+        Field::new("key_sequence", DataType::Int32, false),
+    ]))
+}
+
+/// The schema of foreign keys, from either side (FlightSql.proto, CommandGetExportedKeys).
+fn foreign_key_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("pk_catalog_name", DataType::Utf8, true),
+        Field::new("pk_db_schema_name", DataType::Utf8, true),
+        Field::new("pk_table_name", DataType::Utf8, false),
+        Field::new("pk_column_name", DataType::Utf8, false),
+        Field::new("fk_catalog_name", DataType::Utf8, true),
+        Field::new("fk_db_schema_name", DataType::Utf8, true),
+        Field::new("fk_table_name", DataType::Utf8, false),
+        Field::new("fk_column_name", DataType::Utf8, false),
+        Field::new("key_sequence", DataType::Int32, false),
+        Field::new("fk_key_name", DataType::Utf8, true),
+        Field::new("pk_key_name", DataType::Utf8, true),
+        Field::new("update_rule", DataType::UInt8, false),
+        Field::new("delete_rule", DataType::UInt8, false),
+    ]))
+}
+
+/// Goes through all tables by catalog and schema.
+async fn for_each(
+    context: &SessionContext,
+    mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()>,
+) -> Result<()> {
+    for catalog_name in context.catalog_names() {
+        let Some(catalog) = context.catalog(&catalog_name) else { continue };
+        for schema_name in catalog.schema_names() {
+            let Some(schema) = catalog.schema(&schema_name) else { continue };
+            let place = [catalog_name.clone(), schema_name];
+            for name in schema.table_names() {
+                // A table may go meanwhile.
+                if let Some(table) = schema.table(&name).await? {
+                    each(&place, &name, table.as_ref())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn kind(table: &dyn TableProvider) -> &'static str {
+    if table.downcast_ref::<ApiTable>().is_some() {
+        TABLE
+    } else if table.table_type() == TableType::View {
+        VIEW
+    } else {
+        TEMPORARY
+    }
+}
+
+fn key(constraints: Option<&Constraints>) -> Vec<usize> {
+    let keys = constraints.into_iter().flat_map(|constraints| constraints.iter());
+    keys.filter_map(|constraint| match constraint {
+        Constraint::PrimaryKey(columns) => Some(columns.clone()),
+        Constraint::Unique(_) => None,
+    })
+    .next()
+    .unwrap_or_default()
+}
+
+fn external(error: arrow_flight::error::FlightError) -> datafusion::error::DataFusionError {
+    datafusion::error::DataFusionError::External(Box::new(error))
+}

@@ -1,0 +1,40 @@
+//! The Arrow Flight SQL server: BI tools and drivers over the same tables.
+//!
+//! ```text
+//! RPC ─command─▶ auth ─▶ session ─planner─▶ plan ─▶ statements (a ticket)        GetFlightInfo: nothing is asked of the service
+//!                                                      │
+//! DoGet ─────────────── ticket ────────────────────────┴─results─▶ record batches as the pages arrive
+//! ```
+//!
+//! One file a matter: `command` what clients say, `auth` who they are, `sessions` what each may see and has set,
+//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `parameters` what is bound,
+//! `metadata` and `info` the answers that need no query, `wire` the types that every client knows, `results` a query
+//! that runs, `service` the RPCs, `server` sockets and the end, `operations` health and metrics.
+//!
+//! The module refuses to write anything, to put SQL into tickets, to run anything in GetFlightInfo but statements without
+//! a result, and to tell a principal about another one's statements.
+//!
+//! Invariant: what runs for a client is owned by the stream that it reads; when that is dropped, so are the requests.
+
+mod auth;
+mod command;
+mod info;
+mod metadata;
+mod metrics;
+mod operations;
+mod options;
+mod parameters;
+mod planner;
+mod results;
+mod server;
+mod service;
+mod sessions;
+mod settings;
+mod statements;
+mod status;
+mod wire;
+
+pub use self::auth::{Auth, Users, hash_password};
+pub use self::server::{FlightServer, ServerSpec, TlsSpec};
+pub use self::sessions::{PassThrough, Upstream};
+pub use self::settings::{Limits, ServeDocument};

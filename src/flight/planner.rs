@@ -1,0 +1,338 @@
+//! What SQL may do here, and how it becomes a plan: one statement, read-only but for the session's own tables and settings.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ParamValues, ScalarValue, TableReference};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as Utility,
+};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions, visit_expressions_mut,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::Location;
+use futures::TryStreamExt;
+
+use super::sessions::Session;
+use super::settings::Limits;
+use super::wire::result_schema;
+use crate::error::{Error, ErrorKind};
+use crate::table::query_name;
+
+/// A statement that was understood.
+#[derive(Debug)]
+pub(super) struct Statement {
+    /// What it comes to, parameters still open.
+    pub(super) plan: LogicalPlan,
+    /// Whether it changes the session, and has no result.
+    pub(super) effect: bool,
+    /// Its parameters in their order, each nullable.
+    pub(super) parameters: SchemaRef,
+    /// Its result; no columns for an effect.
+    pub(super) schema: SchemaRef,
+}
+
+/// A plan that can be run.
+#[derive(Debug)]
+pub(super) struct Runnable {
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) task: Arc<TaskContext>,
+    /// The name of the query in `system.requests`.
+    pub(super) query: String,
+}
+
+/// Settings of the engine that a session may change: those that change what is printed or what a text means, and take no
+/// more memory or tasks.
+const SETTINGS: [&str; 6] = [
+    "datafusion.execution.time_zone",
+    "datafusion.sql_parser.default_null_ordering",
+    "datafusion.explain.format",
+    "datafusion.explain.logical_plan_only",
+    "datafusion.explain.physical_plan_only",
+    "datafusion.explain.show_statistics",
+];
+
+/// Whether a session may change a setting.
+pub(super) fn may_set(variable: &str) -> bool {
+    variable.starts_with("savedsearch.") || SETTINGS.contains(&variable)
+}
+
+impl Statement {
+    /// Understands a text. Nothing is asked of the service.
+    ///
+    /// # Errors
+    /// Those of the engine; [`ErrorKind::Unsupported`] for what would write.
+    pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
+        let state = session.context.state();
+        let plan = state.statement_to_plan(parse(sql)?).await?;
+        let effect = check(&plan)?;
+        let parameters = parameters(&plan)?;
+        let schema = if effect {
+            Arc::new(Schema::empty())
+        } else {
+            let nulls = parameters.fields().iter().map(|field| ScalarValue::try_from(field.data_type()));
+            let known = bound(&plan, nulls.collect::<Result<_>>()?)?;
+            result_schema(known.schema().as_arrow())
+        };
+        Ok(Self { plan, effect, parameters, schema })
+    }
+
+    /// The plan with its parameters given.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] where their number is another.
+    pub(super) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+        let (takes, given) = (self.parameters.fields().len(), values.len());
+        if takes != given {
+            let message = format!("the statement takes {takes} parameters, {given} are bound");
+            return Err(Error::new(ErrorKind::Query, message).into());
+        }
+        bound(&self.plan, values)
+    }
+}
+
+/// Makes a plan that can be run. Nothing is asked of the service.
+///
+/// # Errors
+/// Those of planning.
+pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Runnable> {
+    let (state, plan) = session.context.execute_logical_plan(plan).await?.into_parts();
+    let query = query_name(&state);
+    let task = state.task_ctx();
+    let plan = state.create_physical_plan(&plan).await?;
+    Ok(Runnable { plan, task, query })
+}
+
+/// Runs a statement that changes the session.
+///
+/// # Errors
+/// Those of the engine; [`ErrorKind::Memory`] for a temporary table that is too large.
+pub(super) async fn apply(session: &Session, plan: LogicalPlan, limits: &Limits) -> Result<()> {
+    let plan = match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
+            let known = session.context.table_exist(table.name.clone())?;
+            match (known, table.if_not_exists, table.or_replace) {
+                // Before anything is spent on it.
+                (true, true, false) => return Ok(()),
+                (true, false, false) => {
+                    return Err(Error::new(ErrorKind::Query, format!("there is a table `{}` already", table.name))
+                        .advice("say CREATE OR REPLACE TABLE, or IF NOT EXISTS")
+                        .into());
+                }
+                _ => {}
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(gathered(session, table, limits).await?))
+        }
+        plan => plan,
+    };
+    session.context.execute_logical_plan(plan).await?.collect().await.map(drop)
+}
+
+/// The rows of a table that is to be, read into memory.
+async fn gathered(session: &Session, table: CreateMemoryTable, limits: &Limits) -> Result<CreateMemoryTable> {
+    let Runnable { plan, task, .. } = runnable(session, table.input.as_ref().clone()).await?;
+    let mut stream = execute_stream(plan, task)?;
+    let (schema, mut batches) = (Arc::clone(table.input.schema().inner()), Vec::new());
+    while let Some(batch) = stream.try_next().await? {
+        take_room(session, &batch, limits)?;
+        batches.push(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?);
+    }
+    let rows = MemTable::try_new(schema, vec![batches])?;
+    let input = LogicalPlanBuilder::scan("rows", provider_as_source(Arc::new(rows)), None)?.build()?;
+    Ok(CreateMemoryTable { input: Arc::new(input), ..table })
+}
+
+/// Counts a batch of a temporary table.
+///
+/// # Errors
+/// [`ErrorKind::Memory`] where the session has no room for it.
+pub(super) fn take_room(session: &Session, batch: &RecordBatch, limits: &Limits) -> Result<()> {
+    let bytes = batch.get_array_memory_size() as u64;
+    if session.temporary.fetch_add(bytes, Ordering::Relaxed) + bytes > limits.temporary_bytes {
+        session.temporary.fetch_sub(bytes, Ordering::Relaxed);
+        let message =
+            format!("the temporary tables of the session would take more than {} bytes", limits.temporary_bytes);
+        return Err(Error::new(ErrorKind::TooLarge, message).advice("keep fewer columns or rows").into());
+    }
+    Ok(())
+}
+
+/// The name of a temporary table, which is to be none of the service's.
+pub(super) fn temporary_name(catalog: Option<String>, schema: Option<String>, table: String) -> TableReference {
+    match (catalog.filter(|name| !name.is_empty()), schema.filter(|name| !name.is_empty())) {
+        (Some(catalog), Some(schema)) => TableReference::full(catalog, schema, table),
+        (None, Some(schema)) => TableReference::partial(schema, table),
+        _ => TableReference::bare(table),
+    }
+}
+
+/// The one statement of a text, its `?` numbered.
+fn parse(sql: &str) -> Result<Parsed> {
+    let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
+    let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
+    let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
+        return Err(wrong("expected one statement, not none and not several".to_owned()));
+    };
+    number_parameters(&mut statement).map_err(wrong)?;
+    match &mut statement {
+        // Before the engine looks for files.
+        Parsed::CopyTo(_) => return Err(refused("COPY")),
+        Parsed::CreateExternalTable(_) => return Err(refused("CREATE EXTERNAL TABLE")),
+        // All tables and views of a session are temporary; the engine knows none that are called so.
+        Parsed::Statement(statement) => match statement.as_mut() {
+            SqlStatement::CreateTable(table) => table.temporary = false,
+            SqlStatement::CreateView(view) => view.temporary = false,
+            _ => {}
+        },
+        _ => {}
+    }
+    Ok(statement)
+}
+
+/// What would change more than the session.
+fn refused(what: &str) -> DataFusionError {
+    let error = Error::new(ErrorKind::Unsupported, format!("{what} is not supported: the service is read-only"));
+    error.advice("what works: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of those").into()
+}
+
+/// Turns each `?` into `$1`, `$2`, … by where it stands in the text.
+fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
+    let statement = match statement {
+        Parsed::Statement(statement) => statement.as_mut(),
+        Parsed::Explain(explain) => return number_parameters(&mut explain.statement),
+        _ => return Ok(()),
+    };
+    let (mut places, mut named) = (Vec::<Location>::new(), false);
+    let _ = visit_expressions(statement, |expression| {
+        if let SqlExpr::Value(value) = expression
+            && let Value::Placeholder(name) = &value.value
+        {
+            if name == "?" { places.push(value.span.start) } else { named = true }
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    if named && !places.is_empty() {
+        return Err("parameters are either all ? or all $1, $2, …".to_owned());
+    }
+    places.sort_by_key(|place| (place.line, place.column));
+    let _ = visit_expressions_mut(statement, |expression| {
+        if let SqlExpr::Value(value) = expression
+            && let Value::Placeholder(name) = &mut value.value
+            && let Some(at) = places.iter().position(|place| *place == value.span.start)
+        {
+            *name = format!("${}", at + 1);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(())
+}
+
+/// Whether a plan changes the session.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for what would change more than that.
+fn check(plan: &LogicalPlan) -> Result<bool> {
+    let refuse = |what: String| Err(refused(&what));
+    let (effect, inner) = match plan {
+        LogicalPlan::Ddl(ddl) => match ddl {
+            DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_) => (true, ddl.inputs()),
+            DdlStatement::DropTable(_) | DdlStatement::DropView(_) => (true, Vec::new()),
+            other => return refuse(other.name().to_owned()),
+        },
+        LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => (true, Vec::new()),
+        LogicalPlan::Statement(Utility::ResetVariable(reset)) if may_set(&reset.variable) => (true, Vec::new()),
+        LogicalPlan::Statement(Utility::SetVariable(set)) => return refuse(format!("SET {}", set.variable)),
+        LogicalPlan::Statement(Utility::ResetVariable(reset)) => return refuse(format!("RESET {}", reset.variable)),
+        query => (false, vec![query]),
+    };
+    for plan in inner {
+        // EXPLAIN ANALYZE would run what it explains.
+        let mut writes = None;
+        plan.apply_with_subqueries(|node| {
+            writes = match node {
+                LogicalPlan::Ddl(ddl) => Some(ddl.name().to_owned()),
+                LogicalPlan::Dml(dml) => Some(dml.op.name().to_owned()),
+                LogicalPlan::Copy(_) => Some("COPY".to_owned()),
+                LogicalPlan::Statement(statement) => Some(statement.name().to_owned()),
+                _ => return Ok(TreeNodeRecursion::Continue),
+            };
+            Ok(TreeNodeRecursion::Stop)
+        })?;
+        if let Some(what) = writes {
+            return refuse(what);
+        }
+    }
+    Ok(effect)
+}
+
+/// The parameters of a plan in their order. Where nothing tells a type, it is a text.
+fn parameters(plan: &LogicalPlan) -> Result<SchemaRef> {
+    let known = plan.get_parameter_types()?;
+    let wrong = |name: &str| {
+        let message = format!("the parameter {name} has no place: parameters are $1, $2, … without a gap, or ?");
+        DataFusionError::from(Error::new(ErrorKind::Query, message))
+    };
+    let numbers = known.keys().map(|name| {
+        let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+        number.filter(|number| (1..=known.len()).contains(number)).ok_or_else(|| wrong(name))
+    });
+    let numbers = numbers.collect::<Result<HashSet<usize>>>()?;
+    let counts = row_counts(plan)?;
+    let fields = (1..=numbers.len()).map(|number| {
+        let name = format!("${number}");
+        let count = counts.contains(&name).then_some(DataType::Int64);
+        let data_type = count.or_else(|| known.get(&name).cloned().flatten().filter(|known| *known != DataType::Null));
+        Field::new(name, data_type.unwrap_or(DataType::Utf8), true)
+    });
+    Ok(result_schema(&Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// The parameters that are numbers of rows, which the engine has no type for.
+fn row_counts(plan: &LogicalPlan) -> Result<HashSet<String>> {
+    let mut counts = HashSet::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            for count in [&limit.skip, &limit.fetch].into_iter().flatten() {
+                if let Expr::Placeholder(placeholder) = count.as_ref() {
+                    counts.insert(placeholder.id.clone());
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(counts)
+}
+
+fn bound(plan: &LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    if values.is_empty() {
+        return Ok(plan.clone());
+    }
+    plan.clone().replace_params_with_values(&ParamValues::from(values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_marks_are_numbered_by_where_they_stand() {
+        let parsed = parse("SELECT ? FROM t WHERE a = ? AND b IN (?, 'why?') ORDER BY c LIMIT ?").expect("a statement");
+        assert_eq!(parsed.to_string(), "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, 'why?') ORDER BY c LIMIT $4");
+        let parsed = parse("EXPLAIN SELECT *\nFROM mentions(aid => ?)\nWHERE x BETWEEN ? AND ?").expect("a statement");
+        assert!(parsed.to_string().contains("aid => $1) WHERE x BETWEEN $2 AND $3"), "{parsed}");
+        for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
+            parse(wrong).expect_err(wrong);
+        }
+    }
+}

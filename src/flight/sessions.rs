@@ -1,0 +1,309 @@
+//! What each client may see and has set: sessions, by token or by connection.
+//!
+//! A handshake opens a session and gives its token, of which only the digest is kept. Clients that send their credentials
+//! with each call, or none, have a session for each connection. Sessions end when they are closed or idle.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::SessionContext;
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tonic::{Request, Status};
+
+use super::auth::{Auth, Credentials, Principal, anybody, credentials, key_holder, unknown_token};
+use super::settings::Limits;
+use super::status::{KeyOwner, status};
+use crate::catalog::catalog;
+use crate::client::{Caller, Secret};
+use crate::connection::Connection;
+use crate::error::Result;
+use crate::session::{session_config, session_with};
+
+/// What the tables of sessions are over.
+#[derive(Debug)]
+pub enum Upstream {
+    /// Connections with the server's own keys.
+    Own {
+        /// The one that tables are of where a query names no catalog.
+        connection: Arc<Connection>,
+        /// All of them by name, where there are several.
+        named: Vec<(String, Arc<Connection>)>,
+    },
+    /// A connection for each key that clients bring.
+    PassThrough(PassThrough),
+}
+
+/// Connects with the keys that clients bring; sessions of one key share a connection.
+pub struct PassThrough {
+    connect: Box<Connect>,
+    open: Mutex<HashMap<Arc<str>, Weak<Connection>>>,
+}
+
+type Connect = dyn Fn(Secret) -> Result<Arc<Connection>> + Send + Sync;
+
+impl PassThrough {
+    /// `connect` makes a connection with a key, without a request.
+    pub fn new(connect: impl Fn(Secret) -> Result<Arc<Connection>> + Send + Sync + 'static) -> Self {
+        Self { connect: Box::new(connect), open: Mutex::default() }
+    }
+
+    fn connection(&self, principal: &Principal, key: &Secret) -> Result<Arc<Connection>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, connection| connection.strong_count() > 0);
+        if let Some(connection) = open.get(&principal.name).and_then(Weak::upgrade) {
+            return Ok(connection);
+        }
+        let connection = (self.connect)(key.clone())?;
+        open.insert(Arc::clone(&principal.name), Arc::downgrade(&connection));
+        Ok(connection)
+    }
+}
+
+impl fmt::Debug for PassThrough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassThrough").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+/// What a client may see and has set.
+pub(super) struct Session {
+    /// Whose it is.
+    pub(super) principal: Principal,
+    /// The engine's part: tables, settings, views and temporary tables.
+    pub(super) context: SessionContext,
+    /// Places for results being fetched.
+    pub(super) streams: Arc<Semaphore>,
+    /// Bytes of temporary tables.
+    pub(super) temporary: AtomicU64,
+    connections: Vec<Arc<Connection>>,
+    owner: KeyOwner,
+    used: Mutex<Instant>,
+    busy: AtomicUsize,
+}
+
+/// Keeps a session from being idle.
+pub(super) struct Busy(Arc<Session>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.touch();
+    }
+}
+
+impl Session {
+    /// The status of an error, without a key in it.
+    pub(super) fn status(&self, error: &DataFusionError) -> Status {
+        status(error, self.owner, |text| self.redact(text))
+    }
+
+    /// A text without the keys of the session.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
+    }
+
+    /// It is in use until what is returned is dropped.
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long nobody has used it; `None` while somebody does.
+    fn idle(&self) -> Option<Duration> {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.busy.load(Ordering::Relaxed) == 0).then(|| used.elapsed())
+    }
+}
+
+/// What a session is found by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Found {
+    /// The digest of its token.
+    Token([u8; 32]),
+    /// Whose it is, and the address of his connection.
+    Peer(Arc<str>, Option<SocketAddr>),
+}
+
+/// All sessions of a server.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    auth: Auth,
+    upstream: Upstream,
+    limits: Limits,
+    runtime: Arc<RuntimeEnv>,
+    /// Makes names of keys that say nothing to another process.
+    salt: [u8; 32],
+    open: Mutex<HashMap<Found, Arc<Session>>>,
+}
+
+/// What tokens begin with, so that an old one is not taken for a key.
+const TOKEN: &str = "sst_";
+/// A session that was idle for less makes no room for another.
+const RECENT: Duration = Duration::from_secs(60);
+
+impl Sessions {
+    pub(super) fn new(auth: Auth, upstream: Upstream, limits: Limits, runtime: Arc<RuntimeEnv>) -> Self {
+        Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default() }
+    }
+
+    /// Opens a session for these credentials and gives its token.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
+    pub(super) async fn log_in(&self, credentials: &Credentials) -> Result<String, Status> {
+        let principal = self.principal(credentials).await?;
+        let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
+        let session = self.make(&principal)?;
+        self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
+        tracing::info!(principal = %principal.name, "logged in");
+        Ok(token)
+    }
+
+    /// The session of a call.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
+    pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
+        let credentials = credentials(request.metadata())?;
+        if let Credentials::Token(token) = &credentials
+            && token.expose_secret().starts_with(TOKEN)
+        {
+            let found = Found::Token(Sha256::digest(token.expose_secret()).into());
+            let session = self.open().get(&found).filter(|session| !self.has_expired(session)).cloned();
+            let session = session.ok_or_else(unknown_token)?;
+            session.touch();
+            return Ok(session);
+        }
+        let principal = self.principal(&credentials).await?;
+        let found = Found::Peer(Arc::clone(&principal.name), request.remote_addr());
+        if let Some(session) = self.open().get(&found).filter(|session| !self.has_expired(session)) {
+            session.touch();
+            return Ok(Arc::clone(session));
+        }
+        self.open().remove(&found);
+        let session = self.make(&principal)?;
+        self.insert(found, session)
+    }
+
+    /// Ends a session and its token.
+    pub(super) fn close(&self, session: &Arc<Session>) {
+        self.open().retain(|_, open| !Arc::ptr_eq(open, session));
+    }
+
+    /// Ends what was idle for too long. Gives what is left.
+    pub(super) fn sweep(&self) -> Vec<Arc<Session>> {
+        let mut open = self.open();
+        open.retain(|_, session| !self.has_expired(session));
+        open.values().cloned().collect()
+    }
+
+    fn has_expired(&self, session: &Session) -> bool {
+        session.idle().is_some_and(|time| time >= self.limits.session_idle())
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.open().len()
+    }
+
+    /// The connections of the server, or those of the clients that are there.
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        match &self.upstream {
+            Upstream::Own { connection, named } if named.is_empty() => vec![Arc::clone(connection)],
+            Upstream::Own { named, .. } => named.iter().map(|(_, connection)| Arc::clone(connection)).collect(),
+            Upstream::PassThrough(keys) => {
+                let open = keys.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.values().filter_map(Weak::upgrade).collect()
+            }
+        }
+    }
+
+    async fn principal(&self, credentials: &Credentials) -> Result<Principal, Status> {
+        match &self.auth {
+            Auth::None => Ok(anybody()),
+            Auth::Users(users) => users.verify(credentials).await,
+            Auth::PassThrough => key_holder(credentials, &self.salt),
+        }
+    }
+
+    fn make(&self, principal: &Principal) -> Result<Arc<Session>, Status> {
+        let session = self.try_make(principal);
+        session.map(Arc::new).map_err(|error| status(&error, KeyOwner::Client, str::to_owned))
+    }
+
+    fn try_make(&self, principal: &Principal) -> DataFusionResult<Session> {
+        let (connection, named, owner) = match (&self.upstream, &principal.key) {
+            (Upstream::Own { connection, named }, _) => (Arc::clone(connection), named.as_slice(), KeyOwner::Server),
+            (Upstream::PassThrough(keys), Some(key)) => {
+                (keys.connection(principal, key)?, &[] as &[_], KeyOwner::Client)
+            }
+            (Upstream::PassThrough(_), None) => {
+                return Err(DataFusionError::Internal("a principal without a key".to_owned()));
+            }
+        };
+        // A user has one turn, however many sessions; elsewhere nothing but sessions tells clients apart.
+        let share = match self.auth {
+            Auth::Users(_) => Arc::clone(&principal.name),
+            Auth::None | Auth::PassThrough => format!("session {:016x}", rand::random::<u64>()).into(),
+        };
+        let caller = Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
+        let config = session_config().with_extension(Arc::new(caller));
+        let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
+        let mut connections = vec![connection];
+        for (name, other) in named {
+            context.register_catalog(name, catalog(other)?);
+            connections.push(Arc::clone(other));
+        }
+        Ok(Session {
+            principal: principal.clone(),
+            context,
+            streams: Arc::new(Semaphore::new(self.limits.streams_per_session)),
+            temporary: AtomicU64::new(0),
+            connections,
+            owner,
+            used: Mutex::new(Instant::now()),
+            busy: AtomicUsize::new(0),
+        })
+    }
+
+    fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Status> {
+        let mut open = self.open();
+        if open.len() >= self.limits.sessions {
+            let idle = open.iter().filter_map(|(found, session)| Some((session.idle()?, found.clone())));
+            match idle.max_by_key(|(time, _)| *time) {
+                Some((time, longest)) if time >= RECENT => drop(open.remove(&longest)),
+                _ => {
+                    let line = format!("the server has its {} sessions: try again later", self.limits.sessions);
+                    return Err(Status::resource_exhausted(line));
+                }
+            }
+        }
+        // Two first calls of a connection may come at the same time.
+        Ok(Arc::clone(open.entry(found).or_insert(session)))
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Found, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("principal", &self.principal.name).finish_non_exhaustive()
+    }
+}

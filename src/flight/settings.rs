@@ -1,0 +1,161 @@
+//! What a server allows, and the `[serve]` table of a configuration file.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Result, one_line};
+
+/// What a server allows. Whatever goes beyond is refused with RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for times.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of a statement's text.
+    pub statement_bytes: usize,
+    /// Bytes of a message that a client sends.
+    pub message_bytes: usize,
+    /// Bytes of a request's headers.
+    pub header_bytes: u32,
+    /// Sessions. The one that was idle longest makes room, if that was a minute or more.
+    pub sessions: usize,
+    /// Seconds without a call after which a session and its token end.
+    pub session_idle_seconds: u64,
+    /// Prepared statements of a session.
+    pub statements: usize,
+    /// Results of a session that wait to be fetched.
+    pub results: usize,
+    /// Seconds that a result waits to be fetched, and can be fetched again.
+    pub result_seconds: u64,
+    /// Results being fetched, of all sessions.
+    pub streams: usize,
+    /// Results being fetched, of one session.
+    pub streams_per_session: usize,
+    /// Bytes of a result, as record batches in memory.
+    pub result_bytes: u64,
+    /// Bytes of the temporary tables of a session.
+    pub temporary_bytes: u64,
+    /// Sets of parameters bound to a statement.
+    pub parameter_rows: usize,
+    /// Seconds that a statement may take, from its first byte to its last one read.
+    pub statement_seconds: u64,
+    /// Seconds that a client may leave a result unread.
+    pub unread_seconds: u64,
+    /// Milliseconds of silence after which an empty batch is sent, so that no proxy takes the connection for dead.
+    pub keep_alive_ms: u64,
+    /// Mebibytes of memory that all queries share.
+    pub memory_mib: usize,
+    /// Seconds that results under way may take when the server is told to end.
+    pub drain_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            statement_bytes: 1 << 20,
+            message_bytes: 64 << 20,
+            header_bytes: 16 << 10,
+            sessions: 1_000,
+            session_idle_seconds: 1_800,
+            statements: 256,
+            results: 256,
+            result_seconds: 600,
+            streams: 512,
+            streams_per_session: 64,
+            result_bytes: 8 << 30,
+            temporary_bytes: 256 << 20,
+            parameter_rows: 1_000,
+            statement_seconds: 3_600,
+            unread_seconds: 300,
+            keep_alive_ms: 5_000,
+            memory_mib: 2_048,
+            drain_seconds: 30,
+        }
+    }
+}
+
+impl Limits {
+    /// See [`Limits::session_idle_seconds`].
+    pub(super) fn session_idle(&self) -> Duration {
+        Duration::from_secs(self.session_idle_seconds)
+    }
+
+    /// See [`Limits::result_seconds`].
+    pub(super) fn result_time(&self) -> Duration {
+        Duration::from_secs(self.result_seconds)
+    }
+}
+
+/// The `[serve]` table of a configuration file. Options of the command line and variables come first, each where both are
+/// given. Paths are relative to the file's folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServeDocument {
+    /// Address to listen on.
+    pub listen: Option<SocketAddr>,
+    /// `none`, `users` or `pass-through`.
+    pub auth: Option<String>,
+    /// File with the users.
+    pub users_file: Option<PathBuf>,
+    /// Whether credentials may travel in clear text beyond this machine.
+    pub insecure: Option<bool>,
+    /// Certificate chain of the server (PEM).
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the server (PEM).
+    pub tls_key: Option<PathBuf>,
+    /// Authorities that vouch for clients (PEM).
+    pub client_ca: Option<PathBuf>,
+    /// Address of `/healthz` and `/metrics`.
+    pub operations: Option<SocketAddr>,
+    /// What is allowed.
+    pub limits: Limits,
+}
+
+impl ServeDocument {
+    /// Reads the `[serve]` table of a file; the defaults where it has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] naming the file and the line.
+    pub fn read(path: &Path) -> Result<Self> {
+        #[derive(Default, Deserialize)]
+        struct Document {
+            #[serde(default)]
+            serve: ServeDocument,
+        }
+        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+        let Document { mut serve } = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            bad(format!("line {line}: {}", one_line(error.message())))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let paths = [&mut serve.users_file, &mut serve.tls_cert, &mut serve.tls_key, &mut serve.client_ca];
+        for path in paths.into_iter().flatten() {
+            *path = folder.join(&path);
+        }
+        Ok(serve)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_serve_table_of_a_file_is_read_and_its_mistakes_are_placed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("savedsearch.toml");
+        let text = "[serve]\nlisten = \"127.0.0.1:0\"\nusers_file = \"users.toml\"\n[serve.limits]\nstreams = 7\n";
+        std::fs::write(&path, text).expect("written");
+        let serve = ServeDocument::read(&path).expect("a document");
+        assert_eq!(serve.users_file, Some(folder.path().join("users.toml")));
+        assert_eq!(serve.limits, Limits { streams: 7, ..Limits::default() });
+        std::fs::write(&path, "[serve]\n\nlisten = \"here\"\n").expect("written");
+        let error = ServeDocument::read(&path).expect_err("no address").to_string();
+        assert!(error.contains("line 3"), "{error}");
+        std::fs::write(&path, "[serve.limits]\nstream = 7\n").expect("written");
+        let error = ServeDocument::read(&path).expect_err("no such limit").to_string();
+        assert!(error.contains("unknown field `stream`"), "{error}");
+    }
+}

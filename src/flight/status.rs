@@ -1,0 +1,93 @@
+//! Errors as gRPC statuses: what clients branch on, and one line for people.
+
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use tonic::{Code, Status};
+
+use crate::error::{Error, ErrorKind, describe};
+
+/// Characters of a message: it travels in a header, percent-encoded, and clients refuse headers beyond some KiB.
+const SHOWN: usize = 1_000;
+
+/// Whose key the service is asked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyOwner {
+    /// The server's: a client can do nothing about it.
+    Server,
+    /// The client's.
+    Client,
+}
+
+/// The status of an error. `redact` takes keys out of the message.
+pub(super) fn status(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Status {
+    let line: String = redact(&describe(error)).chars().take(SHOWN).collect();
+    Status::new(code(error, owner), line)
+}
+
+fn code(error: &DataFusionError, owner: KeyOwner) -> Code {
+    if let Some(own) = Error::find(error) {
+        return code_of(own.kind(), owner);
+    }
+    match error.find_root() {
+        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => Code::InvalidArgument,
+        DataFusionError::NotImplemented(_) => Code::Unimplemented,
+        DataFusionError::ResourcesExhausted(_) => Code::ResourceExhausted,
+        DataFusionError::Configuration(_) => Code::InvalidArgument,
+        // What evaluates: a division by zero, a text that is no number.
+        DataFusionError::Execution(_) => Code::InvalidArgument,
+        DataFusionError::ArrowError(error, _) => match error.as_ref() {
+            ArrowError::NotYetImplemented(_) => Code::Unimplemented,
+            ArrowError::MemoryError(_) => Code::ResourceExhausted,
+            ArrowError::IoError(..) | ArrowError::ExternalError(_) => Code::Internal,
+            _ => Code::InvalidArgument,
+        },
+        _ => Code::Internal,
+    }
+}
+
+fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
+    match kind {
+        ErrorKind::Query | ErrorKind::Config | ErrorKind::Rejected => Code::InvalidArgument,
+        ErrorKind::Unsupported => Code::Unimplemented,
+        ErrorKind::Unauthorized if owner == KeyOwner::Client => Code::Unauthenticated,
+        // Asking to log in again would not help.
+        ErrorKind::Unauthorized | ErrorKind::Profile | ErrorKind::Contradiction => Code::FailedPrecondition,
+        ErrorKind::Forbidden => Code::PermissionDenied,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Redirect | ErrorKind::Unavailable | ErrorKind::Malformed => {
+            Code::Unavailable
+        }
+        ErrorKind::Timeout => Code::DeadlineExceeded,
+        ErrorKind::Throttled
+        | ErrorKind::Quota
+        | ErrorKind::Budget
+        | ErrorKind::Memory
+        | ErrorKind::TooLarge
+        | ErrorKind::TooDeep => Code::ResourceExhausted,
+        // The set moved while it was read: the query may be asked again.
+        ErrorKind::Incomplete => Code::Aborted,
+        ErrorKind::Output => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_key_is_the_clients_matter_only_where_it_is_its_own() {
+        let refused = DataFusionError::from(Error::new(ErrorKind::Unauthorized, "the service answered 401"));
+        let of = |owner| status(&refused, owner, str::to_owned).code();
+        assert_eq!(of(KeyOwner::Client), Code::Unauthenticated);
+        assert_eq!(of(KeyOwner::Server), Code::FailedPrecondition);
+    }
+
+    #[test]
+    fn messages_are_redacted_single_lines_of_a_length_that_headers_have() {
+        let error = DataFusionError::Plan(format!("no\n table hush {}", "x".repeat(9_000)));
+        let status = status(&error, KeyOwner::Server, |text| text.replace("hush", "…"));
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().starts_with("no table … xxx"), "{}", status.message());
+        assert_eq!(status.message().chars().count(), SHOWN);
+    }
+}

@@ -1,0 +1,100 @@
+//! Types on the wire: those that every client knows.
+//!
+//! Views, large variants, dictionaries and runs are an engine's matter; drivers refuse them (JDBC, Grafana) or show them
+//! wrongly. Columns of results are announced as nullable: what a statement is bound to must not change its schema.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+/// The schema that a result is sent with.
+pub(super) fn result_schema(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| Arc::new(Field::new(field.name(), sent(field.data_type()), true)));
+    Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
+}
+
+/// The schema that a table is described with.
+pub(super) fn table_schema(schema: &Schema) -> Schema {
+    Schema::new(fields(schema.fields()))
+}
+
+/// A batch as it is sent.
+///
+/// # Errors
+/// Texts of more than 2 GiB in one batch.
+pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+    });
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &options)
+}
+
+fn fields(fields: &Fields) -> Fields {
+    fields.iter().map(inner).collect()
+}
+
+fn inner(field: &FieldRef) -> FieldRef {
+    Arc::new(Field::new(field.name(), sent(field.data_type()), field.is_nullable()))
+}
+
+/// The type that stands for another on the wire.
+fn sent(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
+            DataType::List(inner(item))
+        }
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
+        DataType::Struct(children) => DataType::Struct(fields(children)),
+        DataType::Map(entries, sorted) => DataType::Map(inner(entries), *sorted),
+        DataType::Dictionary(_, value) => sent(value),
+        DataType::RunEndEncoded(_, values) => sent(values.data_type()),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::Float16 => DataType::Float32,
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray, StringViewArray};
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    #[test]
+    fn views_and_dictionaries_become_plain_texts() {
+        let dictionary: DictionaryArray<Int32Type> = ["a", "b", "a"].into_iter().collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("view", Arc::new(StringViewArray::from(vec!["x", "y", "z"]))),
+            ("dictionary", Arc::new(dictionary)),
+            ("number", Arc::new(Int32Array::from(vec![1, 2, 3]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let schema = result_schema(&batch.schema());
+        let sent = sent_batch(&batch, &schema).expect("cast");
+        assert_eq!(sent.schema(), schema);
+        assert!(schema.fields().iter().all(|field| field.is_nullable()));
+        assert_eq!(sent.column(0).as_string::<i32>(), &StringArray::from(vec!["x", "y", "z"]));
+        assert_eq!(sent.column(1).as_string::<i32>(), &StringArray::from(vec!["a", "b", "a"]));
+    }
+
+    #[test]
+    fn nested_types_are_sent_plainly_too() {
+        let item = Arc::new(Field::new("item", DataType::Utf8View, true));
+        let list = DataType::LargeList(Arc::new(Field::new(
+            "item",
+            DataType::Struct(vec![Field::new("a", DataType::LargeList(item), false)].into()),
+            true,
+        )));
+        let shown = sent(&list).to_string();
+        assert!(!shown.contains("Large") && !shown.contains("View"), "{shown}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Who is let in, by what, to what; and what a session may be asked.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow_flight::Action;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
+use datafusion_saved_search::client::Secret;
+use datafusion_saved_search::flight::{Auth, FlightServer, PassThrough, TlsSpec, Upstream, Users, hash_password};
+use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Profile};
+use prost::Message;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use sha2::{Digest, Sha256};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, IntoRequest, Request, Status};
+
+use super::{Client, Served, all_rows, open, refusal, try_rows};
+use crate::support::{BIG, InProcess, OTHER, corpus, now};
+
+/// The call with the client's token, for those that the client does not make itself.
+pub(super) fn with_token<T>(client: &Client, message: T) -> Request<T> {
+    let mut request = message.into_request();
+    if let Some(token) = client.token() {
+        request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    }
+    request
+}
+
+async fn act(client: &mut Client, action: &str, body: Vec<u8>) -> Result<Vec<u8>, Status> {
+    let request = with_token(client, Action::new(action, body));
+    let mut answers = client.inner_mut().do_action(request).await?.into_inner();
+    Ok(answers.message().await?.map(|answer| answer.body.to_vec()).unwrap_or_default())
+}
+
+/// A field of a protobuf message with a length: written by hand, so that the test shares nothing with the server.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).unwrap();
+    assert!(length < 128);
+    [&[number << 3 | 2, length][..], content].concat()
+}
+
+/// Sets a text option; the number of the reason where it is refused.
+pub(super) async fn set_option(client: &mut Client, name: &str, value: &str) -> Result<(), u8> {
+    let entry = [field(1, name.as_bytes()), field(2, &field(1, value.as_bytes()))].concat();
+    let answer = act(client, "SetSessionOptions", field(1, &entry)).await.unwrap();
+    // The last byte is the reason in the one error, where there is one.
+    answer.last().map_or(Ok(()), |reason| Err(*reason))
+}
+
+/// The options of the session that are texts.
+pub(super) async fn options(client: &mut Client) -> HashMap<String, String> {
+    #[derive(Clone, PartialEq, Message)]
+    struct Text {
+        #[prost(string, tag = "1")]
+        text: String,
+    }
+    #[derive(Clone, PartialEq, Message)]
+    struct Options {
+        #[prost(map = "string, message", tag = "1")]
+        options: HashMap<String, Text>,
+    }
+    let answer = act(client, "GetSessionOptions", Vec::new()).await.unwrap();
+    let options = Options::decode(answer.as_slice()).unwrap().options;
+    options.into_iter().map(|(name, value)| (name, value.text)).collect()
+}
+
+pub(super) async fn close_session(client: &mut Client) -> Result<(), Status> {
+    // CloseSessionResult { status: CLOSED }
+    act(client, "CloseSession", Vec::new()).await.map(|answer| assert_eq!(answer, [8, 1]))
+}
+
+fn hex(text: &str) -> String {
+    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
+fn users() -> Users {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users.toml");
+    let text = format!(
+        "[users.ada]\npassword_hash = \"{}\"\n[users.bob]\ntoken_sha256 = [\"{}\"]\n\
+         budget = [{{ requests = 3, seconds = 3600 }}]\n",
+        hash_password("swordfish").unwrap(),
+        hex("bobs-token")
+    );
+    std::fs::write(&file, text).unwrap();
+    Users::read(&file).unwrap()
+}
+
+async fn for_users() -> Served {
+    Served::with(corpus(), Settings::default(), |spec| spec.auth = Auth::Users(users())).await
+}
+
+async fn with_header(served: &Served, name: &'static str, value: &str) -> Client {
+    let mut client = served.client().await;
+    client.set_header(name, value);
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
+    let served = for_users().await;
+    // A handshake with a header and no message at all, as the Go driver has it.
+    let mut raw = FlightServiceClient::new(served.channel().await);
+    let mut request = Request::new(futures::stream::empty());
+    let basic = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:swordfish"));
+    request.metadata_mut().insert("authorization", basic.parse().unwrap());
+    let answer = raw.handshake(request).await.unwrap();
+    let bearer = answer.metadata().get("authorization").unwrap().to_str().unwrap().to_owned();
+    assert!(answer.into_inner().message().await.unwrap().is_some(), "one response");
+
+    for (name, value) in [
+        ("authorization", bearer.as_str()),
+        ("authorization", &basic),
+        ("authorization", "Bearer bobs-token"),
+        ("x-api-key", "bobs-token"),
+    ] {
+        let mut client = with_header(&served, name, value).await;
+        assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]], "{name}");
+    }
+    let wrong = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:sword"));
+    let mut lines = Vec::new();
+    for (name, value) in [
+        ("authorization", wrong.as_str()),
+        ("authorization", "Bearer None"),
+        ("authorization", "Bearer sst_forged"),
+        ("authorization", "Bearer ada"),
+        ("authorization", "nonsense"),
+        ("x-api-key", "adas-token"),
+        ("x-nothing", "at all"),
+    ] {
+        let status = refusal(&mut with_header(&served, name, value).await, "SELECT 1").await;
+        assert_eq!(status.code(), Code::Unauthenticated, "{value}: {status}");
+        lines.push(status.message().to_owned());
+        let mut client = with_header(&served, name, value).await;
+        let action = client.prepare("SELECT 1".to_owned(), None).await;
+        assert_eq!(action.map(drop).map_err(super::status).unwrap_err().code(), Code::Unauthenticated, "{value}");
+    }
+    let told = lines.join("\n");
+    assert!(
+        !told.contains("swordf") && !told.contains("YWRh") && !told.contains("forged") && !told.contains(KEY),
+        "{told}"
+    );
+    assert_eq!(served.simulator.requests(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_ends_with_its_session_and_with_time() {
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        spec.auth = Auth::Users(users());
+        spec.limits.session_idle_seconds = 1;
+    })
+    .await;
+    let mut client = served.client().await;
+    client.handshake("ada", "swordfish").await.unwrap();
+    all_rows(&mut client, "SELECT 1").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    let expired = refusal(&mut client, "SELECT 1").await;
+    assert_eq!(expired.code(), Code::Unauthenticated);
+    assert!(expired.message().contains("log in again"), "{expired}");
+    client.clear_token();
+    client.handshake("ada", "swordfish").await.unwrap();
+    close_session(&mut client).await.unwrap();
+    assert_eq!(refusal(&mut client, "SELECT 1").await.code(), Code::Unauthenticated);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_has_prepared_is_not_there_for_another() {
+    let served = for_users().await;
+    let mut ada = served.client().await;
+    ada.handshake("ada", "swordfish").await.unwrap();
+    let mut bob = with_header(&served, "x-api-key", "bobs-token").await;
+    let info = ada.execute("SELECT 'private'".to_owned(), None).await.unwrap();
+    let ticket = info.endpoint[0].ticket.clone().unwrap();
+    let theirs = bob.do_get(ticket.clone()).await.map(drop).map_err(super::status).unwrap_err();
+    let mut forged = ticket.clone();
+    let last = forged.ticket.len() - 1;
+    forged.ticket = forged
+        .ticket
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| if at == last { byte ^ 1 } else { *byte })
+        .collect::<Vec<_>>()
+        .into();
+    let nobodys = ada.do_get(forged).await.map(drop).map_err(super::status).unwrap_err();
+    // Not to be told apart.
+    assert_eq!((theirs.code(), theirs.message()), (Code::NotFound, nobodys.message()));
+    assert_eq!(nobodys.code(), Code::NotFound);
+
+    let prepared = ada.prepare("SELECT 'private'".to_owned(), None).await.unwrap();
+    drop(prepared);
+    let mut prepared_by_ada = ada.prepare("SELECT 'private' AS a".to_owned(), None).await.unwrap();
+    let own = prepared_by_ada.execute().await.unwrap();
+    let descriptor = own.flight_descriptor.clone().unwrap();
+    let refused = with_header(&served, "x-api-key", "bobs-token").await;
+    let mut refused_client = refused;
+    let mut request = descriptor.into_request();
+    request.metadata_mut().insert("x-api-key", "bobs-token".parse().unwrap());
+    let refused = refused_client.inner_mut().get_flight_info(request).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound, "{refused}");
+
+    // What others have asked is not shown either.
+    all_rows(&mut ada, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1")).await;
+    assert_eq!(all_rows(&mut ada, "SELECT count(*) FROM system.requests").await, [["1"]]);
+    assert_eq!(all_rows(&mut bob, "SELECT count(*) FROM system.requests").await, [["0"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_spends_no_more_than_his_budget_in_all_sessions() {
+    let served = for_users().await;
+    let one = format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    for _ in 0..2 {
+        all_rows(&mut with_header(&served, "x-api-key", "bobs-token").await, &one).await;
+    }
+    let mut bob = with_header(&served, "x-api-key", "bobs-token").await;
+    let several = format!("SELECT id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}')");
+    let left = "SELECT used, remaining FROM system.budget WHERE source = 'caller'";
+    assert_eq!(all_rows(&mut bob, left).await, [["2", "1"]]);
+    let (status, cost) = served.cost(refusal(&mut bob, &several)).await;
+    assert_eq!((status.code(), cost), (Code::ResourceExhausted, 0), "{status}");
+    assert!(status.message().contains("bob: the query needs 2 requests"), "{status}");
+    all_rows(&mut bob, &one).await;
+    let status = refusal(&mut bob, &one).await;
+    assert!(status.message().contains("ask again in"), "{status}");
+    // Others have theirs.
+    let mut ada = served.client().await;
+    ada.handshake("ada", "swordfish").await.unwrap();
+    all_rows(&mut ada, &one).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_client_passes_its_own_key_through() {
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let service = Arc::new(InProcess(simulator.clone(), Default::default()));
+    let connect = move |key: Secret| {
+        let builder = Connection::builder("http://passed.test/v4", key).profile(Profile::v4());
+        builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
+    };
+    let mut spec = open(Upstream::PassThrough(PassThrough::new(connect)));
+    spec.auth = Auth::PassThrough;
+    let server = FlightServer::start(spec).await.unwrap();
+    let address = format!("http://{}", server.address());
+    let client =
+        async || FlightSqlServiceClient::new(Channel::from_shared(address.clone()).unwrap().connect().await.unwrap());
+
+    let mut comms = client().await;
+    comms.handshake("whoever", KEY).await.unwrap();
+    let theirs = all_rows(&mut comms, "SELECT aid FROM saved_searches").await;
+    let mut research = client().await;
+    research.set_header("authorization", "Bearer demo-key-research");
+    let others = all_rows(&mut research, "SELECT aid FROM saved_searches").await;
+    assert!(!theirs.is_empty() && !others.is_empty() && theirs != others);
+    assert_eq!(all_rows(&mut research, "SELECT count(*) FROM system.requests").await, [["1"]]);
+
+    // Nobody asks the service whether a key is right, until a query does.
+    let before = simulator.requests();
+    let mut wrong = client().await;
+    wrong.handshake("whoever", "canary-wrong-key").await.unwrap();
+    all_rows(&mut wrong, "SELECT 1").await;
+    assert_eq!(simulator.requests(), before);
+    let refused = refusal(&mut wrong, "SELECT * FROM saved_searches").await;
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
+    assert!(!format!("{refused:?}").contains("canary"), "{refused:?}");
+    let mut nobody = client().await;
+    let refused = refusal(&mut nobody, "SELECT 1").await;
+    assert!(refused.code() == Code::Unauthenticated && refused.message().contains("API key"), "{refused}");
+}
+
+/// An authority, and what it vouches for.
+struct Authority {
+    certificate: String,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        Self { certificate: issuer.pem(), issuer }
+    }
+
+    fn vouch(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_asked_for_on_either_side() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (certificate, key) = authority.vouch();
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        let client_authorities = Some(authority.certificate.clone());
+        spec.tls = Some(TlsSpec { certificate, key, client_authorities });
+    })
+    .await;
+    let connect = async |trusted: &Authority, identity: Option<(String, String)>| {
+        let mut tls =
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&trusted.certificate)).domain_name("localhost");
+        if let Some((certificate, key)) = identity {
+            tls = tls.identity(Identity::from_pem(certificate, key));
+        }
+        let endpoint = Endpoint::from_shared(format!("https://{}", served.server.address())).unwrap();
+        let channel = endpoint.tls_config(tls).unwrap().connect().await.map_err(|error| error.to_string())?;
+        try_rows(&mut Client::new(channel), "SELECT 1").await.map_err(|status| status.to_string())
+    };
+    assert_eq!(connect(&authority, Some(authority.vouch())).await.unwrap(), [["1"]]);
+    connect(&stranger, Some(authority.vouch())).await.expect_err("a server that nobody vouches for");
+    connect(&authority, Some(stranger.vouch())).await.expect_err("a client that nobody vouches for");
+    connect(&authority, None).await.expect_err("a client without a certificate");
+    let plain = Endpoint::from_shared(format!("http://{}", served.server.address())).unwrap().connect().await;
+    if let Ok(channel) = plain {
+        try_rows(&mut Client::new(channel), "SELECT 1").await.expect_err("clear text");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_would_show_credentials_or_let_in_anybody_does_not_start() {
+    let served = Served::new().await;
+    let own = || open(Upstream::Own { connection: Arc::clone(&served.connection), named: Vec::new() });
+    let keys = || Upstream::PassThrough(PassThrough::new(|_| unreachable!("nobody comes")));
+    let everywhere = "0.0.0.0:0".parse().unwrap();
+    let mut specs = Vec::new();
+    let mut spec = own();
+    spec.listen = everywhere;
+    specs.push((spec, "listens on this machine alone"));
+    let mut spec = own();
+    (spec.listen, spec.auth) = (everywhere, Auth::Users(users()));
+    specs.push((spec, "clear text"));
+    let mut spec = own();
+    spec.auth = Auth::PassThrough;
+    specs.push((spec, "clients bring keys"));
+    specs.push((open(keys()), "no key of its own"));
+    let mut spec = own();
+    let text = || "no certificate".to_owned();
+    spec.tls = Some(TlsSpec { certificate: text(), key: text(), client_authorities: None });
+    specs.push((spec, "the certificate cannot be used"));
+    let mut spec = own();
+    spec.listen = served.server.address();
+    specs.push((spec, "cannot listen on"));
+    for (spec, told) in specs {
+        let error = FlightServer::start(spec).await.expect_err(told).to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
