@@ -99,7 +99,8 @@ impl Asker {
                         continue;
                     }
                     let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
-                    let body = serde_json::from_slice(&answer.body).ok();
+                    // Its words may be sent back as candidates.
+                    let body = serde_json::from_str(&text).ok();
                     return Ok(Some(Reply { status, headers: answer.headers, body, text }));
                 }
                 Ok(Err(failure)) => {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion_saved_search::Clock;
+use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 
+use crate::flight::access::Authority;
 use crate::support::now;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
@@ -402,12 +404,87 @@ fn the_commands_of_the_readme_work() {
     let v4 = include_str!("../../src/profile/builtin/v4.toml");
     fs::write(folder.path().join("mine.toml"), v4).unwrap();
     fs::write(folder.path().join("report.sql"), "SELECT 1;").unwrap();
+    fs::write(folder.path().join("users.toml"), users(&readme)).unwrap();
+    let (certificate, key) = Authority::new().vouch();
+    fs::write(folder.path().join("server.pem"), certificate).unwrap();
+    fs::write(folder.path().join("server.key"), key).unwrap();
     let replaced = [
         ("https://api.example.com/v4", service.base_url.as_str()),
         ("http://127.0.0.1:8080/v4", service.base_url.as_str()),
         ("http://127.0.0.1:8081/v4", failing.base_url.as_str()),
     ];
     assert!(run_commands(&readme, &replaced, folder.path()) >= 6, "the README has lost its commands");
+}
+
+/// The file of users in the README, with a hash in the place of half of one.
+fn users(readme: &str) -> String {
+    let file = readme.split("```toml\n").find(|block| block.starts_with("# users.toml")).unwrap();
+    let file = file.split("\n```").next().unwrap();
+    let hash = "$argon2id$v=19$m=19456,t=2,p=1$…";
+    assert!(file.contains(hash));
+    file.replace(hash, &hash_password("swordfish").unwrap())
+}
+
+#[test]
+fn the_servers_table_in_the_readme_has_the_defaults() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let file = readme.split("```toml\n").find(|block| block.starts_with("# savedsearch.toml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("savedsearch.toml");
+    fs::write(&path, file.split("\n```").next().unwrap()).unwrap();
+    let serve = ServeDocument::read(&path).unwrap();
+    assert_eq!(serve.limits, Limits::default());
+    assert_eq!(serve.listen, Some("127.0.0.1:50051".parse().unwrap()));
+}
+
+/// A file with connections and the server's table, and what is said otherwise.
+#[test]
+fn a_server_takes_options_before_variables_before_its_table() {
+    let service = Simulate::start(&["--mentions", "200", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("savedsearch.toml");
+    let text = format!(
+        "[connections.comms]\nbase_url = \"{}\"\napi_key_env = \"COMMS_KEY\"\n[serve]\nlisten = \"127.0.0.1:1\"\nauth = \"users\"\n",
+        service.base_url
+    );
+    fs::write(&path, text).unwrap();
+    let serve = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = savedsearch(&["--config", path.to_str().unwrap(), "serve"]);
+        command.args(arguments).envs(variables.iter().copied()).env("COMMS_KEY", "demo-key-comms");
+        command.stderr(Stdio::piped()).stdin(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        lines.read_line(&mut line).unwrap();
+        let listening = line.starts_with("listening on 127.0.0.1:");
+        if listening {
+            let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+            assert!(ended.success());
+        }
+        (child.wait().unwrap().code(), line)
+    };
+    let (code, line) = serve(&[], &[]);
+    assert!(code == Some(2) && line.contains("--auth users goes with --users-file"), "{line}");
+    let (code, line) = serve(&["--auth", "none"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:0")]);
+    assert_eq!(code, Some(0), "{line}");
+    let (code, line) = serve(&["--auth", "none", "--listen", "127.0.0.1:0"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:1")]);
+    assert_eq!(code, Some(0), "{line}");
+    for (arguments, told) in [
+        (&["--auth", "none", "--listen", "0.0.0.0:0"][..], "listens on this machine alone"),
+        (&["--auth", "none", "--tls-cert", "x.pem"], "--tls-cert goes with --tls-key"),
+        (&["--auth", "none", "--client-ca", "x.pem"], "--client-ca goes with"),
+        (&["--auth", "none", "--users-file", "x.toml"], "--users-file goes with --auth users"),
+        (&["--auth", "users", "--users-file", "x.toml"], "x.toml: cannot be read"),
+        (&["--auth", "none", "--log", "=,="], "--log"),
+        (&["--auth", "everybody"], "everybody"),
+        (&["--listen", "here"], "here"),
+    ] {
+        let (code, line) = serve(arguments, &[]);
+        assert!(code == Some(2) && line.contains(told), "{arguments:?}: {code:?} {line}");
+    }
+    // The connection brings an address and a profile; clients bring the keys.
+    let (code, line) = serve(&["--auth", "pass-through", "--listen", "127.0.0.1:0"], &[]);
+    assert_eq!(code, Some(0), "{line}");
 }
 
 /// Every command of the guide, with a service of each dialect in the place of yours.
@@ -422,6 +499,16 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
     }
 }
 
+/// A line that starts a server: it is asked to end when it has listened for some seconds, and has to end well.
+fn served_for_a_moment(line: &str) -> String {
+    if !line.contains(" serve") || line.contains("--hash-password") {
+        return line.to_owned();
+    }
+    let line =
+        line.trim_end_matches('&').replace("0.0.0.0:50051", "127.0.0.1:0").replace("127.0.0.1:9090", "127.0.0.1:0");
+    format!("timeout --preserve-status --signal INT 3 {line}")
+}
+
 /// Runs the `sh` blocks of a document, one shell each, and gives their number.
 fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usize {
     let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
@@ -431,16 +518,19 @@ fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usi
         blocks += 1;
         let script = block.replace("cargo run -- ", "savedsearch ").replace("<API_KEY>", "demo-key-comms");
         let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
-        let left_out = ["tests/run", "cargo ", "simulate"];
+        let script = script.replace("\\\n", " ");
+        // What the clients' own tests install and start.
+        let left_out = ["tests/run", "cargo ", "simulate", "pip install", "superset"];
         let kept =
             |line: &&str| left_out.iter().all(|word| !line.contains(word)) && (curl || !line.starts_with("curl"));
-        let script: Vec<&str> = script.lines().filter(kept).collect();
+        let script: Vec<String> = script.lines().filter(kept).map(served_for_a_moment).collect();
         let output = Command::new("bash")
             .args(["-euo", "pipefail", "-c", &script.join("\n")])
             .current_dir(folder)
             .env("PATH", &path)
             .envs(["BASE_URL", "PROFILE", "CONFIG"].map(|name| (format!("SAVEDSEARCH_{name}"), "")))
             .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+            .env("SAVEDSEARCH_LISTEN", "127.0.0.1:0")
             .stdin(Stdio::null())
             .output()
             .unwrap();

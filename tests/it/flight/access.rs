@@ -275,20 +275,20 @@ async fn each_client_passes_its_own_key_through() {
 }
 
 /// An authority, and what it vouches for.
-struct Authority {
+pub(crate) struct Authority {
     certificate: String,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         Self { certificate: issuer.pem(), issuer }
     }
 
-    fn vouch(&self) -> (String, String) {
+    pub(crate) fn vouch(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())

@@ -270,7 +270,7 @@ async fn what_the_service_does_wrong_has_its_code() {
     assert_eq!(refusal(&mut client, &long()).await.code(), Code::ResourceExhausted);
 }
 
-fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
+pub(super) fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
     let mut socket = std::net::TcpStream::connect(address).unwrap();
     write!(socket, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();

@@ -1,8 +1,9 @@
 //! The Flight SQL server by a real client: the same answers at the same cost, and all that drivers ask besides.
 
-mod access;
+pub(crate) mod access;
 mod ends;
 mod hostile;
+mod load;
 
 use std::sync::Arc;
 use std::time::Duration;

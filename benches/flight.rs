@@ -1,0 +1,241 @@
+//! What the Flight SQL server adds: a result fetched from it, against the same batches from a bare Flight server and against
+//! the library inside the process.
+//!
+//! Run with `cargo bench --bench flight`. Prints ratios of throughput measured in one run, pair by pair, and fails where
+//! one is below the goal of 0.9. The service is a simulator in a process of its own.
+#![expect(clippy::print_stdout, reason = "the bench prints what it measured")]
+
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
+    PollInfo, PutResult, SchemaResult, Ticket,
+};
+use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
+use datafusion_saved_search::simulator::KEY;
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Channel, Server};
+use tonic::{Request, Response, Status, Streaming};
+
+const NOW: &str = "2026-07-01T12:00:00Z";
+const WINDOW: &str = "2026-01-01T00:00:00Z..2026-07-01T12:00:00Z";
+const PAIRS: usize = 9;
+const GOAL: f64 = 0.9;
+
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+type Client = FlightSqlServiceClient<Channel>;
+
+/// A simulator in a process of its own; ended on drop.
+struct Service {
+    child: Child,
+    base_url: String,
+}
+
+impl Service {
+    fn start(mentions: &str, delay_ms: &str, page: &str) -> Result<Self> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_savedsearch"))
+            .args(["simulate", "--listen", "127.0.0.1:0", "--searches", "1", "--now", NOW, "--mentions", mentions])
+            .args(["--delay-ms", delay_ms, "--largest-page", page])
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().ok_or("no stderr")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on ").ok_or(line.clone())?;
+        Ok(Self { base_url: format!("http://{address}/v4"), child })
+    }
+
+    fn connection(&self, page: u64) -> Result<Arc<Connection>> {
+        let mut profile = Profile::v4();
+        profile.page.max = page;
+        let builder = Connection::builder(&self.base_url, Secret::new(KEY)?).clock(Clock::fixed(NOW.parse()?));
+        Ok(builder.profile(profile).build()?)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It is ours, and it holds nothing that would be lost.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let in_memory = against_a_bare_server().await?;
+    let scanned = against_the_library().await?;
+    for (what, ratio) in [("a table in memory", in_memory), ("a scan", scanned)] {
+        if ratio < GOAL {
+            return Err(format!("{what} comes with {ratio:.2} of the throughput; the goal is {GOAL}").into());
+        }
+    }
+    Ok(())
+}
+
+async fn serve(connection: Arc<Connection>) -> Result<FlightServer> {
+    let limits = Limits { temporary_bytes: 4 << 30, ..Limits::default() };
+    let upstream = Upstream::Own { connection, named: Vec::new() };
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let spec = ServerSpec { listen, auth: Auth::None, tls: None, insecure: false, operations: None, limits, upstream };
+    Ok(FlightServer::start(spec).await?)
+}
+
+async fn client(address: SocketAddr) -> Result<Client> {
+    Ok(Client::new(Channel::from_shared(format!("http://{address}"))?.connect().await?))
+}
+
+async fn fetch(client: &mut Client, sql: &str) -> Result<Vec<RecordBatch>> {
+    let info = client.execute(sql.to_owned(), None).await?;
+    let ticket = info.endpoint.into_iter().next().and_then(|endpoint| endpoint.ticket).ok_or("no ticket")?;
+    Ok(client.do_get(ticket).await?.try_collect().await?)
+}
+
+fn rows(batches: &[RecordBatch]) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
+}
+
+/// Rows that are in the server's memory already: what planning, running and sending add to sending.
+async fn against_a_bare_server() -> Result<f64> {
+    const ROWS: &str = "50000";
+    let service = Service::start(ROWS, "0", "1000")?;
+    let server = serve(service.connection(1_000)?).await?;
+    let mut ours = client(server.address()).await?;
+    let sql = format!("CREATE TABLE held AS SELECT * FROM mentions WHERE duration = '{WINDOW}'");
+    fetch(&mut ours, &sql).await?;
+    let batches = fetch(&mut ours, "SELECT * FROM held").await?;
+    let expected = rows(&batches);
+    let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+
+    let incoming = TcpIncoming::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?.with_nodelay(Some(true));
+    let address = incoming.local_addr()?;
+    let bare = Server::builder().add_service(FlightServiceServer::new(Bare(batches)));
+    tokio::spawn(bare.serve_with_incoming(incoming));
+    let mut theirs = client(address).await?;
+
+    println!("{expected} mentions in memory, {} MB", bytes / 1_000_000);
+    compare(
+        async || {
+            let batches: Vec<RecordBatch> = theirs.do_get(Ticket::new("held")).await?.try_collect().await?;
+            Ok(rows(&batches))
+        },
+        async || Ok(rows(&fetch(&mut ours, "SELECT * FROM held").await?)),
+    )
+    .await
+}
+
+/// Rows that come from the service meanwhile: what the server adds to the library.
+async fn against_the_library() -> Result<f64> {
+    let service = Service::start("10000", "20", "100")?;
+    let connection = service.connection(100)?;
+    let context = session(&connection)?;
+    let server = serve(connection).await?;
+    let mut served = client(server.address()).await?;
+    let sql = format!("SELECT * FROM mentions WHERE duration = '{WINDOW}'");
+    println!("10,000 mentions of a service, 100 a page, delay 20 ms");
+    compare(
+        async || Ok(rows(&context.sql(&sql).await?.collect().await?)),
+        async || Ok(rows(&fetch(&mut served, &sql).await?)),
+    )
+    .await
+}
+
+/// Median of the ratios of throughput, pair by pair, after one pair that does not count.
+async fn compare(
+    mut other: impl AsyncFnMut() -> Result<usize>,
+    mut ours: impl AsyncFnMut() -> Result<usize>,
+) -> Result<f64> {
+    let mut ratios = Vec::new();
+    for pair in 0..=PAIRS {
+        let begun = Instant::now();
+        let expected = other().await?;
+        let theirs: Duration = begun.elapsed();
+        let begun = Instant::now();
+        let got = ours().await?;
+        let own = begun.elapsed();
+        if got != expected {
+            return Err(format!("{got} rows instead of {expected}").into());
+        }
+        if pair > 0 {
+            let ratio = theirs.as_secs_f64() / own.as_secs_f64();
+            println!("  without {theirs:.0?}   with the server {own:.0?}   ratio {ratio:.3}");
+            ratios.push(ratio);
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ratios.len() / 2];
+    println!("  median ratio {median:.3} (goal {GOAL} or more)");
+    Ok(median)
+}
+
+/// A Flight server that can do nothing but send these batches.
+struct Bare(Vec<RecordBatch>);
+
+type Answers<T> = BoxStream<'static, Result<T, Status>>;
+
+#[tonic::async_trait]
+impl FlightService for Bare {
+    type HandshakeStream = Answers<HandshakeResponse>;
+    type ListFlightsStream = Answers<FlightInfo>;
+    type DoGetStream = Answers<FlightData>;
+    type DoPutStream = Answers<PutResult>;
+    type DoActionStream = Answers<arrow_flight::Result>;
+    type ListActionsStream = Answers<ActionType>;
+    type DoExchangeStream = Answers<FlightData>;
+
+    async fn do_get(&self, _: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let batches = stream::iter(self.0.clone().into_iter().map(Ok));
+        let encoded = FlightDataEncoderBuilder::new().with_schema(self.0[0].schema()).build(batches);
+        Ok(Response::new(encoded.map_err(Status::from).boxed()))
+    }
+
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn get_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn get_schema(&self, _: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn do_action(&self, _: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+
+    async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
+        Err(Status::unimplemented("bare"))
+    }
+}

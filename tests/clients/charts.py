@@ -1,0 +1,80 @@
+"""Superset's own API: connects a database, finds its tables, makes a dataset, and asks for the data of two charts."""
+
+import contextlib
+import io
+import os
+import pathlib
+import tempfile
+
+from service import Served, upstream_requests
+
+FOLDER = tempfile.TemporaryDirectory()
+# As the README has it.
+RECIPE = pathlib.Path(__file__).parents[2] / "docs" / "superset_config.py"
+CONFIG = pathlib.Path(FOLDER.name, "superset_config.py")
+CONFIG.write_text(
+    RECIPE.read_text()
+    + f"""
+SECRET_KEY = "of the tests alone, and long enough for what signs with it"
+SQLALCHEMY_DATABASE_URI = "sqlite:///{FOLDER.name}/superset.db"
+WTF_CSRF_ENABLED = False
+"""
+)
+os.environ["SUPERSET_CONFIG_PATH"] = str(CONFIG)
+
+from superset.app import create_app  # noqa: E402 (it reads the configuration)
+
+
+def main():
+    app = create_app()
+    with app.app_context():
+        import flask_migrate
+        from superset.extensions import appbuilder
+
+        migrations = pathlib.Path(__import__("superset").__file__).parent / "migrations"
+        with contextlib.redirect_stdout(io.StringIO()):
+            flask_migrate.upgrade(directory=str(migrations))
+        appbuilder.add_permissions(update_perms=True)
+        appbuilder.sm.sync_role_definitions()
+        appbuilder.sm.add_user("ada", "Ada", "Lovelace", "ada@example.com", appbuilder.sm.find_role("Admin"), "swordfish")
+    with Served(users=True) as served:
+        charts(app.test_client(), served)
+    print("Superset went well")
+
+
+def charts(client, served):
+    def post(path, body):
+        answer = client.post(f"/api/v1/{path}", json=body, headers=headers)
+        assert answer.status_code in (200, 201), (path, answer.status_code, answer.text[:2000])
+        return answer.json
+
+    headers = {}
+    login = {"username": "ada", "password": "swordfish", "provider": "db"}
+    headers["Authorization"] = f"Bearer {post('security/login', login)['access_token']}"
+    uri = f"datafusion+flightsql://ada:swordfish@127.0.0.1:{served.port}?insecure=true"
+    database = {"database_name": "savedsearch", "sqlalchemy_uri": uri}
+    post("database/test_connection/", database)
+    database = post("database/", database)["id"]
+    found = client.get(f"/api/v1/database/{database}/tables/?q=(schema_name:v4)", headers=headers).json
+    assert "mentions" in [table["value"] for table in found["result"]], found
+    assert upstream_requests(served) == 0, "browsing is for nothing"
+
+    sql = "SELECT published_at, source FROM mentions WHERE aid = '183772' AND duration = '7d'"
+    virtual = {"database": database, "schema": "v4", "table_name": "week", "sql": sql}
+    whole = {"database": database, "schema": "v4", "table_name": "mentions"}
+    count = {"expressionType": "SQL", "sqlExpression": "count(*)", "label": "mentions"}
+    by_source = {"metrics": [count], "columns": ["source"], "row_limit": 50}
+    one_search = {"filters": [{"col": "aid", "op": "==", "val": "183772"}]}
+    for dataset, query in ((virtual, by_source), (whole, by_source | one_search)):
+        dataset = post("dataset/", dataset)["id"]
+        asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
+        rows = post("chart/data", asked)["result"][0]["data"]
+        assert len(rows) > 1 and sum(row["mentions"] for row in rows) > 0, rows
+    # Over time, as a line chart asks.
+    day = {"timeGrain": "P1D", "columnType": "BASE_AXIS", "sqlExpression": "published_at", "label": "day", "expressionType": "SQL"}
+    asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [by_source | one_search | {"columns": [day]}]}
+    days = post("chart/data", asked)["result"][0]["data"]
+    assert 7 <= len(days) <= 9, days
+
+
+main()

@@ -1,0 +1,99 @@
+"""A simulator and a server over it, as processes; for the tests by real clients."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+AID = "183772"
+BINARY = os.environ["SAVEDSEARCH"]
+
+
+class Served:
+    """`savedsearch simulate` with these options, and `savedsearch serve` over it."""
+
+    def __init__(self, *simulate, users=False, tls=False):
+        self.folder = tempfile.TemporaryDirectory()
+        self.simulate, self.users, self.tls = simulate, users, tls
+        self.processes = []
+
+    def __enter__(self):
+        folder = pathlib.Path(self.folder.name)
+        options = ["--searches", "4", "--mentions", "3000", "--listen", "127.0.0.1:0", *self.simulate]
+        upstream = self.start(["simulate", *options])["listening on"]
+        serve = ["--base-url", f"http://{upstream}/v4", "serve", "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+        if self.users:
+            (folder / "users.toml").write_text(users())
+            serve += ["--auth", "users", "--users-file", str(folder / "users.toml")]
+        if self.tls:
+            self.authority = certificates(folder)
+            serve += ["--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key")]
+        told = self.start(serve)
+        self.address = told["listening on"]
+        self.operations = told["health and metrics on"]
+        self.port = int(self.address.rsplit(":", 1)[1])
+        self.uri = f"grpc+tls://localhost:{self.port}" if self.tls else f"grpc://{self.address}"
+        return self
+
+    def start(self, arguments):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SAVEDSEARCH_")}
+        environment |= {"SAVEDSEARCH_API_KEY": "demo-key-comms", "SAVEDSEARCH_LOG": "warn"}
+        process = subprocess.Popen([BINARY, *arguments], stderr=subprocess.PIPE, text=True, env=environment)
+        self.processes.append(process)
+        told = {}
+        for line in process.stderr:
+            found = re.match(r"(.* on) (\S+)$", line.strip())
+            if found:
+                told[found[1]] = found[2]
+            if "listening on" in told:
+                return told
+        raise RuntimeError(f"{arguments} did not start")
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+            assert process.wait(60) == 0, "it did not end well"
+        self.folder.cleanup()
+
+
+def users():
+    command = [BINARY, "serve", "--hash-password"]
+    hashed = subprocess.run(command, input="swordfish\n", capture_output=True, text=True, check=True).stdout.strip()
+    token = subprocess.run(["sha256sum"], input="bobs-token", capture_output=True, text=True, check=True).stdout.split()[0]
+    return f'[users.ada]\npassword_hash = "{hashed}"\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
+
+
+def certificates(folder):
+    """An authority, and a certificate of it for this machine."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+
+    new = ["req", "-newkey", "rsa:2048", "-nodes"]
+    openssl(*new, "-x509", "-days", "2", "-subj", "/CN=tests", "-keyout", "authority.key", "-out", "authority.pem")
+    openssl(*new, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    signed = ["x509", "-req", "-days", "2", "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial"]
+    openssl(*signed, "-extfile", "names", "-in", "server.csr", "-out", "server.pem")
+    return folder / "authority.pem"
+
+
+def metric(served, name):
+    text = urllib.request.urlopen(f"http://{served.operations}/metrics", timeout=30).read().decode()
+    return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"savedsearch_{name} "))
+
+
+def upstream_requests(served):
+    """The requests that the server has issued to the service."""
+    return metric(served, "upstream_requests")
+
+
+def wait_until(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("that did not happen in half a minute")

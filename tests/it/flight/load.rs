@@ -1,0 +1,183 @@
+//! Many clients at once, over processes as people start them: no error, nothing left behind, the service's limit kept.
+//!
+//! `LOAD_CLIENTS` and `LOAD_SECONDS` say how many and for how long, `LOAD_REQUESTS` how many requests the profile declares to be
+//! allowed in ten seconds; a small load is part of every run.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow_flight::sql::CommandGetTables;
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use futures::{StreamExt, TryStreamExt};
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::{Client, access, fetch, status, try_rows};
+use crate::binary::{Simulate, savedsearch};
+use crate::support::knob;
+
+/// Parts of the load, after each of which memory is looked at.
+const PARTS: u64 = 6;
+
+/// A `savedsearch serve` on free ports.
+struct Serve {
+    child: Child,
+    address: String,
+    operations: SocketAddr,
+}
+
+impl Serve {
+    fn start(base_url: &str, profile: &str) -> Self {
+        let mut child =
+            savedsearch(&["--base-url", base_url, "--profile", profile, "serve", "--listen", "127.0.0.1:0"])
+                .args(["--operations", "127.0.0.1:0", "--log", "error"])
+                .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told = |what: &str| {
+            let line = lines.next().unwrap();
+            line.strip_prefix(what).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let operations = told("health and metrics on ").parse().unwrap();
+        let address = told("listening on ");
+        // Whoever writes an error is heard.
+        std::thread::spawn(move || lines.for_each(|line| println!("serve: {line}")));
+        Self { child, address, operations }
+    }
+
+    async fn client(&self) -> Client {
+        let channel = Channel::from_shared(format!("http://{}", self.address)).unwrap();
+        FlightSqlServiceClient::new(channel.connect().await.unwrap())
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let (_, text) = super::ends::get(self.operations, "/metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("savedsearch_{name} ")));
+        line.unwrap_or_else(|| panic!("{name}\n{text}")).parse().unwrap()
+    }
+
+    /// Memory in use, in MiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What one client does in one turn, by turns.
+async fn turn(client: &mut Client, turn: u64) -> Result<(), Status> {
+    let aid = ["183772", "184889", "186006", "187123"][usize::try_from(turn).unwrap() / 8 % 4];
+    let rows = match turn % 8 {
+        0 => try_rows(client, "SELECT 1").await?,
+        1 => try_rows(client, &format!("SELECT source, count(*) FROM mentions WHERE aid = '{aid}' GROUP BY 1")).await?,
+        2 => {
+            let sql = format!("SELECT id, title FROM mentions WHERE aid = '{aid}' ORDER BY published_at DESC LIMIT 10");
+            try_rows(client, &sql).await?
+        }
+        3 => {
+            let sql = "SELECT count(*) FROM mentions WHERE aid = ? AND language = 'en'";
+            let mut prepared = client.prepare(sql.to_owned(), None).await.map_err(status)?;
+            let set: ArrayRef = Arc::new(StringArray::from(vec![aid]));
+            prepared.set_parameters(RecordBatch::try_from_iter([("0", set)]).unwrap()).unwrap();
+            let info = prepared.execute().await.map_err(status)?;
+            let rows = crate::support::rows(&fetch(client, &info).await?);
+            prepared.close().await.map_err(status)?;
+            rows
+        }
+        4 => {
+            let info = client.get_tables(CommandGetTables::default()).await.map_err(status)?;
+            crate::support::rows(&fetch(client, &info).await?)
+        }
+        5 => try_rows(client, &format!("SELECT * FROM mentions WHERE aid = '{aid}' AND duration = '7d'")).await?,
+        6 => {
+            // Leaves before the end.
+            let sql = format!("SELECT * FROM mentions WHERE aid = '{aid}' AND duration = '30d' AND reach > {turn}");
+            let info = client.execute(sql, None).await.map_err(status)?;
+            let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.map_err(status)?;
+            stream.next().await.transpose().map_err(status)?;
+            return Ok(());
+        }
+        _ => {
+            try_rows(client, "CREATE OR REPLACE TABLE few AS SELECT aid, name FROM saved_searches").await?;
+            try_rows(client, "SELECT count(*) FROM few").await?
+        }
+    };
+    if rows.is_empty() { Err(Status::data_loss(format!("turn {turn}: no rows"))) } else { Ok(()) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_clients_at_once_meet_no_error_and_leave_nothing_behind() {
+    let (clients, seconds) = (knob("LOAD_CLIENTS", 20), knob("LOAD_SECONDS", 4));
+    // The service allows a few more, since requests arrive later than they are sent.
+    let declared = knob("LOAD_REQUESTS", 360);
+    let allowed = format!("{}/10", declared + declared / 9);
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("limited.toml");
+    let v4 = datafusion_saved_search::Profile::builtin_document("v4").unwrap();
+    let limited = v4.replace("windows = []", &format!("windows = [{{ requests = {declared}, seconds = 10 }}]"));
+    assert_ne!(limited, v4, "the profile has no place for a limit");
+    std::fs::write(&profile, limited).unwrap();
+    let service =
+        Simulate::start(&["--searches", "4", "--mentions", "4000", "--delay-ms", "20", "--rate-limit", &allowed]);
+    let served = Arc::new(Serve::start(&service.base_url, profile.to_str().unwrap()));
+
+    let turns = Arc::new(AtomicU64::new(0));
+    let load = async |seconds: u64| {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let working = (0..clients).map(|number| {
+            let (served, turns) = (Arc::clone(&served), Arc::clone(&turns));
+            tokio::spawn(async move {
+                let mut client = served.client().await;
+                client.handshake("load", "load").await.map_err(status)?;
+                let mut number = number;
+                while Instant::now() < end {
+                    turn(&mut client, number).await?;
+                    turns.fetch_add(1, Ordering::Relaxed);
+                    number += 1;
+                }
+                access::close_session(&mut client).await
+            })
+        });
+        let ended = futures::stream::iter(working).buffer_unordered(usize::MAX).try_collect::<Vec<_>>().await.unwrap();
+        for result in ended {
+            result.unwrap_or_else(|status| panic!("a client met {status:?}"));
+        }
+    };
+    // A leak grows with every part; what an allocator keeps does not.
+    let mut memory = Vec::new();
+    for _ in 0..PARTS {
+        load(seconds.div_ceil(PARTS)).await;
+        memory.push(served.memory());
+    }
+
+    for left in ["queries_running", "sessions", "statements", "results"] {
+        assert_eq!(served.metric(left), 0, "{left}");
+    }
+    let requests = served.metric("upstream_requests");
+    println!(
+        "{clients} clients, {seconds} s: {} turns, {requests} requests; MiB of memory after each part: {memory:?}",
+        turns.load(Ordering::Relaxed)
+    );
+    let (half, last) = (memory[memory.len() / 2], memory[memory.len() - 1]);
+    assert!(last <= half + half / 8 + 16, "memory grows: {memory:?}");
+    // The service had to refuse none of the calls that it still remembers.
+    let mut client = served.client().await;
+    let sql = "SELECT count(*) FILTER (WHERE status <> 200 OR attempts > 1) FROM system.requests WHERE NOT cached";
+    assert_eq!(try_rows(&mut client, sql).await.unwrap(), [["0"]]);
+    let sql = "SELECT count(*) > 0 FROM system.budget WHERE source = 'declared' AND remaining < requests";
+    assert_eq!(try_rows(&mut client, sql).await.unwrap(), [["true"]]);
+}
