@@ -148,9 +148,9 @@ fn foreign_key_schema() -> SchemaRef {
 }
 
 /// Goes through all tables by catalog and schema.
-async fn for_each(
+pub(super) async fn for_each(
     context: &SessionContext,
-    mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()>,
+    mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()> + Send,
 ) -> Result<()> {
     for catalog_name in context.catalog_names() {
         let Some(catalog) = context.catalog(&catalog_name) else { continue };

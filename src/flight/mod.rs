@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One file a matter: `command` what clients say, `auth` who they are, `sessions` what each may see and has set,
-//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `parameters` what is bound,
+//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `temporary` the tables that sessions make, `parameters` what is bound,
 //! `metadata` and `info` the answers that need no query, `wire` the types that every client knows, `results` a query
 //! that runs, `service` the RPCs, `server` sockets and the end, `operations` health and metrics.
 //!
@@ -32,6 +32,7 @@ mod sessions;
 mod settings;
 mod statements;
 mod status;
+mod temporary;
 mod wire;
 
 pub use self::auth::{Auth, Users, hash_password};

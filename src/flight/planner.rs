@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ParamValues, ScalarValue, TableReference};
+use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -26,6 +25,7 @@ use futures::TryStreamExt;
 
 use super::sessions::Session;
 use super::settings::Limits;
+use super::temporary::Room;
 use super::wire::result_schema;
 use crate::error::{Error, ErrorKind};
 use crate::table::query_name;
@@ -122,6 +122,7 @@ pub(super) async fn apply(session: &Session, plan: LogicalPlan, limits: &Limits)
     let plan = match plan {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
             let known = session.context.table_exist(table.name.clone())?;
+            let _making = session.making.lock().await;
             match (known, table.if_not_exists, table.or_replace) {
                 // Before anything is spent on it.
                 (true, true, false) => return Ok(()),
@@ -143,38 +144,15 @@ pub(super) async fn apply(session: &Session, plan: LogicalPlan, limits: &Limits)
 async fn gathered(session: &Session, table: CreateMemoryTable, limits: &Limits) -> Result<CreateMemoryTable> {
     let Runnable { plan, task, .. } = runnable(session, table.input.as_ref().clone()).await?;
     let mut stream = execute_stream(plan, task)?;
+    let mut room = Room::of(session, limits).await?;
     let (schema, mut batches) = (Arc::clone(table.input.schema().inner()), Vec::new());
     while let Some(batch) = stream.try_next().await? {
-        take_room(session, &batch, limits)?;
+        room.take(&batch)?;
         batches.push(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?);
     }
     let rows = MemTable::try_new(schema, vec![batches])?;
     let input = LogicalPlanBuilder::scan("rows", provider_as_source(Arc::new(rows)), None)?.build()?;
     Ok(CreateMemoryTable { input: Arc::new(input), ..table })
-}
-
-/// Counts a batch of a temporary table.
-///
-/// # Errors
-/// [`ErrorKind::Memory`] where the session has no room for it.
-pub(super) fn take_room(session: &Session, batch: &RecordBatch, limits: &Limits) -> Result<()> {
-    let bytes = batch.get_array_memory_size() as u64;
-    if session.temporary.fetch_add(bytes, Ordering::Relaxed) + bytes > limits.temporary_bytes {
-        session.temporary.fetch_sub(bytes, Ordering::Relaxed);
-        let message =
-            format!("the temporary tables of the session would take more than {} bytes", limits.temporary_bytes);
-        return Err(Error::new(ErrorKind::TooLarge, message).advice("keep fewer columns or rows").into());
-    }
-    Ok(())
-}
-
-/// The name of a temporary table, which is to be none of the service's.
-pub(super) fn temporary_name(catalog: Option<String>, schema: Option<String>, table: String) -> TableReference {
-    match (catalog.filter(|name| !name.is_empty()), schema.filter(|name| !name.is_empty())) {
-        (Some(catalog), Some(schema)) => TableReference::full(catalog, schema, table),
-        (None, Some(schema)) => TableReference::partial(schema, table),
-        _ => TableReference::bare(table),
-    }
 }
 
 /// The one statement of a text, its `?` numbered.

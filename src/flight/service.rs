@@ -42,13 +42,13 @@ use super::options::{
     CloseSessionResult, CloseSessionStatus, GetSessionOptionsResult, OptionError, OptionErrorValue, SessionOptionValue,
     SetSessionOptionsRequest, SetSessionOptionsResult,
 };
-use super::planner::{Statement, apply, may_set, runnable, take_room, temporary_name};
+use super::planner::{Statement, apply, may_set, runnable};
 use super::results::{Pending, code_name};
 use super::sessions::{Session, Sessions};
 use super::settings::Limits;
 use super::statements::Store;
 use super::wire::result_schema;
-use super::{info, metadata, parameters};
+use super::{info, metadata, parameters, temporary};
 
 /// What all calls share.
 #[derive(Debug)]
@@ -368,7 +368,8 @@ impl Service {
             ));
         }
         let failed = |error: DataFusionError| session.status(&error);
-        let name = temporary_name(ingest.catalog, ingest.schema, ingest.table);
+        let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
+        let _making = session.making.lock().await;
         let options = ingest.table_definition_options.unwrap_or_default();
         let exists = session.context.table_exist(name.clone()).map_err(failed)?;
         if exists && options.if_exists() != TableExistsOption::Replace {
@@ -377,12 +378,13 @@ impl Service {
         if !exists && options.if_not_exist() == TableNotExistOption::Fail {
             return Err(Status::not_found(format!("there is no table `{name}`")));
         }
-        let (reader, limits) = (Arc::clone(session), self.0.limits.clone());
+        let mut room = temporary::Room::of(session, &self.0.limits).await.map_err(failed)?;
+        let reader = Arc::clone(session);
         let reading = AbortOnDropHandle::new(tokio::spawn(async move {
             let mut batches = parameters::batches(messages);
             let mut kept = Vec::new();
             while let Some(batch) = batches.try_next().await? {
-                take_room(&reader, &batch, &limits).map_err(|error| reader.status(&error))?;
+                room.take(&batch).map_err(|error| reader.status(&error))?;
                 kept.push(batch);
             }
             Ok::<_, Status>(kept)

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -84,8 +84,8 @@ pub(super) struct Session {
     pub(super) context: SessionContext,
     /// Places for results being fetched.
     pub(super) streams: Arc<Semaphore>,
-    /// Bytes of temporary tables.
-    pub(super) temporary: AtomicU64,
+    /// Held by who makes a temporary table, so that their bytes can be counted.
+    pub(super) making: tokio::sync::Mutex<()>,
     connections: Vec<Arc<Connection>>,
     owner: KeyOwner,
     used: Mutex<Instant>,
@@ -273,7 +273,7 @@ impl Sessions {
             principal: principal.clone(),
             context,
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session)),
-            temporary: AtomicU64::new(0),
+            making: tokio::sync::Mutex::default(),
             connections,
             owner,
             used: Mutex::new(Instant::now()),

@@ -198,6 +198,16 @@ async fn every_limit_has_its_code_and_its_line() {
         assert_eq!(status.code(), code, "{told}: {status}");
         assert!(status.message().contains(told) && !status.message().contains('\n'), "{told}: {status}");
     }
+    // What a session gives back, it may use again.
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.temporary_bytes = 40_000).await;
+    let mut client = served.client().await;
+    let table = |name: &str| format!("CREATE TABLE {name} AS SELECT repeat('x', 20) AS a FROM generate_series(1, 600)");
+    for _ in 0..4 {
+        all_rows(&mut client, &table("one")).await;
+        let refused = refusal(&mut client, &table("two")).await;
+        assert!(refused.message().contains("more than 40000 bytes"), "{refused}");
+        all_rows(&mut client, "DROP TABLE one").await;
+    }
     let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.statements = 1).await;
     let mut client = served.client().await;
     let first = client.prepare("SELECT 1".to_owned(), None).await.unwrap();
