@@ -199,13 +199,13 @@ async fn every_limit_has_its_code_and_its_line() {
         assert!(status.message().contains(told) && !status.message().contains('\n'), "{told}: {status}");
     }
     // What a session gives back, it may use again.
-    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.temporary_bytes = 40_000).await;
+    let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.temporary_bytes = 30_000).await;
     let mut client = served.client().await;
     let table = |name: &str| format!("CREATE TABLE {name} AS SELECT repeat('x', 20) AS a FROM generate_series(1, 600)");
     for _ in 0..4 {
         all_rows(&mut client, &table("one")).await;
         let refused = refusal(&mut client, &table("two")).await;
-        assert!(refused.message().contains("more than 40000 bytes"), "{refused}");
+        assert!(refused.message().contains("more than 30000 bytes"), "{refused}");
         all_rows(&mut client, "DROP TABLE one").await;
     }
     let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.statements = 1).await;
