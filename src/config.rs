@@ -1,14 +1,15 @@
 //! Settings of a session (`SET savedsearch.… = …`) and the one reader of the environment.
 
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use serde::de::DeserializeOwned;
 
-use crate::client::Completeness;
-use crate::error::{Error, ErrorKind, Result};
+use crate::client::{Completeness, QueryBudget};
+use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::Zone;
 
 /// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
@@ -69,7 +70,7 @@ impl Default for SessionSettings {
             lossy_text: false,
             timezone: String::new(),
             concurrency: 4,
-            request_timeout: Duration::from_secs(60),
+            request_timeout: QueryBudget::USUAL_TIMEOUT,
             query_deadline: Duration::from_secs(900),
         }
     }
@@ -102,6 +103,8 @@ impl ExtensionOptions for SessionSettings {
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
         /// Seconds in thirty days: longer waits are mistakes.
         const LONGEST: u64 = 30 * 86_400;
+        /// Requests at once that a scan can make use of.
+        const MOST: usize = 256;
         let bad = |expected: &str| {
             DataFusionError::from(Error::new(
                 ErrorKind::Config,
@@ -140,7 +143,9 @@ impl ExtensionOptions for SessionSettings {
                     .ok_or_else(|| bad("the quoted name of an IANA zone, or a distance from UTC such as +01:00"))?;
             }
             "concurrency" => {
-                self.concurrency = usize::try_from(number()?).map_err(|_| bad("a smaller number"))?;
+                let expected = format!("a whole number from 1 to {MOST}");
+                let number = value.parse().ok().filter(|number| (1..=MOST).contains(number));
+                self.concurrency = number.ok_or_else(|| bad(&expected))?;
             }
             "request_timeout" => self.request_timeout = seconds()?,
             "query_deadline" => self.query_deadline = seconds()?,
@@ -205,6 +210,19 @@ pub fn state_folder() -> Option<PathBuf> {
     let state = variable("XDG_STATE_HOME").map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/state")));
     state.map(|state| state.join("savedsearch"))
+}
+
+/// Reads a TOML file.
+///
+/// # Errors
+/// [`ErrorKind::Config`] naming the file, and the line of a mistake without what stands there.
+pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        bad(format!("line {line}: {}", one_line(error.message())))
+    })
 }
 
 /// A variable of the process; an empty one counts as none.

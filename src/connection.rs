@@ -200,6 +200,9 @@ impl Connection {
         settings: &SessionSettings,
         caller: Option<Arc<Caller>>,
     ) -> Arc<Query> {
+        // Before the lock: another process may keep the ledger.
+        let deadline = tokio::time::Instant::now() + settings.query_deadline;
+        let possible = self.client.possible_until(deadline);
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         // Many queries may be run by one that lives on: those that no scan reads any more are of the past.
         let crowded = queries.len() > MANY;
@@ -213,7 +216,6 @@ impl Connection {
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .with_completeness(settings.completeness)
                 .with_caller(caller);
-        let possible = self.client.possible_until(budget.deadline);
         let query = Arc::new(Query { budget: Arc::new(budget.with_possible(possible)), answers: Mutex::default() });
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
         query

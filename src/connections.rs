@@ -19,8 +19,8 @@ use serde::de::IgnoredAny;
 
 use crate::catalog::CATALOG;
 use crate::client::Secret;
-use crate::config::variable;
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::config::{read_toml, variable};
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 
 /// The connections that a file names.
@@ -68,11 +68,7 @@ impl Connections {
     /// [`ErrorKind::Config`] for a file, a name or a key that cannot be used; those of [`Profile::named`].
     pub fn read(path: &Path, choice: Option<&str>) -> Result<Self> {
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
-        let document: Document = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            bad(format!("line {line}: {}", one_line(error.message())))
-        })?;
+        let document: Document = read_toml(path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut named = BTreeMap::new();
         for (name, entry) in document.connections {

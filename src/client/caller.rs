@@ -54,6 +54,12 @@ impl Allowance {
         let now = Instant::now();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         match windows.free_at(now, needed) {
+            Some(_) if windows.exceeded(needed) => {
+                let message =
+                    format!("{}: the query needs {needed} requests or more, which its share never allows", self.name);
+                Err(Error::new(ErrorKind::Budget, message)
+                    .advice("narrow the query by aid or published_at, or add a LIMIT"))
+            }
             Some(free) => Err(self.used_up(&format!("the query needs {needed} requests or more"), free, now)),
             None => Ok(()),
         }
@@ -80,7 +86,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_allowance_is_refused_beforehand_and_comes_back_with_time() {
         let allowance = Allowance::new("ada", [RateWindow { requests: 3, seconds: 60 }]);
-        allowance.allow(4).expect_err("more than there ever is");
+        let never = allowance.allow(4).expect_err("more than there ever is").to_string();
+        assert!(never.contains("never allows") && !never.contains("again"), "{never}");
         allowance.spend().expect("the first");
         allowance.allow(2).expect("two are left");
         let error = allowance.allow(3).expect_err("more than are left").to_string();

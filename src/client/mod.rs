@@ -274,7 +274,10 @@ impl Client {
                 }
                 Outcome::Again(cause, error) => {
                     let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
-                        if !matches!(cause, Cause::Throttled(_)) {
+                        // Who waits for less than is usual says nothing about the service.
+                        let impatient =
+                            error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
+                        if !matches!(cause, Cause::Throttled(_)) && !impatient {
                             self.breaker.failed(&error);
                         }
                         break Err(error);
@@ -570,17 +573,24 @@ async fn call(
 ) -> Result<Called> {
     let begun = Instant::now();
     let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
+    // What may not be spent takes nobody's place.
+    query.check()?;
     let _permit = match limiter.acquire(query.deadline, units, &query.share).await {
         Ok(permit) => permit,
         Err(Duration::ZERO) => return Err(past_deadline()),
         Err(wait) => return Err(too_long(wait)),
     };
     let wait = begun.elapsed();
-    query.spend()?;
+    query.spend().inspect_err(|_| limiter.give_back(units))?;
     if let Some((ledger, clock)) = ledger {
         // Another process may hold the file.
         let spent = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
-        spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}")))??;
+        let spent =
+            spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}"))).flatten();
+        spent.inspect_err(|_| {
+            query.take_back();
+            limiter.give_back(units);
+        })?;
     }
     let limit = query.deadline.min(Instant::now() + query.request_timeout);
     Ok(Called { answer: timeout_at(limit, service.call(request)).await.ok(), wait })

@@ -98,6 +98,9 @@ pub struct QueryBudget {
 }
 
 impl QueryBudget {
+    /// The time for an attempt that is given where nobody says otherwise.
+    pub const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
+
     /// An allowance that starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let deadline = Instant::now() + query_deadline;
@@ -145,9 +148,26 @@ impl QueryBudget {
     pub fn spend(&self) -> Result<()> {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
         match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
-            Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend),
+            Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend).inspect_err(|_| self.take_back()),
             Err(issued) => Err(self.exceeded(format!("the query has used its {issued} requests and needs more"))),
         }
+    }
+
+    /// A request that was taken out of the allowance is not sent.
+    pub(super) fn take_back(&self) {
+        self.issued.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a request could be taken out of the allowance now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] where none is left.
+    pub(super) fn check(&self) -> Result<()> {
+        let issued = self.issued.load(Ordering::Relaxed);
+        if issued >= self.max_requests {
+            return Err(self.exceeded(format!("the query has used its {issued} requests and needs more")));
+        }
+        self.allowance().map_or(Ok(()), |allowance| allowance.allow(1))
     }
 
     /// Announces requests that a scan is going to issue, and refuses them where all that was announced together is too

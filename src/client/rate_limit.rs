@@ -4,7 +4,7 @@
 //! concurrency, a gate that stays closed while the service asked for quiet, declared windows, and turns among those who
 //! wait. [`Limiter`] makes the callers wait for it; all queries of the process that use one key at one service share one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,17 +23,27 @@ pub(super) struct LimitState {
     under_way: usize,
     closed_until: Option<Instant>,
     windows: Windows,
-    /// Who waits for a place.
-    waiting: HashMap<Arc<str>, Waiting>,
+    turns: Turns,
 }
 
-/// One of those who wait for a place.
+/// Turns among those who wait: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all of them
+/// were served a unit at a time; who comes back soon is not taken for new.
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Requests of his that wait.
-    requests: usize,
-    /// Units that he was given, counted from what the least served had when he came.
-    served: u64,
+struct Turns {
+    /// The start of the request that was let through last, in units that a share is given.
+    clock: u64,
+    shares: HashMap<Arc<str>, Share>,
+    /// Tickets given out so far.
+    tickets: u64,
+}
+
+/// Those of one share.
+#[derive(Debug, Default)]
+struct Share {
+    /// Who waits, oldest first.
+    tickets: VecDeque<u64>,
+    /// Where its next request starts.
+    start: u64,
 }
 
 /// Whether a request may start.
@@ -43,8 +53,43 @@ pub(super) enum Admission {
     Go,
     /// Not before this instant.
     NotBefore(Instant),
-    /// Not before another one ends, or has its turn.
+    /// Not before it has its turn, and another one has ended.
     Full,
+}
+
+impl Turns {
+    fn enter(&mut self, share: &Arc<str>) -> u64 {
+        self.tickets += 1;
+        let known = self.shares.entry(Arc::clone(share)).or_default();
+        if known.tickets.is_empty() {
+            known.start = known.start.max(self.clock);
+        }
+        known.tickets.push_back(self.tickets);
+        self.tickets
+    }
+
+    fn leave(&mut self, share: &Arc<str>, ticket: u64) {
+        if let Some(known) = self.shares.get_mut(share) {
+            known.tickets.retain(|other| *other != ticket);
+        }
+        // What has a debt is remembered until all others have come as far.
+        let clock = self.clock;
+        self.shares.retain(|_, share| !share.tickets.is_empty() || share.start > clock);
+    }
+
+    /// Whose turn it is.
+    fn next(&self) -> Option<u64> {
+        let first = |share: &Share| Some((share.start, *share.tickets.front()?));
+        self.shares.values().filter_map(first).min().map(|(_, ticket)| ticket)
+    }
+
+    /// The turn was taken, for so many units.
+    fn taken(&mut self, share: &Arc<str>, units: u64) {
+        if let Some(known) = self.shares.get_mut(share) {
+            self.clock = self.clock.max(known.start);
+            known.start += units;
+        }
+    }
 }
 
 impl LimitState {
@@ -57,52 +102,48 @@ impl LimitState {
             closed_until: None,
             // The longer ones are a ledger's.
             windows: Windows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
-            waiting: HashMap::new(),
+            turns: Turns::default(),
         }
     }
 
-    /// A request of `share` begins to wait. Who comes anew has what the least served has: neither credit for the time
-    /// before, nor a debt.
-    pub(super) fn enter(&mut self, share: &Arc<str>) {
-        let least = self.waiting.values().map(|waiting| waiting.served).min().unwrap_or_default();
-        let waiting = self.waiting.entry(Arc::clone(share)).or_insert(Waiting { requests: 0, served: least });
-        waiting.requests += 1;
+    /// A request of `share` begins to wait. Gives its ticket.
+    pub(super) fn enter(&mut self, share: &Arc<str>) -> u64 {
+        self.turns.enter(share)
     }
 
     /// A request of `share` waits no longer.
-    pub(super) fn leave(&mut self, share: &Arc<str>) {
-        if let Some(waiting) = self.waiting.get_mut(share) {
-            waiting.requests -= 1;
-            if waiting.requests == 0 {
-                self.waiting.remove(share);
-            }
-        }
+    pub(super) fn leave(&mut self, share: &Arc<str>, ticket: u64) {
+        self.turns.leave(share, ticket);
+    }
+
+    /// The ticket of the request whose turn it is.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.turns.next()
     }
 
     /// Asks for a place for a request that waits, at a cost of so many units of the windows; a profile's windows have room
-    /// for a page. Among several who wait, the least served has the next turn.
-    pub(super) fn admit(&mut self, now: Instant, units: u64, share: &Arc<str>) -> Admission {
+    /// for a page.
+    pub(super) fn admit(&mut self, now: Instant, units: u64, share: &Arc<str>, ticket: u64) -> Admission {
         if let Some(until) = self.closed_until
             && until > now
         {
             return Admission::NotBefore(until);
         }
-        if self.under_way as f64 >= self.allowed.floor().max(1.0) {
+        if self.under_way as f64 >= self.allowed.floor().max(1.0) || self.next() != Some(ticket) {
             return Admission::Full;
         }
         if let Some(free) = self.windows.free_at(now, units) {
             return Admission::NotBefore(free);
         }
-        let served = self.waiting.get(share).map_or(0, |waiting| waiting.served);
-        if self.waiting.values().any(|waiting| waiting.served < served) {
-            return Admission::Full;
-        }
         self.windows.spend(now, units);
         self.under_way += 1;
-        if let Some(waiting) = self.waiting.get_mut(share) {
-            waiting.served += units;
-        }
+        self.turns.taken(share, units);
         Admission::Go
+    }
+
+    /// A request that was let through is not sent.
+    pub(super) fn give_back(&mut self, units: u64) {
+        self.windows.give_back(units);
     }
 
     /// Requests that may start until then, as far as declared windows say; `None`: none is declared.
@@ -142,8 +183,8 @@ impl LimitState {
 #[derive(Debug)]
 pub(super) struct Limiter {
     state: Mutex<LimitState>,
-    /// A request ended, or waits no longer.
-    changed: Notify,
+    /// Those who wait, by their tickets. One of them is woken at a time.
+    waiting: Mutex<HashMap<u64, Arc<Notify>>>,
 }
 
 /// A place among the requests under way; given back on drop.
@@ -154,12 +195,14 @@ pub(super) struct Permit(Arc<Limiter>);
 struct Queued<'l> {
     limiter: &'l Limiter,
     share: &'l Arc<str>,
+    ticket: u64,
+    woken: Arc<Notify>,
 }
 
 impl Limiter {
     /// A limiter of its own.
     pub(super) fn new(budget: &Budget) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(LimitState::new(budget)), changed: Notify::new() })
+        Arc::new(Self { state: Mutex::new(LimitState::new(budget)), waiting: Mutex::default() })
     }
 
     /// The limiter that this process shares for a key at a service.
@@ -186,25 +229,41 @@ impl Limiter {
         units: u64,
         share: &Arc<str>,
     ) -> Result<Permit, Duration> {
-        self.state().enter(share);
-        let _queued = Queued { limiter: self, share };
+        let queued = self.enter(share);
         loop {
-            // Registered before the state is asked, so that no change is missed in between.
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
             let now = Instant::now();
             if now >= deadline {
                 return Err(Duration::ZERO);
             }
-            let admission = self.state().admit(now, units, share);
+            let admission = self.state().admit(now, units, share, queued.ticket);
             match admission {
                 Admission::Go => return Ok(Permit(Arc::clone(self))),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
                 Admission::NotBefore(at) => sleep_until(at).await,
                 // Past the deadline the next round says so.
-                Admission::Full => drop(timeout_at(deadline, changed).await),
+                Admission::Full => drop(timeout_at(deadline, queued.woken.notified()).await),
             }
         }
+    }
+
+    fn enter<'l>(&'l self, share: &'l Arc<str>) -> Queued<'l> {
+        let (ticket, woken) = (self.state().enter(share), Arc::new(Notify::new()));
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, Arc::clone(&woken));
+        Queued { limiter: self, share, ticket, woken }
+    }
+
+    /// Wakes the one whose turn it is. A word that comes before he listens is kept for him.
+    fn wake(&self) {
+        let next = self.state().next();
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(woken) = next.and_then(|ticket| waiting.get(&ticket)) {
+            woken.notify_one();
+        }
+    }
+
+    /// A request that was let through is not sent.
+    pub(super) fn give_back(&self, units: u64) {
+        self.state().give_back(units);
     }
 
     /// See [`LimitState::possible`].
@@ -220,6 +279,7 @@ impl Limiter {
     /// See [`LimitState::answered`].
     pub(super) fn answered(&self) {
         self.state().answered();
+        self.wake();
     }
 
     /// See [`LimitState::throttled`].
@@ -245,16 +305,16 @@ impl Limiter {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.0.state().ended();
-        // All of them look again: one alone might be cancelled, or have to wait for the gate, and leave the place unused.
-        self.0.changed.notify_waiters();
+        self.0.wake();
     }
 }
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.limiter.state().leave(self.share);
-        // It may be the next one's turn now.
-        self.limiter.changed.notify_waiters();
+        self.limiter.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.ticket);
+        self.limiter.state().leave(self.share, self.ticket);
+        // It may be the next one's turn now, and there may be a place.
+        self.limiter.wake();
     }
 }
 
@@ -272,13 +332,21 @@ mod tests {
         "me".into()
     }
 
+    /// Asks for a place as the only one who waits.
+    fn go(state: &mut LimitState, now: Instant, units: u64) -> Admission {
+        let ticket = state.enter(&me());
+        let admission = state.admit(now, units, &me(), ticket);
+        state.leave(&me(), ticket);
+        admission
+    }
+
     #[test]
     fn throttling_halves_the_places_and_answers_bring_them_back() {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(4, &[]));
         let places = |state: &mut LimitState, now| {
             let mut count = 0;
-            while state.admit(now, 1, &me()) == Admission::Go {
+            while go(state, now, 1) == Admission::Go {
                 count += 1;
             }
             (0..count).for_each(|_| state.ended());
@@ -286,7 +354,7 @@ mod tests {
         };
         assert_eq!(places(&mut state, now), 4);
         state.throttled(now, Duration::from_secs(5));
-        assert_eq!(state.admit(now, 1, &me()), Admission::NotBefore(now + Duration::from_secs(5)));
+        assert_eq!(go(&mut state, now, 1), Admission::NotBefore(now + Duration::from_secs(5)));
         let later = now + Duration::from_secs(5);
         assert_eq!(places(&mut state, later), 2);
         (0..20).for_each(|_| state.answered());
@@ -297,11 +365,11 @@ mod tests {
     fn a_declared_window_is_kept() {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(9, &[(2, 10)]));
-        assert_eq!(state.admit(now, 1, &me()), Admission::Go);
-        assert_eq!(state.admit(now + Duration::from_secs(3), 1, &me()), Admission::Go);
+        assert_eq!(go(&mut state, now, 1), Admission::Go);
+        assert_eq!(go(&mut state, now + Duration::from_secs(3), 1), Admission::Go);
         let next = now + Duration::from_secs(10);
-        assert_eq!(state.admit(now + Duration::from_secs(4), 1, &me()), Admission::NotBefore(next));
-        assert_eq!(state.admit(next, 1, &me()), Admission::Go);
+        assert_eq!(go(&mut state, now + Duration::from_secs(4), 1), Admission::NotBefore(next));
+        assert_eq!(go(&mut state, next, 1), Admission::Go);
     }
 
     #[test]
@@ -309,11 +377,11 @@ mod tests {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut state = LimitState::new(&budget(9, &[(10, 60)]));
-        assert_eq!(state.admit(now, 4, &me()), Admission::Go);
-        assert_eq!(state.admit(later(5), 4, &me()), Admission::Go);
-        assert_eq!(state.admit(later(6), 2, &me()), Admission::Go);
-        assert_eq!(state.admit(later(7), 5, &me()), Admission::NotBefore(later(65)), "the first four are not enough");
-        assert_eq!(state.admit(later(60), 4, &me()), Admission::Go);
+        assert_eq!(go(&mut state, now, 4), Admission::Go);
+        assert_eq!(go(&mut state, later(5), 4), Admission::Go);
+        assert_eq!(go(&mut state, later(6), 2), Admission::Go);
+        assert_eq!(go(&mut state, later(7), 5), Admission::NotBefore(later(65)), "the first four are not enough");
+        assert_eq!(go(&mut state, later(60), 4), Admission::Go);
         assert_eq!(state.standing(later(60))[0].1, 10);
     }
 
@@ -351,35 +419,58 @@ mod tests {
         assert_eq!(state.possible(now, later(9)), Some(3));
         assert_eq!(state.possible(now, later(10)), Some(6));
         assert_eq!(state.possible(now, later(599)), Some(30));
-        assert_eq!(state.admit(now, 1, &me()), Admission::Go);
+        assert_eq!(go(&mut state, now, 1), Admission::Go);
         assert_eq!(state.possible(now, later(9)), Some(2));
+    }
+
+    /// Who is let through, one after another, where each asks for his next request when he was served.
+    fn turns(clients: &[(&str, usize)], rounds: usize) -> String {
+        let now = Instant::now();
+        let mut state = LimitState::new(&budget(1, &[]));
+        let mut waiting: Vec<(Arc<str>, u64)> = Vec::new();
+        for (share, requests) in clients {
+            let share: Arc<str> = (*share).into();
+            waiting.extend((0..*requests).map(|_| (Arc::clone(&share), state.enter(&share))));
+        }
+        let mut served = String::new();
+        for _ in 0..rounds {
+            let at = waiting.iter().position(|(share, ticket)| state.admit(now, 1, share, *ticket) == Admission::Go);
+            let (share, ticket) = waiting.remove(at.expect("somebody's turn"));
+            state.leave(&share, ticket);
+            state.ended();
+            served.push_str(&share);
+            // He comes back at once, before all others ask.
+            waiting.insert(0, (Arc::clone(&share), state.enter(&share)));
+        }
+        served
     }
 
     #[test]
     fn those_who_wait_take_turns_whatever_each_of_them_wants() {
+        assert_eq!(turns(&[("g", 50), ("m", 2)], 8), "gmgmgmgm");
+        // Also where each has one request at a time, and has just been served.
+        assert_eq!(turns(&[("a", 1), ("b", 1), ("c", 1)], 9), "abcabcabc");
+    }
+
+    #[test]
+    fn who_was_away_has_no_credit_and_who_was_just_served_has_a_debt() {
         let now = Instant::now();
-        let mut state = LimitState::new(&budget(1, &[]));
-        let (greedy, modest): (Arc<str>, Arc<str>) = ("greedy".into(), "modest".into());
-        (0..50).for_each(|_| state.enter(&greedy));
-        let mut turns = Vec::new();
-        for turn in 0..8 {
-            if turn == 3 {
-                state.enter(&modest);
-                state.enter(&modest);
-            }
-            // The greedy one always asks first.
-            let mut next = None;
-            for share in [&greedy, &modest] {
-                if next.is_none() && state.waiting.contains_key(share) && state.admit(now, 1, share) == Admission::Go {
-                    next = Some(Arc::clone(share));
-                }
-            }
-            let next = next.expect("somebody's turn");
-            state.leave(&next);
-            state.ended();
-            turns.push(next.chars().next().expect("a letter"));
+        let mut state = LimitState::new(&budget(9, &[]));
+        let (old, new): (Arc<str>, Arc<str>) = ("old".into(), "new".into());
+        for _ in 0..3 {
+            let ticket = state.enter(&old);
+            assert_eq!(state.admit(now, 1, &old, ticket), Admission::Go);
+            state.leave(&old, ticket);
         }
-        assert_eq!(turns.into_iter().collect::<String>(), "ggggmgmg");
-        assert_eq!(state.waiting.len(), 1);
+        let (first, other) = (state.enter(&old), state.enter(&new));
+        assert_eq!(state.next(), Some(other), "the new one, though he came later");
+        assert_eq!(state.admit(now, 1, &new, other), Admission::Go);
+        state.leave(&new, other);
+        assert_eq!(state.next(), Some(first), "he has waited long enough");
+        state.leave(&old, first);
+        assert_eq!(state.turns.shares.len(), 2, "debts are remembered");
+        state.turns.clock = 3;
+        state.leave(&old, first);
+        assert!(state.turns.shares.is_empty(), "until all others have come as far");
     }
 }

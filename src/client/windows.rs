@@ -25,7 +25,7 @@ impl Windows {
             while starts.front().is_some_and(|start| *start + length <= now) {
                 starts.pop_front();
             }
-            let over = (starts.len() as u64 + units).saturating_sub(window.requests.into());
+            let over = (starts.len() as u64).saturating_add(units).saturating_sub(window.requests.into());
             if over > 0 {
                 let last = usize::try_from(over - 1).unwrap_or(usize::MAX).min(starts.len().saturating_sub(1));
                 // More than the window ever has: never, and no sooner than after its length.
@@ -40,6 +40,19 @@ impl Windows {
         for (_, starts) in &mut self.0 {
             starts.extend((0..units).map(|_| now));
         }
+    }
+
+    /// Takes back units that were spent last.
+    pub(super) fn give_back(&mut self, units: u64) {
+        for (_, starts) in &mut self.0 {
+            let left = starts.len().saturating_sub(usize::try_from(units).unwrap_or(usize::MAX));
+            starts.truncate(left);
+        }
+    }
+
+    /// Whether so many units are more than there ever are.
+    pub(super) fn exceeded(&self, units: u64) -> bool {
+        self.0.iter().any(|(window, _)| units > u64::from(window.requests))
     }
 
     /// Requests that may start until then; `None`: there are no windows.

@@ -21,11 +21,13 @@ mod memory;
 mod plans;
 mod reader;
 mod scanning;
+mod spent;
 mod split;
 mod summary;
 
 pub use cost::{Cost, PlanCost, plan_cost};
 pub use fetch::FetchExec;
+pub use spent::{Spent, spent};
 
 pub(crate) use discover::possible;
 pub(crate) use plans::source;

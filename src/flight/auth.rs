@@ -3,7 +3,8 @@
 //! Clients send `authorization: Basic …` (with or without padding) or `Bearer …`, or `x-api-key`; a handshake turns either
 //! into a token of ours. Passwords are checked by Argon2 hashes, tokens by their SHA-256 digests, in constant time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,8 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use crate::client::{Allowance, Secret};
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::config::read_toml;
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::RateWindow;
 
 /// How clients are told apart.
@@ -70,30 +72,30 @@ pub(super) struct Principal {
 /// token_sha256 = ["9f86d081884c7d65…"]                # printf %s "$TOKEN" | sha256sum
 /// budget = [{ requests = 500, seconds = 86400 }]      # of the service, in all sessions together
 /// ```
-#[derive(Debug)]
 pub struct Users {
     users: BTreeMap<String, User>,
     /// Passwords that were found right not long ago, by digests that only this process can make.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     salt: [u8; 32],
     /// Checking a password takes memory and time.
-    checks: Semaphore,
+    checks: Arc<Semaphore>,
+    /// Places for those who wait for it.
+    waiting: Semaphore,
 }
 
-#[derive(Debug)]
 struct User {
     principal: Principal,
     password: Option<String>,
     tokens: Vec<[u8; 32]>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     users: BTreeMap<String, Entry>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     password_hash: Option<String>,
@@ -103,10 +105,18 @@ struct Entry {
     budget: Vec<RateWindow>,
 }
 
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Users").field("names", &self.users.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
 /// How long a password that was right counts as such without being hashed again.
 const VERIFIED: Duration = Duration::from_secs(600);
 /// Passwords that are hashed at the same time.
 const CHECKS: usize = 2;
+/// Passwords that wait to be hashed.
+const WAITING: usize = 100;
 
 impl Users {
     /// Reads a file.
@@ -114,25 +124,22 @@ impl Users {
     /// # Errors
     /// [`ErrorKind::Config`] for a file, a hash or a digest that cannot be used.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::new(ErrorKind::Config, format!("{}: cannot be read: {error}", path.display())))?;
-        Self::parse(&text).map_err(|error| error.map_text(|text| format!("{}: {text}", path.display())))
-    }
-
-    fn parse(text: &str) -> Result<Self> {
-        let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let document: Document = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            // The line itself may hold a hash.
-            bad(format!("line {line}: {}", one_line(error.message())))
-        })?;
+        let document: Document = read_toml(path)?;
+        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        if document.users.is_empty() {
+            return Err(bad("it names no user".to_owned()));
+        }
+        let mut taken = HashSet::new();
         let mut users = BTreeMap::new();
         for (name, Entry { password_hash, token_sha256, budget }) in document.users {
             let bad = |what: &str| bad(format!("user `{name}`: {what}"));
             if let Some(hash) = &password_hash {
-                PasswordHash::new(hash).ok().filter(|hash| hash.algorithm.as_str().starts_with("argon2")).ok_or_else(
-                    || bad("password_hash is no Argon2 hash").advice("make one: savedsearch serve --hash-password"),
-                )?;
+                PasswordHash::new(hash).ok().filter(is_complete).ok_or_else(|| {
+                    bad("password_hash is no Argon2 hash").advice("make one: savedsearch serve --hash-password")
+                })?;
+            }
+            if name.is_empty() || name.contains(':') {
+                return Err(bad("its name is to have letters, and no colon, where a password would begin"));
             }
             if password_hash.is_none() && token_sha256.is_empty() {
                 return Err(bad("expected password_hash or token_sha256"));
@@ -142,12 +149,21 @@ impl Users {
             }
             let digest =
                 |text: &String| parse_digest(text).ok_or_else(|| bad("token_sha256 takes 64 hexadecimal digits"));
-            let tokens = token_sha256.iter().map(digest).collect::<Result<_>>()?;
+            let tokens = token_sha256.iter().map(digest).collect::<Result<Vec<_>>>()?;
+            if !tokens.iter().all(|token| taken.insert(*token)) {
+                return Err(bad("one of its tokens is there twice"));
+            }
             let allowance = (!budget.is_empty()).then(|| Arc::new(Allowance::new(name.as_str(), budget)));
             let principal = Principal { name: name.as_str().into(), allowance, key: None };
             users.insert(name, User { principal, password: password_hash, tokens });
         }
-        Ok(Self { users, verified: Mutex::default(), salt: rand::random(), checks: Semaphore::new(CHECKS) })
+        Ok(Self {
+            users,
+            verified: Mutex::default(),
+            salt: rand::random(),
+            checks: Arc::new(Semaphore::new(CHECKS)),
+            waiting: Semaphore::new(WAITING),
+        })
     }
 
     /// The user of these credentials.
@@ -193,9 +209,13 @@ impl Users {
                 return Ok(user.principal.clone());
             }
         }
-        let _check = self.checks.acquire().await.map_err(|_| wrong())?;
+        let _waiting =
+            self.waiting.try_acquire().map_err(|_| Status::resource_exhausted("too many are logging in at once"))?;
+        let check = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| wrong())?;
         let (known, password) = (hash.is_some(), password.clone());
         let right = spawn_blocking(move || {
+            // Whoever hangs up meanwhile does not make room for another.
+            let _check = check;
             // An unknown name takes as long as a known one.
             let hash = hash.unwrap_or_else(|| unknown_hash().to_owned());
             let Ok(hash) = PasswordHash::new(&hash) else { return false };
@@ -228,6 +248,11 @@ pub fn hash_password(password: &str) -> Result<String> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string())
         .map_err(|error| Error::new(ErrorKind::Config, format!("the password cannot be hashed: {error}")))
+}
+
+/// Whether a hash is one that a password can have.
+fn is_complete(hash: &PasswordHash) -> bool {
+    hash.algorithm.as_str().starts_with("argon2") && hash.salt.is_some() && hash.hash.is_some()
 }
 
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
@@ -305,6 +330,13 @@ pub(super) fn anybody() -> Principal {
 mod tests {
     use super::*;
 
+    fn users(text: &str) -> Result<Users> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("users.toml");
+        std::fs::write(&file, text).expect("written");
+        Users::read(&file)
+    }
+
     fn headers(name: &'static str, value: &str) -> MetadataMap {
         let mut metadata = MetadataMap::new();
         metadata.insert(name, value.parse().expect("a value"));
@@ -334,7 +366,7 @@ mod tests {
         let hash = hash_password("swordfish").expect("a hash");
         let token: String = Sha256::digest("token").iter().map(|byte| format!("{byte:02x}")).collect();
         let text = format!("[users.ada]\npassword_hash = \"{hash}\"\n[users.bob]\ntoken_sha256 = [\"{token}\"]\n");
-        let users = Users::parse(&text).expect("users");
+        let users = users(&text).expect("users");
         let basic = |name: &str, password: &str| Credentials::Basic(name.to_owned(), password.into());
         for _ in 0..2 {
             let principal = users.verify(&basic("ada", "swordfish")).await.expect("ada");
@@ -359,7 +391,7 @@ mod tests {
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 takes 64"),
             ("[users.ada]\npassword = \"swordfish\"\n", "line 2: unknown field `password`"),
         ] {
-            let error = Users::parse(text).expect_err(text).to_string();
+            let error = users(text).expect_err(text).to_string();
             assert!(error.contains(told) && !error.contains("swordfish"), "{error}");
         }
     }

@@ -65,8 +65,12 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Command, Status> {
 
 /// What a command is called, for errors and metrics: the last part of its type's address.
 pub(super) fn name(command: &Command) -> String {
+    if let Command::Unknown(_) = command {
+        // What a client makes up is no name.
+        return "unknown command".to_owned();
+    }
     let name = command.type_url().rsplit(['.', '/']).next().unwrap_or_default();
-    name.chars().filter(char::is_ascii_alphanumeric).take(60).collect()
+    name.to_owned()
 }
 
 /// What an action asks for.

@@ -1,5 +1,6 @@
 //! What drivers ask before they ask anything: the server's abilities and its types. Static.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use arrow::array::RecordBatch;
@@ -38,8 +39,15 @@ const GROUP_BY: i32 = 0b11;
 const SUBQUERIES: i32 = 0b111;
 /// Bits of unions: UNION and UNION ALL (FlightSql.proto, SqlSupportedUnions).
 const UNIONS: i32 = 0b11;
-/// Bits of outer joins: supported, all of them (FlightSql.proto, SqlOuterJoinsSupportLevel).
-const OUTER_JOINS: i32 = 0b111;
+/// Bits of outer joins: limited and full, both of which are more than none (bit 0) (FlightSql.proto, SqlOuterJoinsSupportLevel).
+const OUTER_JOINS: i32 = 0b110;
+
+/// Bits of levels of ANSI 92: entry (FlightSql.proto, SupportedAnsi92SqlGrammarLevel).
+const ANSI92: i32 = 0b1;
+/// Bits of kinds of results: those that go forward only (FlightSql.proto, SqlSupportedResultSetType).
+const FORWARD_ONLY: i32 = 0b10;
+/// Bits of isolation levels: none (FlightSql.proto, SqlTransactionIsolationLevel).
+const NO_ISOLATION: i32 = 0b1;
 
 static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
     let mut builder = SqlInfoDataBuilder::new();
@@ -89,6 +97,8 @@ static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
     builder.append(SqlInfo::SqlSupportsLikeEscapeClause, true);
     builder.append(SqlInfo::SqlSupportsNonNullableColumns, true);
     builder.append(SqlInfo::SqlSupportedGrammar, GRAMMAR);
+    builder.append(SqlInfo::SqlAnsi92SupportedLevel, ANSI92);
+    builder.append(SqlInfo::SqlSupportsConvert, BTreeMap::<i32, Vec<i32>>::new());
     builder.append(SqlInfo::SqlSupportsIntegrityEnhancementFacility, false);
     builder.append(SqlInfo::SqlOuterJoinsSupportLevel, OUTER_JOINS);
     builder.append(SqlInfo::SqlSchemaTerm, "schema");
@@ -129,12 +139,13 @@ static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
         builder.append(unlimited, 0_i64);
     }
     builder.append(SqlInfo::SqlMaxRowSizeIncludesBlobs, false);
+    // Drivers take it for a long number, whatever the protocol says.
     builder.append(SqlInfo::SqlDefaultTransactionIsolation, 0_i64);
     builder.append(SqlInfo::SqlTransactionsSupported, false);
-    builder.append(SqlInfo::SqlSupportedTransactionsIsolationLevels, 0_i32);
+    builder.append(SqlInfo::SqlSupportedTransactionsIsolationLevels, NO_ISOLATION);
     builder.append(SqlInfo::SqlDataDefinitionCausesTransactionCommit, false);
     builder.append(SqlInfo::SqlDataDefinitionsInTransactionsIgnored, false);
-    builder.append(SqlInfo::SqlSupportedResultSetTypes, 0_i32);
+    builder.append(SqlInfo::SqlSupportedResultSetTypes, FORWARD_ONLY);
     builder.append(SqlInfo::SqlBatchUpdatesSupported, false);
     builder.append(SqlInfo::SqlSavepointsSupported, false);
     builder.append(SqlInfo::SqlNamedParametersSupported, false);

@@ -36,7 +36,8 @@ pub(super) struct Metrics {
     seconds: Histogram,
     rows: Counter,
     bytes: Counter,
-    requests: Counter,
+    /// Requests that statements have cost.
+    pub(super) requests: Counter,
     /// Results being fetched.
     pub(super) queries_running: Gauge,
     /// Sessions that are open.
@@ -66,7 +67,7 @@ impl Metrics {
         };
         let rows = counter("rows", "Rows sent");
         let bytes = counter("bytes", "Bytes of the batches sent, as they lie in memory");
-        let requests = counter("query_requests", "Requests that the results fetched have cost at the service");
+        let requests = counter("query_requests", "Requests that statements have cost at the service");
         let mut gauge = |name, help| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());

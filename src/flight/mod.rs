@@ -7,9 +7,9 @@
 //! ```
 //!
 //! One file a matter: `command` what clients say, `auth` who they are, `sessions` what each may see and has set,
-//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `temporary` the tables that sessions make, `parameters` what is bound,
+//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what is bound,
 //! `metadata` and `info` the answers that need no query, `wire` the types that every client knows, `results` a query
-//! that runs, `service` the RPCs, `server` sockets and the end, `operations` health and metrics.
+//! that runs, `service` the RPCs, `incoming` and `server` sockets and the end, `operations` health and metrics.
 //!
 //! The module refuses to write anything, to put SQL into tickets, to run anything in GetFlightInfo but statements without
 //! a result, and to tell a principal about another one's statements.
@@ -18,6 +18,8 @@
 
 mod auth;
 mod command;
+mod effects;
+mod incoming;
 mod info;
 mod metadata;
 mod metrics;

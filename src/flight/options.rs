@@ -1,8 +1,12 @@
-//! Messages about the options of a session, which the Flight library lacks (Arrow Flight RPC, Flight.proto).
+//! The options of a session: messages, which the Flight library lacks (Arrow Flight RPC, Flight.proto), and what they do.
 
 use std::collections::HashMap;
 
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as Utility};
 use prost::Message;
+
+use super::planner::may_set;
+use super::sessions::Session;
 
 /// Options to set, by name.
 #[derive(Clone, PartialEq, Message)]
@@ -108,4 +112,59 @@ impl SessionOptionValue {
             OptionValue::StringList(_) => None,
         }
     }
+}
+
+/// Sets options of a session as SET does. Those that cannot be set are told, the others are.
+pub(super) async fn set_options(session: &Session, request: SetSessionOptionsRequest) -> SetSessionOptionsResult {
+    let mut errors = HashMap::new();
+    let mut options: Vec<_> = request.session_options.into_iter().collect();
+    // A schema is one of the catalog that is set with it.
+    options.sort_by_key(|(name, _)| (name != CATALOG_OPTION, name != SCHEMA_OPTION));
+    for (name, value) in options {
+        if let Err(error) = set_option(session, &name, &value).await {
+            errors.insert(name, OptionError { value: error as i32 });
+        }
+    }
+    SetSessionOptionsResult { errors }
+}
+
+const CATALOG_OPTION: &str = "catalog";
+const SCHEMA_OPTION: &str = "schema";
+
+async fn set_option(session: &Session, name: &str, value: &SessionOptionValue) -> Result<(), OptionErrorValue> {
+    let state = session.context.state();
+    let catalog = session.context.catalog(&state.config().options().catalog.default_catalog);
+    let text = value.as_setting();
+    let known = |found: bool| if found { Ok(()) } else { Err(OptionErrorValue::InvalidValue) };
+    let variable = match (name, &text) {
+        (CATALOG_OPTION, Some(text)) => {
+            known(session.context.catalog(text).is_some())?;
+            "datafusion.catalog.default_catalog".to_owned()
+        }
+        (SCHEMA_OPTION, Some(text)) => {
+            known(catalog.and_then(|catalog| catalog.schema(text)).is_some())?;
+            "datafusion.catalog.default_schema".to_owned()
+        }
+        (name, _) if may_set(name) => name.to_owned(),
+        _ => return Err(OptionErrorValue::InvalidName),
+    };
+    let statement = match (text, value.option_value.is_some()) {
+        (Some(value), _) => Utility::SetVariable(SetVariable { variable, value }),
+        (None, false) => Utility::ResetVariable(ResetVariable { variable }),
+        (None, true) => return Err(OptionErrorValue::InvalidValue),
+    };
+    let set = session.context.execute_logical_plan(LogicalPlan::Statement(statement)).await;
+    set.map(drop).map_err(|_| OptionErrorValue::InvalidValue)
+}
+
+/// The options of a session.
+pub(super) fn options(session: &Session) -> GetSessionOptionsResult {
+    let state = session.context.state();
+    let options = state.config().options();
+    let entries = options.entries().into_iter().filter(|entry| may_set(&entry.key));
+    let entries = entries.filter_map(|entry| Some((entry.key, SessionOptionValue::text(entry.value?))));
+    let catalog =
+        [(CATALOG_OPTION, &options.catalog.default_catalog), (SCHEMA_OPTION, &options.catalog.default_schema)];
+    let catalog = catalog.map(|(name, value)| (name.to_owned(), SessionOptionValue::text(value.as_str())));
+    GetSessionOptionsResult { session_options: entries.chain(catalog).collect() }
 }

@@ -1,31 +1,27 @@
 //! What SQL may do here, and how it becomes a plan: one statement, read-only but for the session's own tables and settings.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{
-    CreateMemoryTable, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as Utility,
-};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as Utility};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions, visit_expressions_mut,
+    Expr as SqlExpr, Query, Statement as SqlStatement, Value, Visit, Visitor, visit_expressions, visit_expressions_mut,
+    visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::Location;
-use futures::TryStreamExt;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 
 use super::sessions::Session;
-use super::settings::Limits;
-use super::temporary::Room;
 use super::wire::result_schema;
 use crate::error::{Error, ErrorKind};
 use crate::table::query_name;
@@ -52,10 +48,12 @@ pub(super) struct Runnable {
     pub(super) query: String,
 }
 
+const TIME_ZONE: &str = "datafusion.execution.time_zone";
+
 /// Settings of the engine that a session may change: those that change what is printed or what a text means, and take no
 /// more memory or tasks.
 const SETTINGS: [&str; 6] = [
-    "datafusion.execution.time_zone",
+    TIME_ZONE,
     "datafusion.sql_parser.default_null_ordering",
     "datafusion.explain.format",
     "datafusion.explain.logical_plan_only",
@@ -76,6 +74,7 @@ impl Statement {
     pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
         let state = session.context.state();
         let plan = state.statement_to_plan(parse(sql)?).await?;
+        bound_size(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan)?;
         let schema = if effect {
@@ -114,54 +113,15 @@ pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Run
     Ok(Runnable { plan, task, query })
 }
 
-/// Runs a statement that changes the session.
-///
-/// # Errors
-/// Those of the engine; [`ErrorKind::Memory`] for a temporary table that is too large.
-pub(super) async fn apply(session: &Session, plan: LogicalPlan, limits: &Limits) -> Result<()> {
-    let plan = match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
-            let known = session.context.table_exist(table.name.clone())?;
-            let _making = session.making.lock().await;
-            match (known, table.if_not_exists, table.or_replace) {
-                // Before anything is spent on it.
-                (true, true, false) => return Ok(()),
-                (true, false, false) => {
-                    return Err(Error::new(ErrorKind::Query, format!("there is a table `{}` already", table.name))
-                        .advice("say CREATE OR REPLACE TABLE, or IF NOT EXISTS")
-                        .into());
-                }
-                _ => {}
-            }
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(gathered(session, table, limits).await?))
-        }
-        plan => plan,
-    };
-    session.context.execute_logical_plan(plan).await?.collect().await.map(drop)
-}
-
-/// The rows of a table that is to be, read into memory.
-async fn gathered(session: &Session, table: CreateMemoryTable, limits: &Limits) -> Result<CreateMemoryTable> {
-    let Runnable { plan, task, .. } = runnable(session, table.input.as_ref().clone()).await?;
-    let mut stream = execute_stream(plan, task)?;
-    let mut room = Room::of(session, limits).await?;
-    let (schema, mut batches) = (Arc::clone(table.input.schema().inner()), Vec::new());
-    while let Some(batch) = stream.try_next().await? {
-        room.take(&batch)?;
-        batches.push(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?);
-    }
-    let rows = MemTable::try_new(schema, vec![batches])?;
-    let input = LogicalPlanBuilder::scan("rows", provider_as_source(Arc::new(rows)), None)?.build()?;
-    Ok(CreateMemoryTable { input: Arc::new(input), ..table })
-}
-
 /// The one statement of a text, its `?` numbered.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
+    bound_depth(sql)?;
     let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected one statement, not none and not several".to_owned()));
     };
+    bound_tables(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
     match &mut statement {
         // Before the engine looks for files.
@@ -169,6 +129,9 @@ fn parse(sql: &str) -> Result<Parsed> {
         Parsed::CreateExternalTable(_) => return Err(refused("CREATE EXTERNAL TABLE")),
         // All tables and views of a session are temporary; the engine knows none that are called so.
         Parsed::Statement(statement) => match statement.as_mut() {
+            SqlStatement::Insert(_) => return Err(refused("INSERT")),
+            SqlStatement::Update(_) => return Err(refused("UPDATE")),
+            SqlStatement::Delete(_) => return Err(refused("DELETE")),
             SqlStatement::CreateTable(table) => table.temporary = false,
             SqlStatement::CreateView(view) => view.temporary = false,
             _ => {}
@@ -182,6 +145,93 @@ fn parse(sql: &str) -> Result<Parsed> {
 fn refused(what: &str) -> DataFusionError {
     let error = Error::new(ErrorKind::Unsupported, format!("{what} is not supported: the service is read-only"));
     error.advice("what works: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of those").into()
+}
+
+/// Refuses what would be nested too deeply: expressions are walked by recursion, and a chain of operators is as deep as it
+/// is long. The parser has a limit of its own for parentheses.
+fn bound_depth(sql: &str) -> Result<()> {
+    /// Operators that the stack of a thread has room for, with a margin.
+    const MOST: usize = 1_000;
+    // What cannot be read is told by the parser.
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize().unwrap_or_default();
+    let is_operator = |token: &Token| match token {
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::AND
+                | Keyword::OR
+                | Keyword::NOT
+                | Keyword::UNION
+                | Keyword::EXCEPT
+                | Keyword::INTERSECT
+                | Keyword::JOIN
+                | Keyword::LIKE
+                | Keyword::IS
+                | Keyword::AT
+                | Keyword::WHEN
+        ),
+        Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,
+        _ => true,
+    };
+    match tokens.iter().filter(|token| is_operator(token)).count() {
+        ..=MOST => Ok(()),
+        many => Err(Error::new(ErrorKind::TooLarge, format!("the statement has {many} operators, {MOST} are allowed"))
+            .advice("say IN (…) instead of many OR, or bring the values along in a table")
+            .into()),
+    }
+}
+
+/// Refuses what names too many tables, those of WITH counted as often as they are named: a short text can double them line by
+/// line, and the engine walks them all.
+fn bound_tables(statement: &Parsed) -> Result<()> {
+    /// Each joins another.
+    const MOST: u64 = 500;
+    let statement = match statement {
+        Parsed::Statement(statement) => statement.as_ref(),
+        Parsed::Explain(explain) => return bound_tables(&explain.statement),
+        _ => return Ok(()),
+    };
+    let mut tables = Tables::default();
+    let _ = Visit::visit(statement, &mut tables);
+    match tables.in_all(statement) {
+        ..=MOST => Ok(()),
+        many => {
+            Err(Error::new(ErrorKind::TooLarge, format!("the statement comes to {many} tables, {MOST} are allowed"))
+                .advice("make a temporary table of a part")
+                .into())
+        }
+    }
+}
+
+/// How many tables each name of a WITH stands for.
+#[derive(Default)]
+struct Tables(HashMap<String, u64>);
+
+impl Tables {
+    fn in_all(&self, part: &impl Visit) -> u64 {
+        let mut count = 0_u64;
+        let _ = visit_relations(part, |name| {
+            let known = self.0.get(&name.to_string().to_lowercase()).copied();
+            count = count.saturating_add(known.unwrap_or(1));
+            ControlFlow::<()>::Continue(())
+        });
+        count
+    }
+}
+
+impl Visitor for Tables {
+    type Break = ();
+
+    // What is inside comes first.
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            // One that reads nothing is one of them itself.
+            let count = self.in_all(&table.query).max(1);
+            let known = self.0.entry(table.alias.name.value.to_lowercase()).or_default();
+            *known = count.max(*known);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Turns each `?` into `$1`, `$2`, … by where it stands in the text.
@@ -204,16 +254,34 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         return Err("parameters are either all ? or all $1, $2, …".to_owned());
     }
     places.sort_by_key(|place| (place.line, place.column));
+    let numbers: HashMap<Location, usize> = places.into_iter().zip(1..).collect();
     let _ = visit_expressions_mut(statement, |expression| {
         if let SqlExpr::Value(value) = expression
             && let Value::Placeholder(name) = &mut value.value
-            && let Some(at) = places.iter().position(|place| *place == value.span.start)
+            && let Some(number) = numbers.get(&value.span.start)
         {
-            *name = format!("${}", at + 1);
+            *name = format!("${number}");
         }
         ControlFlow::<()>::Continue(())
     });
     Ok(())
+}
+
+/// Refuses a plan that is too large to be optimized: views and WITH stand for their queries wherever they are named, so that
+/// a short text can have millions.
+fn bound_size(plan: &LogicalPlan) -> Result<()> {
+    /// Operators of a plan.
+    const MOST: usize = 5_000;
+    let mut nodes = 0;
+    plan.apply_with_subqueries(|_| {
+        nodes += 1;
+        Ok(if nodes > MOST { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if nodes <= MOST {
+        return Ok(());
+    }
+    let message = format!("the statement comes to more than {MOST} operators, views and WITH written out");
+    Err(Error::new(ErrorKind::TooLarge, message).advice("make a temporary table of a part").into())
 }
 
 /// Whether a plan changes the session.
@@ -228,6 +296,12 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
             DdlStatement::DropTable(_) | DdlStatement::DropView(_) => (true, Vec::new()),
             other => return refuse(other.name().to_owned()),
         },
+        LogicalPlan::Statement(Utility::SetVariable(set))
+            if set.variable == TIME_ZONE && set.value.parse::<Tz>().is_err() =>
+        {
+            let message = format!("`{}` is no time zone: expected a name such as Europe/Berlin, or +01:00", set.value);
+            return Err(Error::new(ErrorKind::Query, message).into());
+        }
         LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => (true, Vec::new()),
         LogicalPlan::Statement(Utility::ResetVariable(reset)) if may_set(&reset.variable) => (true, Vec::new()),
         LogicalPlan::Statement(Utility::SetVariable(set)) => return refuse(format!("SET {}", set.variable)),
@@ -311,6 +385,18 @@ mod tests {
         assert!(parsed.to_string().contains("aid => $1) WHERE x BETWEEN $2 AND $3"), "{parsed}");
         for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
             parse(wrong).expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn tables_are_counted_as_often_as_they_are_named() {
+        let doubled = "WITH a AS (SELECT 1 AS x), b AS (SELECT p.x FROM a p JOIN a q ON p.x = q.x), \
+                       c AS (SELECT p.x FROM b p JOIN b q ON p.x = q.x) SELECT * FROM (SELECT * FROM c, c AS d) e";
+        for (sql, count) in [("SELECT 1", 0), ("SELECT * FROM t, u JOIN v ON true", 3), (doubled, 14)] {
+            let Parsed::Statement(statement) = parse(sql).expect(sql) else { panic!("{sql}") };
+            let mut tables = Tables::default();
+            let _ = Visit::visit(statement.as_ref(), &mut tables);
+            assert_eq!(tables.in_all(statement.as_ref()), count, "{sql}");
         }
     }
 }

@@ -21,8 +21,9 @@ use async_stream::try_stream;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -34,10 +35,13 @@ use super::metrics::Metrics;
 use super::planner::{Runnable, runnable};
 use super::sessions::{Busy, Session};
 use super::settings::Limits;
-use super::wire::sent_batch;
+use super::wire::{bytes_of, sent_batch};
+use crate::exec::spent;
 
 /// Bytes of a batch that no more is added to. Clients refuse messages of more than 4 MiB.
 const GATHERED: usize = 1 << 20;
+/// How much later than its time a statement is given up that does not end by itself.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A result that waits to be fetched.
 #[derive(Debug)]
@@ -89,7 +93,7 @@ impl Pending {
         places: [OwnedSemaphorePermit; 2],
         metrics: Arc<Metrics>,
         limits: &Limits,
-        done: impl FnOnce() + Send + 'static,
+        execution: &Handle,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         if self.cancelled.is_cancelled() {
             return Err(Status::cancelled("the query was cancelled"));
@@ -110,7 +114,7 @@ impl Pending {
             _places: places,
             session,
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(drive(self, account, sender, limits.clone())));
+        let task = AbortOnDropHandle::new(execution.spawn(drive(self, account, sender, limits.clone())));
         let sign_of_life = empty_message(&schema)?;
         let stream = try_stream! {
             while let Some(batch) = batches.recv().await {
@@ -119,22 +123,29 @@ impl Pending {
             // It has ended; whether that was well is known to the task.
             let panicked = |_| Status::internal("the query failed in a way that nobody foresaw");
             task.await.map_err(panicked).flatten().map_err(|status| FlightError::Tonic(Box::new(status)))?;
-            done();
         };
+        // A computation that never pauses cannot be ended, nor end itself; its client need not wait for that.
+        let seconds = limits.statement_seconds;
+        let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
         let mut encoded = FlightDataEncoderBuilder::new().with_schema(schema).build(stream.boxed());
         let alive = try_stream! {
             loop {
-                match timeout(keep_alive, encoded.try_next()).await {
+                match timeout_at((Instant::now() + keep_alive).min(late), encoded.try_next()).await {
                     Ok(message) => match message.map_err(flight_status)? {
                         Some(message) => yield message,
                         None => break,
                     },
+                    Err(_) if Instant::now() >= late => Err(too_late(seconds))?,
                     Err(_) => yield sign_of_life.clone(),
                 }
             }
         };
         Ok(alive.boxed())
     }
+}
+
+fn too_late(seconds: u64) -> Status {
+    Status::deadline_exceeded(format!("the statement took its {seconds} s: narrow it, or ask for less at once"))
 }
 
 /// An empty batch, which the encoder of batches leaves out.
@@ -155,10 +166,7 @@ async fn drive(
     let cancelled = pending.cancelled.clone();
     let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits));
     let result = tokio::select! {
-        sent = sent => sent.unwrap_or_else(|_| {
-            let line = format!("the statement took its {} s: narrow it, or ask for less at once", limits.statement_seconds);
-            Err(Status::deadline_exceeded(line))
-        }),
+        sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
         () = cancelled.cancelled() => Err(Status::cancelled("the query was cancelled, or the server is ending")),
     };
     account.end = Some(result.as_ref().err().map_or(Code::Ok, Status::code));
@@ -180,11 +188,11 @@ async fn send(
             None => runnable(&session, plan.clone()).await.map_err(failed)?,
         };
         account.begin(query, &plan);
-        let mut stream = execute_stream(plan, task).map_err(failed)?;
+        let mut stream = execute_stream(plan, task).map_err(failed)?.fuse();
         while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
             account.rows += batch.num_rows() as u64;
-            account.bytes += batch.get_array_memory_size() as u64;
+            account.bytes += bytes_of(&batch);
             if account.bytes > limits.result_bytes {
                 let line =
                     format!("the result has more than {} bytes: ask for fewer rows or columns", limits.result_bytes);
@@ -205,7 +213,7 @@ async fn send(
 }
 
 /// The next batch, with those that are there already.
-async fn gather(stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>, DataFusionError> {
+async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<RecordBatch>, DataFusionError> {
     let Some(first) = stream.try_next().await? else { return Ok(None) };
     let mut bytes = first.get_array_memory_size();
     let mut batches = vec![first];
@@ -236,7 +244,7 @@ impl Account {
 
     /// Counts what the plan has asked of the service.
     fn settle(&mut self) {
-        self.requests += self.plan.take().map_or(0, |plan| requests(&plan));
+        self.requests += self.plan.take().map_or(0, |plan| spent(&plan).requests);
     }
 }
 
@@ -245,17 +253,13 @@ impl Drop for Account {
         self.settle();
         let Self { query, session, metrics, begun, rows, bytes, requests, end, .. } = self;
         let outcome = end.map_or("gone", code_name);
+        if *end == Some(Code::Ok) && *requests > 0 {
+            session.prove();
+        }
         metrics.ended(outcome, *rows, *bytes, *requests, begun.elapsed());
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query ended");
     }
-}
-
-/// The requests that a plan has issued.
-fn requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
-    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name("requests"));
-    let own = own.map_or(0, |value| value.as_usize() as u64);
-    own + plan.children().into_iter().map(requests).sum::<u64>()
 }
 
 /// A code as metrics and logs name it.

@@ -7,16 +7,18 @@ use std::time::Duration;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
-use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
 use super::auth::Auth;
+use super::incoming::accept;
 use super::operations;
 use super::service::{Service, Shared};
 use super::sessions::{Sessions, Upstream};
@@ -58,20 +60,51 @@ impl std::fmt::Debug for TlsSpec {
     }
 }
 
-/// A server that accepts calls. It ends with [`FlightServer::shut_down`]; dropped, it goes on by itself.
+/// A server that accepts calls. It ends with [`FlightServer::shut_down`], which lets results come to their end, or when
+/// it is dropped.
 #[derive(Debug)]
 pub struct FlightServer {
     address: SocketAddr,
     operations: Option<SocketAddr>,
     shared: Arc<Shared>,
     health: HealthReporter,
-    closing: CancellationToken,
+    closing: DropGuard,
+    execution: Execution,
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
+/// The threads that plan and run statements. They are left alone at the end: one may be deep in a computation.
+#[derive(Debug)]
+struct Execution(Option<Runtime>);
+
+/// Bytes of a thread's stack, which are taken as they are used: expressions are walked by recursion.
+const STACK: usize = 64 << 20;
+
+impl Execution {
+    fn start() -> std::io::Result<Self> {
+        let runtime =
+            Builder::new_multi_thread().enable_all().thread_name("execution").thread_stack_size(STACK).build();
+        runtime.map(|runtime| Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// How often what is idle is looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+/// For how long nothing runs before the end is not waited for any longer.
+const QUIET: Duration = Duration::from_secs(1);
 /// How often a silent connection is asked whether anybody is there, and how long the answer may take.
 const PING: Duration = Duration::from_secs(10);
 
@@ -82,13 +115,15 @@ impl FlightServer {
     /// [`ErrorKind::Config`] for an address, a certificate or a combination that cannot be used.
     pub async fn start(spec: ServerSpec) -> Result<Self> {
         spec.check()?;
+        spec.limits.check()?;
         let ServerSpec { listen, auth, tls, operations, limits, upstream, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
         let runtime = runtime.map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
         let sessions = Sessions::new(auth, upstream, limits.clone(), runtime);
-        let shared = Arc::new(Shared::new(sessions, limits.clone()));
+        let execution = Execution::start().map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
+        let shared = Arc::new(Shared::new(sessions, limits.clone(), execution.handle()));
 
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(PING))
@@ -104,9 +139,9 @@ impl FlightServer {
                 .tls_config(config)
                 .map_err(|error| bad(format!("the certificate cannot be used: {}", told(&error))))?;
         }
-        let incoming = TcpIncoming::bind(listen).map_err(|error| bad(format!("cannot listen on {listen}: {error}")))?;
-        let address = incoming.local_addr().map_err(|error| bad(format!("cannot listen on {listen}: {error}")))?;
-        let incoming = incoming.with_nodelay(Some(true));
+        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
 
         let (operations, mut tasks) = match operations {
             Some(asked) => {
@@ -132,9 +167,19 @@ impl FlightServer {
         health.set_serving::<FlightServiceServer<Service>>().await;
         let closing = CancellationToken::new();
         let router = server.add_service(health_service).add_service(flight);
+        let incoming = accept(listener, Arc::clone(&shared), closing.clone());
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
         let serving = tokio::spawn(serving);
-        Ok(Self { address, operations, shared, health, closing, serving, _tasks: tasks })
+        Ok(Self {
+            address,
+            operations,
+            shared,
+            health,
+            closing: closing.drop_guard(),
+            execution,
+            serving,
+            _tasks: tasks,
+        })
     }
 
     /// The address that it listens on.
@@ -147,20 +192,37 @@ impl FlightServer {
         self.operations
     }
 
+    /// Waits until the server ends by itself, which it does not unless something is wrong.
+    ///
+    /// # Errors
+    /// What was wrong.
+    pub async fn failed(&mut self) -> Error {
+        let what = match (&mut self.serving).await {
+            Ok(Ok(())) => "it has ended".to_owned(),
+            Ok(Err(error)) => told(&error),
+            Err(error) => error.to_string(),
+        };
+        Error::new(ErrorKind::Connect, format!("the server has failed: {what}"))
+    }
+
     /// Accepts nothing more, lets results under way come to their end for as long as the limits say, and ends.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a server that had ended before.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, mut serving, .. } = self;
+        let Self { shared, health, closing, mut serving, execution: _execution, .. } = self;
         shared.end();
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
-        closing.cancel();
+        drop(closing);
         let failed =
             |what: &dyn std::fmt::Display| Error::new(ErrorKind::Config, format!("the server has failed: {what}"));
         let drain = Duration::from_secs(shared.limits.drain_seconds);
-        let mut ended = timeout(drain, &mut serving).await;
+        // Who has a connection and reads nothing is not waited for.
+        let mut ended = tokio::select! {
+            ended = timeout(drain, &mut serving) => ended,
+            () = shared.quiet(QUIET) => timeout(Duration::ZERO, &mut serving).await,
+        };
         if ended.is_err() {
             // Clients are told why before their connections end.
             shared.cancelled.cancel();

@@ -3,8 +3,8 @@
 //! GetFlightInfo plans, and gives a ticket; DoGet runs. Nothing is asked of the service in between. Statements without a
 //! result are an exception: they run in GetFlightInfo, once, since clients do not always fetch what comes of them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arrow::array::RecordBatch;
@@ -14,8 +14,7 @@ use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::{
     ActionCancelQueryResult, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, Command,
-    CommandStatementIngest, CommandStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult, ProstMessageExt,
-    TicketStatementQuery,
+    CommandStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult, ProstMessageExt, TicketStatementQuery,
 };
 use arrow_flight::{
     Action, ActionType, CancelFlightInfoResult, CancelStatus, Criteria, Empty, FlightData, FlightDescriptor,
@@ -23,32 +22,31 @@ use arrow_flight::{
     SchemaResult, Ticket,
 };
 use datafusion::common::ScalarValue;
-use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
 use prost::Message;
 use prost::bytes::Bytes;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::auth::{Credentials, credentials, handshake_credentials};
 use super::command::{Act, act, action_types, described, flight_status, name, parse};
+use super::incoming::Peer;
 use super::metrics::Metrics;
-use super::options::{
-    CloseSessionResult, CloseSessionStatus, GetSessionOptionsResult, OptionError, OptionErrorValue, SessionOptionValue,
-    SetSessionOptionsRequest, SetSessionOptionsResult,
-};
-use super::planner::{Statement, apply, may_set, runnable};
+use super::options::{CloseSessionResult, CloseSessionStatus, options, set_options};
+use super::planner::{Statement, runnable};
 use super::results::{Pending, code_name};
 use super::sessions::{Session, Sessions};
 use super::settings::Limits;
 use super::statements::Store;
 use super::wire::result_schema;
-use super::{info, metadata, parameters, temporary};
+use super::{effects, info, metadata, parameters};
 
 /// What all calls share.
 #[derive(Debug)]
@@ -58,6 +56,9 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     /// Ends whatever runs.
     pub(super) cancelled: CancellationToken,
+    /// Where statements are planned and run, away from the threads that serve sockets: what computes for long must not
+    /// keep them from being heard.
+    pub(super) execution: Handle,
     ending: AtomicBool,
     prepared: Store<Prepared>,
     results: Store<Pending>,
@@ -67,17 +68,24 @@ pub(super) struct Shared {
 /// A prepared statement, and what is bound to it.
 #[derive(Debug)]
 struct Prepared {
-    statement: Statement,
-    bound: std::sync::Mutex<Option<Vec<Vec<ScalarValue>>>>,
+    sql: String,
+    bound: Mutex<Option<Bound>>,
+}
+
+/// Sets of parameters, in the memory that queries share.
+#[derive(Debug)]
+struct Bound {
+    sets: Vec<Vec<ScalarValue>>,
+    _held: MemoryReservation,
 }
 
 impl Shared {
-    pub(super) fn new(sessions: Sessions, limits: Limits) -> Self {
-        let prepared = Store::new("prepared statement", limits.statements, limits.session_idle());
-        let results = Store::new("result", limits.results, limits.result_time());
+    pub(super) fn new(sessions: Sessions, limits: Limits, execution: Handle) -> Self {
+        let prepared = Store::new("prepared statement", limits.statements, limits.session_idle(), false);
+        let results = Store::new("result", limits.results, limits.result_time(), true);
         let streams = Arc::new(Semaphore::new(limits.streams));
         let (cancelled, metrics, ending) = (CancellationToken::new(), Metrics::new(), AtomicBool::new(false));
-        Self { sessions, limits, metrics, cancelled, ending, prepared, results, streams }
+        Self { sessions, limits, metrics, cancelled, execution, ending, prepared, results, streams }
     }
 
     /// Forgets what nobody has used for long, and what sessions have left behind.
@@ -85,6 +93,37 @@ impl Shared {
         let open = self.sessions.sweep();
         self.prepared.sweep(&open);
         self.results.sweep(&open);
+    }
+
+    /// Places for what runs for a session.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED where there are none.
+    pub(super) fn places(&self, session: &Session) -> Result<[OwnedSemaphorePermit; 2], Status> {
+        let place = |places: &Arc<Semaphore>, whose: &str, most: usize| {
+            let place = Arc::clone(places).try_acquire_owned();
+            place.map_err(|_| {
+                Status::resource_exhausted(format!("{whose} has its {most} results under way: read them first"))
+            })
+        };
+        let Limits { streams, streams_per_session, .. } = self.limits;
+        Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
+    }
+
+    /// A connection has ended, and the sessions that it had.
+    pub(super) fn hung_up(&self, peer: Peer) {
+        self.sessions.hung_up(peer);
+    }
+
+    /// Waits until nothing has run for some time.
+    pub(super) async fn quiet(&self, time: Duration) {
+        let mut since = Instant::now();
+        while since.elapsed() < time {
+            sleep(Duration::from_millis(50)).await;
+            if self.streams.available_permits() < self.limits.streams {
+                since = Instant::now();
+            }
+        }
     }
 
     /// Whether the server is told to end.
@@ -117,8 +156,8 @@ pub(super) struct Service(pub(super) Arc<Shared>);
 /// The handle of a result without rows: that of a statement that has run already.
 const NOTHING: &[u8] = b"nothing";
 
-/// How long a client may take to send what it puts.
-const PUT: Duration = Duration::from_secs(300);
+/// How long a client may take for a message that it is to send.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is put into a ticket or told about a command.
 enum Described {
@@ -131,6 +170,18 @@ enum Described {
 }
 
 impl Service {
+    /// Does what may compute for long, for no longer than a statement may take. A client that goes ends it.
+    async fn away<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        let seconds = self.0.limits.statement_seconds;
+        let work = AbortOnDropHandle::new(self.0.execution.spawn(work));
+        let done = timeout(Duration::from_secs(seconds), work).await;
+        let done = done.map_err(|_| Status::deadline_exceeded(format!("the statement took its {seconds} s")))?;
+        done.map_err(|_| Status::internal("the statement failed in a way that nobody foresaw"))?
+    }
+
     /// What a command comes to. `run`: whether a statement without a result is to be run.
     async fn describe(&self, session: &Arc<Session>, command: Command, run: bool) -> Result<Described, Status> {
         match command {
@@ -142,13 +193,20 @@ impl Service {
             Command::CommandPreparedStatementQuery(command) => {
                 let (prepared, session) = self.0.prepared.find(&command.prepared_statement_handle, session)?;
                 let bound = prepared.bound();
-                self.described(&session, &prepared.statement, bound, run).await
+                // Again: its tables may be others by now.
+                let statement = self.statement(&session, &prepared.sql).await?;
+                self.described(&session, &statement, bound, run).await
             }
             command => match known(session, command).await? {
                 Ok(rows) => Ok(Described::Known(rows)),
                 Err(command) => Err(Status::unimplemented(format!("{} gives no rows here", name(&command)))),
             },
         }
+    }
+
+    async fn describe_away(&self, session: &Arc<Session>, command: Command, run: bool) -> Result<Described, Status> {
+        let (service, session) = (self.clone(), Arc::clone(session));
+        self.away(async move { service.describe(&session, command, run).await }).await
     }
 
     async fn described(
@@ -161,7 +219,7 @@ impl Service {
         let failed = |error: DataFusionError| session.status(&error);
         if statement.effect {
             if run {
-                self.run_effect(session, statement, bound).await?;
+                effects::run(&self.0, session, statement, bound).await?;
             }
             return Ok(Described::Done);
         }
@@ -186,44 +244,29 @@ impl Service {
         Statement::of(session, sql).await.map_err(|error| session.status(&error))
     }
 
-    /// Runs a statement that changes the session, once for each set of parameters.
-    async fn run_effect(
-        &self,
-        session: &Arc<Session>,
-        statement: &Statement,
-        bound: Option<Vec<Vec<ScalarValue>>>,
-    ) -> Result<(), Status> {
-        let _busy = session.busy();
-        let deadline = Instant::now() + Duration::from_secs(self.0.limits.statement_seconds);
-        for set in bound.unwrap_or_else(|| vec![Vec::new()]) {
-            let plan = statement.bind(set).map_err(|error| session.status(&error))?;
-            let applied = timeout_at(deadline, Box::pin(apply(session, plan, &self.0.limits))).await;
-            applied
-                .map_err(|_| Status::deadline_exceeded("the statement took too long"))?
-                .map_err(|error| session.status(&error))?;
-        }
-        Ok(())
-    }
-
-    /// A statement that was sent to be run for what it changes.
+    /// Runs a statement that was sent for what it changes.
     async fn update(
         &self,
-        session: &Arc<Session>,
-        statement: &Statement,
+        session: Arc<Session>,
+        sql: String,
         bound: Option<Vec<Vec<ScalarValue>>>,
     ) -> Result<i64, Status> {
-        if !statement.effect {
-            return Err(Status::invalid_argument("the statement has a result: fetch it, it changes nothing"));
-        }
-        self.run_effect(session, statement, bound).await?;
-        Ok(0)
+        let service = self.clone();
+        self.away(async move {
+            let statement = service.statement(&session, &sql).await?;
+            if !statement.effect {
+                return Err(Status::invalid_argument("the statement has a result: fetch it, it changes nothing"));
+            }
+            effects::run(&service.0, &session, &statement, bound).await.map(|()| 0)
+        })
+        .await
     }
 
     async fn info(&self, request: Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
         let session = self.0.sessions.of(&request).await?;
         let descriptor = request.into_inner();
         let command = described(&descriptor)?;
-        let (schema, ticket, kept) = match self.describe(&session, command, true).await? {
+        let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
             // The command itself says all that is to be known.
             Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
             Described::Query(pending) => {
@@ -256,7 +299,7 @@ impl Service {
                 self.run(session, pending, Some(handle))
             }
             // Some clients take the command for the ticket.
-            command => match self.describe(&session, command, true).await? {
+            command => match self.describe_away(&session, command, true).await? {
                 Described::Known(rows) => Ok(sent(rows)),
                 Described::Query(pending) => self.run(session, Arc::new(pending), None),
                 Described::Done => Ok(sent(RecordBatch::new_empty(Arc::new(Schema::empty())))),
@@ -271,23 +314,11 @@ impl Service {
         handle: Option<String>,
     ) -> Result<Answers<FlightData>, Status> {
         let Shared { limits, metrics, .. } = self.0.as_ref();
-        let place = |places: &Arc<Semaphore>, whose: &str, most: usize| -> Result<OwnedSemaphorePermit, Status> {
-            let place = Arc::clone(places).try_acquire_owned();
-            place.map_err(|_| {
-                Status::resource_exhausted(format!("{whose} has its {most} results under way: read them first"))
-            })
-        };
-        let places = [
-            place(&session.streams, "the session", limits.streams_per_session)?,
-            place(&self.0.streams, "the server", limits.streams)?,
-        ];
-        let shared = Arc::clone(&self.0);
-        let done = move || {
-            if let Some(handle) = handle {
-                shared.results.done(&handle);
-            }
-        };
-        pending.run(session, places, Arc::clone(metrics), limits, done)
+        let places = self.0.places(&session)?;
+        if let Some(handle) = handle {
+            self.0.results.done(&handle);
+        }
+        pending.run(session, places, Arc::clone(metrics), limits, &self.0.execution)
     }
 
     async fn prepare(
@@ -296,13 +327,14 @@ impl Service {
         request: ActionCreatePreparedStatementRequest,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transaction(request.transaction_id.as_ref())?;
-        let statement = self.statement(session, &request.query).await?;
+        let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
+        let statement = self.away(async move { service.statement(&owner, &sql).await }).await?;
         // Clients take an empty text for a statement without a result, and without parameters.
         let schema = |schema: &SchemaRef| {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };
         let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
-        let handle = self.0.prepared.insert(session, Prepared { statement, bound: std::sync::Mutex::default() })?;
+        let handle = self.0.prepared.insert(session, Prepared { sql: request.query, bound: Mutex::default() })?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle.into(),
             dataset_schema,
@@ -311,7 +343,8 @@ impl Service {
     }
 
     async fn put(&self, session: Arc<Session>, mut messages: Streaming<FlightData>) -> Result<Bytes, Status> {
-        let first = messages.message().await?.ok_or_else(|| Status::invalid_argument("nothing was sent"))?;
+        let first = timeout(PATIENCE, messages.message()).await.map_err(|_| late())??;
+        let first = first.ok_or_else(|| Status::invalid_argument("nothing was sent"))?;
         let descriptor = first.flight_descriptor.clone();
         let command =
             described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message has no command"))?)?;
@@ -320,25 +353,24 @@ impl Service {
         match command {
             Command::CommandStatementUpdate(update) => {
                 no_transaction(update.transaction_id.as_ref())?;
-                let statement = self.statement(&session, &update.query).await?;
-                self.update(&session, &statement, None).await.map(updated)
+                self.update(session, update.query, None).await.map(updated)
             }
             Command::CommandPreparedStatementUpdate(update) => {
                 let (prepared, session) = self.0.prepared.find(&update.prepared_statement_handle, &session)?;
-                let bound = self.parameters(messages).await?.or_else(|| prepared.bound());
-                self.update(&session, &prepared.statement, bound).await.map(updated)
+                let bound = self.parameters(messages).await?.map(|bound| bound.sets).or_else(|| prepared.bound());
+                self.update(session, prepared.sql.clone(), bound).await.map(updated)
             }
             Command::CommandPreparedStatementQuery(query) => {
                 let handle = query.prepared_statement_handle;
                 let (prepared, _) = self.0.prepared.find(&handle, &session)?;
-                let sets = self.parameters(messages).await?;
-                *prepared.bound.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = sets;
+                let bound = self.parameters(messages).await?;
+                *prepared.bound.lock().unwrap_or_else(PoisonError::into_inner) = bound;
                 // The handle stays; clients that take another one from here take the same.
                 Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) }.encode_to_vec().into())
             }
             Command::CommandStatementIngest(ingest) => {
                 no_transaction(ingest.transaction_id.as_ref())?;
-                self.ingest(&session, ingest, messages).await.map(updated)
+                effects::ingest(&self.0, &session, ingest, timely(messages)).await.map(updated)
             }
             command => Err(Status::unimplemented(format!("{} cannot be put here", name(&command)))),
         }
@@ -347,58 +379,16 @@ impl Service {
     async fn parameters(
         &self,
         messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
-    ) -> Result<Option<Vec<Vec<ScalarValue>>>, Status> {
+    ) -> Result<Option<Bound>, Status> {
         // On a task of its own: what a client sends may be anything, and must not end its connection.
         let most = self.0.limits.parameter_rows;
-        let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(messages, most)));
-        reading.await.map_err(|_| Status::invalid_argument("the parameters cannot be read"))?
-    }
-
-    /// Makes a temporary table of what a client sends.
-    async fn ingest(
-        &self,
-        session: &Arc<Session>,
-        ingest: CommandStatementIngest,
-        messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
-    ) -> Result<i64, Status> {
-        use arrow_flight::sql::{TableExistsOption, TableNotExistOption};
-        if !ingest.temporary {
-            return Err(Status::unimplemented(
-                "the service is read-only: ask for a temporary table, which is there as long as the session",
-            ));
-        }
-        let failed = |error: DataFusionError| session.status(&error);
-        let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
-        let _making = session.making.lock().await;
-        let options = ingest.table_definition_options.unwrap_or_default();
-        let exists = session.context.table_exist(name.clone()).map_err(failed)?;
-        if exists && options.if_exists() != TableExistsOption::Replace {
-            return Err(Status::already_exists(format!("there is a table `{name}`; it can be replaced, not added to")));
-        }
-        if !exists && options.if_not_exist() == TableNotExistOption::Fail {
-            return Err(Status::not_found(format!("there is no table `{name}`")));
-        }
-        let mut room = temporary::Room::of(session, &self.0.limits).await.map_err(failed)?;
-        let reader = Arc::clone(session);
-        let reading = AbortOnDropHandle::new(tokio::spawn(async move {
-            let mut batches = parameters::batches(messages);
-            let mut kept = Vec::new();
-            while let Some(batch) = batches.try_next().await? {
-                room.take(&batch).map_err(|error| reader.status(&error))?;
-                kept.push(batch);
-            }
-            Ok::<_, Status>(kept)
-        }));
-        let batches = reading.await.map_err(|_| Status::invalid_argument("the rows cannot be read"))??;
-        let schema =
-            batches.first().map(RecordBatch::schema).ok_or_else(|| Status::invalid_argument("there are no rows"))?;
-        let rows = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
-        let table = MemTable::try_new(schema, vec![batches]).map_err(failed)?;
-        if exists {
-            session.context.deregister_table(name.clone()).map_err(failed)?;
-        }
-        session.context.register_table(name, Arc::new(table)).map_err(failed)?;
-        Ok(i64::try_from(rows).unwrap_or(i64::MAX))
+        let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(timely(messages), most)));
+        let read = reading.await.map_err(|_| Status::invalid_argument("the parameters cannot be read"))??;
+        let Some((sets, bytes)) = read else { return Ok(None) };
+        let held = MemoryConsumer::new("bound parameters").register(self.0.sessions.pool());
+        let grown = held.try_grow(usize::try_from(bytes).unwrap_or(usize::MAX));
+        grown.map_err(|_| Status::resource_exhausted("there is no memory for what is bound: close some statements"))?;
+        Ok(Some(Bound { sets, _held: held }))
     }
 
     async fn act(&self, session: Arc<Session>, action: &Action) -> Result<Option<Bytes>, Status> {
@@ -427,7 +417,7 @@ impl Service {
                 self.0.results.find(&handle, &session)?;
                 bytes(endpoint.with_expiration_time(self.expiration()).encode_to_vec())
             }
-            Act::SetOptions(request) => bytes(set_options(&session, request).encode_to_vec()),
+            Act::SetOptions(request) => bytes(set_options(&session, request).await.encode_to_vec()),
             Act::Options => bytes(options(&session).encode_to_vec()),
             Act::CloseSession => {
                 self.0.sessions.close(&session);
@@ -462,7 +452,7 @@ impl Service {
 
 impl Prepared {
     fn bound(&self) -> Option<Vec<Vec<ScalarValue>>> {
-        self.bound.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|bound| bound.sets.clone())
     }
 }
 
@@ -485,46 +475,20 @@ async fn known(session: &Session, command: Command) -> Result<Result<RecordBatch
     }))
 }
 
-/// Sets options of a session. Those that cannot be set are told, the others are.
-fn set_options(session: &Session, request: SetSessionOptionsRequest) -> SetSessionOptionsResult {
-    let mut errors = std::collections::HashMap::new();
-    for (name, value) in request.session_options {
-        let Some(text) = value.as_setting() else {
-            errors.insert(name, OptionError { value: OptionErrorValue::InvalidValue as i32 });
-            continue;
-        };
-        let context = &session.context;
-        let state = context.state();
-        let catalog = &state.config().options().catalog;
-        let (key, known) = match name.as_str() {
-            "catalog" => ("datafusion.catalog.default_catalog", context.catalog(&text).is_some()),
-            "schema" => {
-                let schema = context.catalog(&catalog.default_catalog).and_then(|catalog| catalog.schema(&text));
-                ("datafusion.catalog.default_schema", schema.is_some())
-            }
-            name => (name, true),
-        };
-        let failure = if !(may_set(key) || key.starts_with("datafusion.catalog.default_") && key != name) {
-            Some(OptionErrorValue::InvalidName)
-        } else if !known || context.state_ref().write().config_mut().options_mut().set(key, &text).is_err() {
-            Some(OptionErrorValue::InvalidValue)
-        } else {
-            None
-        };
-        errors.extend(failure.map(|value| (name, OptionError { value: value as i32 })));
+/// Messages that come, each in time.
+fn timely(
+    messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
+) -> impl Stream<Item = Result<FlightData, Status>> + Send + 'static {
+    async_stream::try_stream! {
+        let mut messages = std::pin::pin!(messages);
+        while let Some(message) = timeout(PATIENCE, messages.next()).await.map_err(|_| late())? {
+            yield message?;
+        }
     }
-    SetSessionOptionsResult { errors }
 }
 
-/// The options of a session.
-fn options(session: &Session) -> GetSessionOptionsResult {
-    let state = session.context.state();
-    let options = state.config().options();
-    let entries = options.entries().into_iter().filter(|entry| may_set(&entry.key));
-    let entries = entries.filter_map(|entry| Some((entry.key, SessionOptionValue::text(entry.value?))));
-    let catalog = [("catalog", &options.catalog.default_catalog), ("schema", &options.catalog.default_schema)];
-    let catalog = catalog.map(|(name, value)| (name.to_owned(), SessionOptionValue::text(value.as_str())));
-    GetSessionOptionsResult { session_options: entries.chain(catalog).collect() }
+fn late() -> Status {
+    Status::deadline_exceeded(format!("nothing was sent for {} s", PATIENCE.as_secs()))
 }
 
 fn ticket(statement_handle: Bytes) -> Bytes {
@@ -582,7 +546,7 @@ impl FlightService for Service {
             let mut given = credentials(request.metadata())?;
             // Whoever has a header may send no message at all.
             if matches!(given, Credentials::None)
-                && let Some(message) = request.into_inner().message().await?
+                && let Some(message) = timeout(PATIENCE, request.into_inner().message()).await.map_err(|_| late())??
             {
                 given = handshake_credentials(&message.payload).unwrap_or(Credentials::None);
             }
@@ -615,7 +579,7 @@ impl FlightService for Service {
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let answer = async {
             let session = self.0.sessions.of(&request).await?;
-            let schema = match self.describe(&session, described(request.get_ref())?, false).await? {
+            let schema = match self.describe_away(&session, described(request.get_ref())?, false).await? {
                 Described::Known(rows) => rows.schema(),
                 Described::Query(pending) => Arc::clone(&pending.schema),
                 Described::Done => Arc::new(Schema::empty()),
@@ -636,8 +600,8 @@ impl FlightService for Service {
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
         let answer = async {
             let session = self.0.sessions.of(&request).await?;
-            let put = timeout_at(Instant::now() + PUT, self.put(session, request.into_inner())).await;
-            let app_metadata = put.map_err(|_| Status::deadline_exceeded("what is put did not come in time"))??;
+            let _busy = session.busy();
+            let app_metadata = self.put(session, request.into_inner()).await?;
             Ok(Response::new(one(PutResult { app_metadata })))
         };
         self.called("DoPut".to_owned(), answer.await)

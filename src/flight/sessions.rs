@@ -5,23 +5,25 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Status};
 
 use super::auth::{Auth, Credentials, Principal, anybody, credentials, key_holder, unknown_token};
+use super::incoming::Peer;
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;
@@ -90,6 +92,8 @@ pub(super) struct Session {
     owner: KeyOwner,
     used: Mutex<Instant>,
     busy: AtomicUsize,
+    /// Whether whose it is has been found right: by us, or by the service that has answered with his key.
+    proven: AtomicBool,
 }
 
 /// Keeps a session from being idle.
@@ -97,8 +101,9 @@ pub(super) struct Busy(Arc<Session>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        // In this order: it is never idle since long ago.
         self.0.touch();
+        self.0.busy.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -125,8 +130,13 @@ impl Session {
 
     /// How long nobody has used it; `None` while somebody does.
     fn idle(&self) -> Option<Duration> {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.busy.load(Ordering::Relaxed) == 0).then(|| used.elapsed())
+        let idle = self.busy.load(Ordering::Acquire) == 0;
+        idle.then(|| self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
+    }
+
+    /// The service has answered with the key of whose it is.
+    pub(super) fn prove(&self) {
+        self.proven.store(true, Ordering::Relaxed);
     }
 }
 
@@ -135,12 +145,11 @@ impl Session {
 enum Found {
     /// The digest of its token.
     Token([u8; 32]),
-    /// Whose it is, and the address of his connection.
-    Peer(Arc<str>, Option<SocketAddr>),
+    /// Whose it is, and his connection.
+    Peer(Arc<str>, Option<Peer>),
 }
 
 /// All sessions of a server.
-#[derive(Debug)]
 pub(super) struct Sessions {
     auth: Auth,
     upstream: Upstream,
@@ -166,7 +175,10 @@ impl Sessions {
     /// # Errors
     /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
     pub(super) async fn log_in(&self, credentials: &Credentials) -> Result<String, Status> {
-        let principal = self.principal(credentials).await?;
+        let principal = match self.logged_in(credentials)? {
+            Some(session) => session.principal.clone(),
+            None => self.principal(credentials).await?,
+        };
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let session = self.make(&principal)?;
         self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
@@ -180,29 +192,50 @@ impl Sessions {
     /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
     pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
         let credentials = credentials(request.metadata())?;
-        if let Credentials::Token(token) = &credentials
-            && token.expose_secret().starts_with(TOKEN)
-        {
-            let found = Found::Token(Sha256::digest(token.expose_secret()).into());
-            let session = self.open().get(&found).filter(|session| !self.has_expired(session)).cloned();
-            let session = session.ok_or_else(unknown_token)?;
-            session.touch();
+        if let Some(session) = self.logged_in(&credentials)? {
             return Ok(session);
         }
         let principal = self.principal(&credentials).await?;
-        let found = Found::Peer(Arc::clone(&principal.name), request.remote_addr());
-        if let Some(session) = self.open().get(&found).filter(|session| !self.has_expired(session)) {
-            session.touch();
-            return Ok(Arc::clone(session));
+        let found = Found::Peer(Arc::clone(&principal.name), peer(request));
+        {
+            let mut open = self.open();
+            match open.get(&found) {
+                Some(session) if self.has_expired(session) => drop(open.remove(&found)),
+                Some(session) => {
+                    session.touch();
+                    return Ok(Arc::clone(session));
+                }
+                None => {}
+            }
         }
-        self.open().remove(&found);
         let session = self.make(&principal)?;
         self.insert(found, session)
+    }
+
+    /// The session of a token of ours; `None` for other credentials.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED for a token that was ours, or pretends to be.
+    fn logged_in(&self, credentials: &Credentials) -> Result<Option<Arc<Session>>, Status> {
+        let Credentials::Token(token) = credentials else { return Ok(None) };
+        if !token.expose_secret().starts_with(TOKEN) {
+            return Ok(None);
+        }
+        let found = Found::Token(Sha256::digest(token.expose_secret()).into());
+        let session = self.open().get(&found).filter(|session| !self.has_expired(session)).cloned();
+        let session = session.ok_or_else(unknown_token)?;
+        session.touch();
+        Ok(Some(session))
     }
 
     /// Ends a session and its token.
     pub(super) fn close(&self, session: &Arc<Session>) {
         self.open().retain(|_, open| !Arc::ptr_eq(open, session));
+    }
+
+    /// Ends the sessions of a connection that has ended.
+    pub(super) fn hung_up(&self, peer: Peer) {
+        self.open().retain(|found, _| !matches!(found, Found::Peer(_, Some(other)) if *other == peer));
     }
 
     /// Ends what was idle for too long. Gives what is left.
@@ -214,6 +247,11 @@ impl Sessions {
 
     fn has_expired(&self, session: &Session) -> bool {
         session.idle().is_some_and(|time| time >= self.limits.session_idle())
+    }
+
+    /// The memory that all queries share.
+    pub(super) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.runtime.memory_pool
     }
 
     /// How many there are.
@@ -278,27 +316,64 @@ impl Sessions {
             owner,
             used: Mutex::new(Instant::now()),
             busy: AtomicUsize::new(0),
+            proven: AtomicBool::new(principal.key.is_none()),
         })
     }
 
     fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Status> {
         let mut open = self.open();
-        if open.len() >= self.limits.sessions {
-            let idle = open.iter().filter_map(|(found, session)| Some((session.idle()?, found.clone())));
-            match idle.max_by_key(|(time, _)| *time) {
-                Some((time, longest)) if time >= RECENT => drop(open.remove(&longest)),
-                _ => {
-                    let line = format!("the server has its {} sessions: try again later", self.limits.sessions);
-                    return Err(Status::resource_exhausted(line));
-                }
-            }
+        if !matches!(self.auth, Auth::None) {
+            let own = |other: &Session| other.principal.name == session.principal.name;
+            let whose = format!("{} has", session.principal.name);
+            self.make_room(&mut open, self.limits.sessions_per_principal, &whose, own)?;
         }
+        self.make_room(&mut open, self.limits.sessions, "the server has", |_| true)?;
         // Two first calls of a connection may come at the same time.
         Ok(Arc::clone(open.entry(found).or_insert(session)))
     }
 
+    /// Ends a session where there are as many as there may be: first one whose key nobody has found right yet, else the one
+    /// that was idle longest.
+    fn make_room(
+        &self,
+        open: &mut HashMap<Found, Arc<Session>>,
+        most: usize,
+        whose: &str,
+        counts: impl Fn(&Session) -> bool,
+    ) -> Result<(), Status> {
+        let counted = || open.iter().filter(|(_, session)| counts(session));
+        if counted().count() < most {
+            return Ok(());
+        }
+        let idle = counted().filter_map(|(found, session)| {
+            Some((!session.proven.load(Ordering::Relaxed), session.idle()?, found.clone()))
+        });
+        match idle.max_by_key(|(unproven, time, _)| (*unproven, *time)) {
+            Some((unproven, time, found)) if unproven || time >= RECENT => {
+                open.remove(&found);
+                Ok(())
+            }
+            _ => {
+                Err(Status::resource_exhausted(format!("{whose} its {most} sessions: close some, or try again later")))
+            }
+        }
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<Found, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The connection of a call.
+fn peer<T>(request: &Request<T>) -> Option<Peer> {
+    let extensions = request.extensions();
+    let inside = extensions.get::<TlsConnectInfo<Peer>>().map(TlsConnectInfo::get_ref);
+    extensions.get::<Peer>().or(inside).copied()
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.len()).finish_non_exhaustive()
     }
 }
 

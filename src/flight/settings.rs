@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::config::read_toml;
+use crate::error::{Error, ErrorKind, Result};
 
 /// What a server allows. Whatever goes beyond is refused with RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for times.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,6 +21,8 @@ pub struct Limits {
     pub header_bytes: u32,
     /// Sessions. The one that was idle longest makes room, if that was a minute or more.
     pub sessions: usize,
+    /// Sessions of one user or key.
+    pub sessions_per_principal: usize,
     /// Seconds without a call after which a session and its token end.
     pub session_idle_seconds: u64,
     /// Prepared statements of a session.
@@ -57,6 +60,7 @@ impl Default for Limits {
             message_bytes: 64 << 20,
             header_bytes: 16 << 10,
             sessions: 1_000,
+            sessions_per_principal: 250,
             session_idle_seconds: 1_800,
             statements: 256,
             results: 256,
@@ -76,6 +80,33 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Refuses numbers that no server could keep to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] naming the limit.
+    pub(super) fn check(&self) -> Result<()> {
+        /// Seconds in a year.
+        const YEAR: u64 = 366 * 86_400;
+        let numbers = [
+            ("streams", self.streams as u64, 0, 1 << 20),
+            ("streams_per_session", self.streams_per_session as u64, 0, 1 << 20),
+            ("memory_mib", self.memory_mib as u64, 0, 1 << 24),
+            ("keep_alive_ms", self.keep_alive_ms, 10, YEAR * 1_000),
+            ("session_idle_seconds", self.session_idle_seconds, 1, YEAR),
+            ("result_seconds", self.result_seconds, 1, YEAR),
+            ("statement_seconds", self.statement_seconds, 0, YEAR),
+            ("unread_seconds", self.unread_seconds, 1, YEAR),
+            ("drain_seconds", self.drain_seconds, 0, YEAR),
+        ];
+        match numbers.iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
+            Some((name, number, least, most)) => Err(Error::new(
+                ErrorKind::Config,
+                format!("serve.limits.{name} takes a number from {least} to {most}, found {number}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// See [`Limits::session_idle_seconds`].
     pub(super) fn session_idle(&self) -> Duration {
         Duration::from_secs(self.session_idle_seconds)
@@ -123,12 +154,7 @@ impl ServeDocument {
             #[serde(default)]
             serve: ServeDocument,
         }
-        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
-        let Document { mut serve } = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            bad(format!("line {line}: {}", one_line(error.message())))
-        })?;
+        let Document { mut serve } = read_toml(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [&mut serve.users_file, &mut serve.tls_cert, &mut serve.tls_key, &mut serve.client_ca];
         for path in paths.into_iter().flatten() {

@@ -18,6 +18,8 @@ pub(super) struct Store<T> {
     most: usize,
     /// How long a value is kept without being used.
     kept: Duration,
+    /// Whether a value that nobody has asked for in a minute makes room for another.
+    lapse: bool,
     entries: Mutex<HashMap<String, Entry<T>>>,
 }
 
@@ -30,22 +32,26 @@ struct Entry<T> {
     done: bool,
 }
 
+/// After which time a value that nobody has asked for is not expected to be asked for.
+const LAPSED: Duration = Duration::from_secs(60);
+
 impl<T> Store<T> {
-    pub(super) fn new(what: &'static str, most: usize, kept: Duration) -> Self {
-        Self { what, most, kept, entries: Mutex::default() }
+    pub(super) fn new(what: &'static str, most: usize, kept: Duration, lapse: bool) -> Self {
+        Self { what, most, kept, lapse, entries: Mutex::default() }
     }
 
-    /// Keeps a value and gives its handle. Where a session has all it may, the oldest that is done makes room.
+    /// Keeps a value and gives its handle. Where a session has all it may, the oldest that nobody waits for makes room.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED where none is done.
+    /// RESOURCE_EXHAUSTED where there is none.
     pub(super) fn insert(&self, session: &Arc<Session>, value: T) -> Result<String, Status> {
         let mut entries = self.entries();
         let own = entries.iter().filter(|(_, entry)| Arc::ptr_eq(&entry.session, session));
         let (mut count, mut oldest) = (0, None::<(Instant, String)>);
         for (handle, entry) in own {
             count += 1;
-            if entry.done && oldest.as_ref().is_none_or(|(used, _)| entry.used < *used) {
+            let forgotten = entry.done || (self.lapse && entry.used.elapsed() > LAPSED);
+            if forgotten && oldest.as_ref().is_none_or(|(used, _)| entry.used < *used) {
                 oldest = Some((entry.used, handle.clone()));
             }
         }

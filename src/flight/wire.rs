@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -31,6 +31,13 @@ pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
     });
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &options)
+}
+
+/// The bytes of a batch's values. What it shares with others in one message counts once.
+pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
+    let of =
+        |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size());
+    batch.columns().iter().map(of).sum::<usize>() as u64
 }
 
 fn fields(fields: &Fields) -> Fields {
@@ -64,7 +71,7 @@ fn sent(data_type: &DataType) -> DataType {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray, StringViewArray};
+    use arrow::array::{AsArray, DictionaryArray, Int32Array, StringArray, StringViewArray};
     use arrow::datatypes::Int32Type;
 
     use super::*;

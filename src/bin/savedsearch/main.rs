@@ -212,6 +212,8 @@ const DEMO_SEED: u64 = 1;
 const DEMO_SEARCHES: usize = 12;
 const DEMO_MENTIONS: usize = 20_000;
 
+/// Bytes of a thread's stack, which are taken as they are used.
+const STACK: usize = 64 << 20;
 /// Exit status for a failed query or service.
 const FAILED: u8 = 1;
 /// Exit status for a wrong command line.
@@ -248,7 +250,9 @@ impl From<Failure> for Exit {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Runtime::new() {
+    // Expressions are walked by recursion, and what a server is asked may be nested deeply.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");

@@ -106,7 +106,8 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
             (Upstream::Own { connection, named: others }, demo)
         }
     };
-    let users_file = serve.users_file.as_ref().or(document.users_file.as_ref());
+    // What the file says of users is of no use where the options say that there are none.
+    let users_file = serve.users_file.as_ref().or(document.users_file.as_ref().filter(|_| mode == AuthMode::Users));
     let auth = match (mode, users_file) {
         (AuthMode::None, None) => Auth::None,
         (AuthMode::PassThrough, None) => Auth::PassThrough,
@@ -138,12 +139,15 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
     };
     // Before the line that invites them.
     let mut ending = Ending::listen()?;
-    let server = FlightServer::start(spec).await?;
+    let mut server = FlightServer::start(spec).await?;
     if let Some(operations) = server.operations() {
         eprintln!("health and metrics on {operations}");
     }
     eprintln!("listening on {}", server.address());
-    ending.wait().await;
+    tokio::select! {
+        () = ending.wait() => {}
+        error = server.failed() => return Err(error.into()),
+    }
     tracing::info!("ending: results under way may be read");
     tokio::select! {
         ended = server.shut_down() => ended?,

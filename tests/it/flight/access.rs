@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_flight::Action;
 use arrow_flight::flight_service_client::FlightServiceClient;
@@ -161,7 +162,7 @@ async fn a_token_ends_with_its_session_and_with_time() {
     let mut client = served.client().await;
     client.handshake("ada", "swordfish").await.unwrap();
     all_rows(&mut client, "SELECT 1").await;
-    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     let expired = refusal(&mut client, "SELECT 1").await;
     assert_eq!(expired.code(), Code::Unauthenticated);
     assert!(expired.message().contains("log in again"), "{expired}");
@@ -194,8 +195,6 @@ async fn what_one_has_prepared_is_not_there_for_another() {
     assert_eq!((theirs.code(), theirs.message()), (Code::NotFound, nobodys.message()));
     assert_eq!(nobodys.code(), Code::NotFound);
 
-    let prepared = ada.prepare("SELECT 'private'".to_owned(), None).await.unwrap();
-    drop(prepared);
     let mut prepared_by_ada = ada.prepare("SELECT 'private' AS a".to_owned(), None).await.unwrap();
     let own = prepared_by_ada.execute().await.unwrap();
     let descriptor = own.flight_descriptor.clone().unwrap();
@@ -269,9 +268,71 @@ async fn each_client_passes_its_own_key_through() {
     let refused = refusal(&mut wrong, "SELECT * FROM saved_searches").await;
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     assert!(!format!("{refused:?}").contains("canary"), "{refused:?}");
+    // A token of ours is no key, and what was ours is sent to nobody.
+    let token = comms.token().cloned().unwrap();
+    let mut again = client().await;
+    again.set_header("authorization", format!("Bearer {token}"));
+    assert!(!all_rows(&mut again, "SELECT aid FROM saved_searches").await.is_empty());
+    let before = simulator.requests();
+    let mut old = client().await;
+    old.set_header("authorization", "Bearer sst_that_was_ours_once");
+    assert_eq!(refusal(&mut old, "SELECT * FROM saved_searches").await.code(), Code::Unauthenticated);
+    let mut raw = FlightServiceClient::new(Channel::from_shared(address.clone()).unwrap().connect().await.unwrap());
+    let mut request = Request::new(futures::stream::empty());
+    request.metadata_mut().insert("authorization", "Bearer sst_that_was_ours_once".parse().unwrap());
+    assert_eq!(raw.handshake(request).await.map(drop).unwrap_err().code(), Code::Unauthenticated);
+    assert_eq!(simulator.requests(), before);
+
     let mut nobody = client().await;
     let refused = refusal(&mut nobody, "SELECT 1").await;
     assert!(refused.code() == Code::Unauthenticated && refused.message().contains("API key"), "{refused}");
+}
+
+/// A connection that has ended leaves nothing to the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_connection_ends_with_it() {
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        (spec.limits.sessions, spec.operations) = (3, Some("127.0.0.1:0".parse().unwrap()));
+    })
+    .await;
+    for _ in 0..12 {
+        let mut client = served.client().await;
+        all_rows(&mut client, "CREATE TABLE secret AS SELECT 42 AS a").await;
+        drop(client);
+        let operations = served.server.operations().unwrap();
+        let ended = async {
+            while !super::ends::get(operations, "/metrics").1.contains("savedsearch_sessions 0") {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the session has ended");
+    }
+}
+
+/// Whoever makes up keys takes no session from those whose keys are right.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_nobody_has_found_right_make_room() {
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let service = Arc::new(InProcess(simulator, Default::default()));
+    let connect = move |key: Secret| {
+        let builder = Connection::builder("http://junk.test/v4", key).profile(Profile::v4());
+        builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
+    };
+    let mut spec = open(Upstream::PassThrough(PassThrough::new(connect)));
+    (spec.auth, spec.limits.sessions) = (Auth::PassThrough, 4);
+    let server = FlightServer::start(spec).await.unwrap();
+    let address = format!("http://{}", server.address());
+    let client =
+        async || FlightSqlServiceClient::new(Channel::from_shared(address.clone()).unwrap().connect().await.unwrap());
+    let mut right = client().await;
+    right.handshake("whoever", KEY).await.unwrap();
+    all_rows(&mut right, "SET savedsearch.max_requests = 7").await;
+    all_rows(&mut right, "SELECT aid FROM saved_searches").await;
+    for number in 0..20 {
+        client().await.handshake("whoever", &format!("made-up-{number}")).await.unwrap();
+    }
+    assert_eq!(all_rows(&mut right, "SHOW savedsearch.max_requests").await, [["savedsearch.max_requests", "7"]]);
 }
 
 /// An authority, and what it vouches for.

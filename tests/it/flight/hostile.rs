@@ -1,7 +1,12 @@
 //! Whatever clients may send: each has its code and its line, nothing is given away, and the server lives on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, CommandGetTables,
@@ -20,7 +25,9 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::{Served, all_rows};
+use super::load::Serve;
+use super::{Served, all_rows, refusal};
+use crate::binary::Simulate;
 use crate::support::{corpus, knob, runner};
 
 /// Messages as bytes, so that they need not be any.
@@ -213,6 +220,103 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     outcome.unwrap_or_else(|failed| panic!("{failed}"));
     let alive = runtime.block_on(async { all_rows(&mut served.client().await, "SELECT 1").await });
     assert_eq!(alive, [["1"]]);
+}
+
+/// A batch whose buffers claim to be anything once they are decompressed.
+#[tokio::test(flavor = "multi_thread")]
+async fn compressed_batches_are_refused_before_they_are_believed() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    let prepared = client.prepare("SELECT $1".to_owned(), None).await.unwrap();
+    drop(prepared);
+    let batch =
+        RecordBatch::try_from_iter([("a", Arc::new(StringArray::from(vec!["x".repeat(9_000)])) as ArrayRef)]).unwrap();
+    for compression in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
+        let options = IpcWriteOptions::default().try_with_compression(Some(compression)).unwrap();
+        let command =
+            CommandStatementIngest { table: "t".into(), temporary: true, ..CommandStatementIngest::default() };
+        let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+        let encoder = FlightDataEncoderBuilder::new().with_options(options).with_flight_descriptor(Some(descriptor));
+        let messages: Vec<FlightData> =
+            encoder.build(futures::stream::iter([Ok(batch.clone())])).try_collect().await.unwrap();
+        let answers = client.do_put(futures::stream::iter(messages)).await.map(drop).map_err(super::status);
+        assert_eq!(answers.unwrap_err().code(), Code::Unimplemented);
+    }
+}
+
+/// A short text whose tables stand for millions.
+fn doubled(times: usize) -> String {
+    let parts = (1..=times).map(|at| format!(", c{at} AS (SELECT a.a FROM c{0} a JOIN c{0} b ON a.a = b.a)", at - 1));
+    format!("WITH c0 AS (SELECT 1 AS a){} SELECT count(*) FROM c{times}", parts.collect::<String>())
+}
+
+/// Against the program, whose threads have the stack that such statements need.
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_are_nested_deeply_end_nothing() {
+    let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
+    let served = Serve::start(&service.base_url, "v4");
+    let mut client = served.client().await;
+    let chain = |many: usize, with: &str| format!("SELECT 1{}", with.repeat(many));
+    assert_eq!(all_rows(&mut client, &chain(900, " + 1")).await, [["901"]]);
+    let many = "SELECT 1 WHERE 1 = 1".to_owned() + &" OR 1 = 1".repeat(450);
+    assert_eq!(all_rows(&mut client, &many).await, [["1"]]);
+    for (sql, code) in [
+        (chain(100_000, " + 1"), Code::ResourceExhausted),
+        (chain(100_000, "||1"), Code::ResourceExhausted),
+        (chain(20_000, " UNION ALL SELECT 1"), Code::ResourceExhausted),
+        (format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), Code::InvalidArgument),
+        (format!("SELECT {}1", "- ".repeat(30_000)), Code::ResourceExhausted),
+        (chain(30_000, "::int"), Code::ResourceExhausted),
+        (format!("SELECT 1 FROM t{}", ", t".repeat(30_000)), Code::ResourceExhausted),
+        (doubled(22), Code::ResourceExhausted),
+        (format!("SELECT {}1", "NOT ".repeat(30_000)), Code::ResourceExhausted),
+        (format!("SELECT {}1{}", "[".repeat(30_000), "]".repeat(30_000)), Code::ResourceExhausted),
+    ] {
+        let status = refusal(&mut client, &sql).await;
+        assert_eq!(status.code(), code, "{}: {status}", &sql[..40]);
+    }
+    assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
+}
+
+/// What computes without a pause keeps nobody from being heard, and is given up when its time is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_computation_without_a_pause_keeps_nobody_waiting() {
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        (spec.limits.statement_seconds, spec.operations) = (2, Some("127.0.0.1:0".parse().unwrap()));
+    })
+    .await;
+    let busy =
+        "SELECT count(*) FROM generate_series(1, 30000) a(v), generate_series(1, 30000) b(v) WHERE a.v * b.v = 7";
+    let computing = (0..3).map(|_| async {
+        let mut client = served.client().await;
+        refusal(&mut client, busy).await.code()
+    });
+    let computing = futures::future::join_all(computing);
+    let watching = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let operations = served.server.operations().unwrap();
+        let health = tokio::task::spawn_blocking(move || super::ends::get(operations, "/healthz").0);
+        tokio::time::timeout(Duration::from_secs(20), health).await.expect("an answer").unwrap()
+    };
+    let (codes, health) = tokio::join!(computing, watching);
+    assert_eq!((codes, health), (vec![Code::DeadlineExceeded; 3], 200));
+}
+
+/// Whoever has no credentials chooses no names for what is counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_have_the_names_that_the_server_gives() {
+    let served =
+        Served::with(corpus(), Settings::default(), |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap()))
+            .await;
+    for number in 0..20 {
+        let any = arrow_flight::sql::Any { type_url: format!("type.example.com/Command{number}"), value: Bytes::new() };
+        let descriptor = FlightDescriptor::new_cmd(any.encode_to_vec());
+        let client = &mut FlightServiceClient::new(served.channel().await);
+        assert_eq!(client.get_flight_info(descriptor).await.unwrap_err().code(), Code::Unimplemented);
+    }
+    let (_, text) = super::ends::get(served.server.operations().unwrap(), "/metrics");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("savedsearch_calls_total")).collect();
+    assert_eq!(lines, ["savedsearch_calls_total{kind=\"unknown command\",code=\"unimplemented\"} 20"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

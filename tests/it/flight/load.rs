@@ -25,14 +25,14 @@ use crate::support::knob;
 const PARTS: u64 = 6;
 
 /// A `savedsearch serve` on free ports.
-struct Serve {
+pub(super) struct Serve {
     child: Child,
     address: String,
     operations: SocketAddr,
 }
 
 impl Serve {
-    fn start(base_url: &str, profile: &str) -> Self {
+    pub(super) fn start(base_url: &str, profile: &str) -> Self {
         let mut child =
             savedsearch(&["--base-url", base_url, "--profile", profile, "serve", "--listen", "127.0.0.1:0"])
                 .args(["--operations", "127.0.0.1:0", "--log", "error"])
@@ -52,7 +52,7 @@ impl Serve {
         Self { child, address, operations }
     }
 
-    async fn client(&self) -> Client {
+    pub(super) async fn client(&self) -> Client {
         let channel = Channel::from_shared(format!("http://{}", self.address)).unwrap();
         FlightSqlServiceClient::new(channel.connect().await.unwrap())
     }

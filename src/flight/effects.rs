@@ -1,0 +1,178 @@
+//! What changes a session: settings, views, and tables of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::datatypes::Schema;
+use arrow_flight::FlightData;
+use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
+use datafusion::common::{ScalarValue, TableReference};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, LogicalPlan, ResetVariable, SetVariable, Statement as Utility,
+};
+use datafusion::physical_plan::execute_stream;
+use futures::{Stream, TryStreamExt};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+
+use super::command::flight_status;
+use super::metrics::Metrics;
+use super::parameters;
+use super::planner::{Runnable, Statement, runnable};
+use super::service::Shared;
+use super::sessions::Session;
+use super::temporary::{self, Making};
+use crate::error::{Error, ErrorKind};
+use crate::exec::spent;
+use crate::session::session_config;
+use crate::table::{ApiTable, SystemTable};
+
+/// Runs a statement that changes the session, once for each set of parameters.
+///
+/// # Errors
+/// Those of the statement; RESOURCE_EXHAUSTED where too much is under way, DEADLINE_EXCEEDED past the statement's time.
+pub(super) async fn run(
+    shared: &Shared,
+    session: &Arc<Session>,
+    statement: &Statement,
+    bound: Option<Vec<Vec<ScalarValue>>>,
+) -> Result<(), Status> {
+    let _busy = session.busy();
+    let _places = shared.places(session)?;
+    let seconds = shared.limits.statement_seconds;
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let applied = async {
+        for set in bound.unwrap_or_else(|| vec![Vec::new()]) {
+            Box::pin(apply(session, statement.bind(set)?, &shared.metrics, shared.limits.temporary_bytes)).await?;
+        }
+        Ok(())
+    };
+    tokio::select! {
+        applied = timeout_at(deadline, applied) => match applied {
+            Ok(applied) => applied.map_err(|error: DataFusionError| session.status(&error)),
+            Err(_) => Err(Status::deadline_exceeded(format!("the statement took its {seconds} s"))),
+        },
+        () = shared.cancelled.cancelled() => Err(Status::cancelled("the server is ending")),
+    }
+}
+
+async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u64) -> Result<()> {
+    if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan {
+        return create(session, table, metrics, most).await;
+    }
+    let plan = match plan {
+        // The session's own default, not the engine's.
+        LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })) => {
+            let default = session_config().options().entries().into_iter().find(|entry| entry.key == variable);
+            match default.and_then(|entry| entry.value) {
+                Some(value) => LogicalPlan::Statement(Utility::SetVariable(SetVariable { variable, value })),
+                None => LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })),
+            }
+        }
+        plan => plan,
+    };
+    session.context.execute_logical_plan(plan).await?.collect().await.map(drop)
+}
+
+/// Makes a table of what a query gives.
+async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, most: u64) -> Result<()> {
+    let CreateMemoryTable { name, input, if_not_exists, or_replace, .. } = table;
+    let _making = session.making.lock().await;
+    // Before anything is spent on it.
+    match (session.context.table_exist(name.clone())?, if_not_exists, or_replace) {
+        (true, true, false) => return Ok(()),
+        (true, false, false) => {
+            return Err(Error::new(ErrorKind::Query, format!("there is a table `{name}` already"))
+                .advice("say CREATE OR REPLACE TABLE, or IF NOT EXISTS")
+                .into());
+        }
+        (_, true, true) => {
+            return Err(Error::new(ErrorKind::Query, "OR REPLACE and IF NOT EXISTS contradict each other").into());
+        }
+        (true, false, true) if is_fixed(session, &name).await? => {
+            return Err(Error::new(
+                ErrorKind::Query,
+                format!("`{name}` is a table of the service, which is read-only"),
+            )
+            .into());
+        }
+        _ => {}
+    }
+    let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
+    let Runnable { plan, task, .. } = runnable(session, Arc::unwrap_or_clone(input)).await?;
+    let counted = Arc::clone(&plan);
+    let mut stream = execute_stream(plan, task)?;
+    let read = async {
+        while let Some(batch) = stream.try_next().await? {
+            making.take(&batch)?;
+        }
+        Ok(())
+    };
+    let read: Result<()> = read.await;
+    metrics.requests.inc_by(spent(&counted).requests);
+    read?;
+    making.register(session, name).map(drop)
+}
+
+/// Whether a table cannot be replaced.
+async fn is_fixed(session: &Session, name: &TableReference) -> Result<bool> {
+    let table = session.context.table_provider(name.clone()).await?;
+    Ok(table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<SystemTable>().is_some())
+}
+
+/// Makes a temporary table of what a client sends. Gives its rows.
+///
+/// # Errors
+/// UNIMPLEMENTED for a table that is to last or to be added to; ALREADY_EXISTS, NOT_FOUND as the client wants it.
+pub(super) async fn ingest(
+    shared: &Shared,
+    session: &Arc<Session>,
+    ingest: CommandStatementIngest,
+    messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
+) -> Result<i64, Status> {
+    if !ingest.temporary {
+        return Err(Status::unimplemented(
+            "the service is read-only: ask for a temporary table, which is there as long as the session",
+        ));
+    }
+    let options = ingest.table_definition_options.unwrap_or_default();
+    let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
+    let _making = session.making.lock().await;
+    let exists = session.context.table_exist(name.clone()).map_err(|error| session.status(&error))?;
+    match (exists, options.if_exists(), options.if_not_exist()) {
+        (true, TableExistsOption::Replace, _) => {}
+        (true, TableExistsOption::Append, _) => {
+            return Err(Status::unimplemented("a table is made whole: replace it instead of adding to it"));
+        }
+        (true, ..) => return Err(Status::already_exists(format!("there is a table `{name}`"))),
+        (false, _, TableNotExistOption::Fail) => return Err(Status::not_found(format!("there is no table `{name}`"))),
+        (false, ..) => {}
+    }
+    let (reader, most) = (Arc::clone(session), shared.limits.temporary_bytes);
+    // On a task of its own: what a client sends may be anything, and must not end its connection.
+    let reading = AbortOnDropHandle::new(tokio::spawn(async move {
+        let failed = |error: DataFusionError| reader.status(&error);
+        let mut batches = parameters::batches(messages);
+        let mut making = None;
+        while let Some(batch) = batches.try_next().await.map_err(flight_status)? {
+            if making.is_none() {
+                making = Some(Making::begin(&reader, batch.schema(), most).await.map_err(failed)?);
+            }
+            if let Some(making) = &mut making {
+                making.take(&batch).map_err(failed)?;
+            }
+        }
+        match making {
+            Some(making) => Ok(making),
+            None => {
+                let schema = batches.schema().cloned().unwrap_or_else(|| Arc::new(Schema::empty()));
+                Making::begin(&reader, schema, most).await.map_err(failed)
+            }
+        }
+    }));
+    let making = reading.await.map_err(|_| Status::invalid_argument("the rows cannot be read"))??;
+    let rows = making.register(session, name).map_err(|error| session.status(&error))?;
+    Ok(i64::try_from(rows).unwrap_or(i64::MAX))
+}
