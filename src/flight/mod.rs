@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One file a matter: `command` what clients say, `auth` who they are, `sessions` what each may see and has set,
-//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what is bound,
+//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `bounds` what it may be at most, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what is bound,
 //! `metadata` and `info` the answers that need no query, `wire` the types that every client knows, `results` a query
 //! that runs, `service` the RPCs, `incoming` and `server` sockets and the end, `operations` health and metrics.
 //!
@@ -17,6 +17,7 @@
 //! Invariant: what runs for a client is owned by the stream that it reads; when that is dropped, so are the requests.
 
 mod auth;
+mod bounds;
 mod command;
 mod effects;
 mod incoming;

@@ -14,13 +14,12 @@ use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as Uti
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Query, Statement as SqlStatement, Value, Visit, Visitor, visit_expressions, visit_expressions_mut,
-    visit_relations,
+    Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Location;
 
+use super::bounds;
 use super::sessions::Session;
 use super::wire::result_schema;
 use crate::error::{Error, ErrorKind};
@@ -74,7 +73,7 @@ impl Statement {
     pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
         let state = session.context.state();
         let plan = state.statement_to_plan(parse(sql)?).await?;
-        bound_size(&plan)?;
+        bounds::size(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan)?;
         let schema = if effect {
@@ -116,12 +115,12 @@ pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Run
 /// The one statement of a text, its `?` numbered.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
-    bound_depth(sql)?;
+    bounds::depth(sql)?;
     let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected one statement, not none and not several".to_owned()));
     };
-    bound_tables(&statement)?;
+    bounds::tables(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
     match &mut statement {
         // Before the engine looks for files.
@@ -145,93 +144,6 @@ fn parse(sql: &str) -> Result<Parsed> {
 fn refused(what: &str) -> DataFusionError {
     let error = Error::new(ErrorKind::Unsupported, format!("{what} is not supported: the service is read-only"));
     error.advice("what works: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of those").into()
-}
-
-/// Refuses what would be nested too deeply: expressions are walked by recursion, and a chain of operators is as deep as it
-/// is long. The parser has a limit of its own for parentheses.
-fn bound_depth(sql: &str) -> Result<()> {
-    /// Operators that the stack of a thread has room for, with a margin.
-    const MOST: usize = 1_000;
-    // What cannot be read is told by the parser.
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize().unwrap_or_default();
-    let is_operator = |token: &Token| match token {
-        Token::Word(word) => matches!(
-            word.keyword,
-            Keyword::AND
-                | Keyword::OR
-                | Keyword::NOT
-                | Keyword::UNION
-                | Keyword::EXCEPT
-                | Keyword::INTERSECT
-                | Keyword::JOIN
-                | Keyword::LIKE
-                | Keyword::IS
-                | Keyword::AT
-                | Keyword::WHEN
-        ),
-        Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
-        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,
-        _ => true,
-    };
-    match tokens.iter().filter(|token| is_operator(token)).count() {
-        ..=MOST => Ok(()),
-        many => Err(Error::new(ErrorKind::TooLarge, format!("the statement has {many} operators, {MOST} are allowed"))
-            .advice("say IN (…) instead of many OR, or bring the values along in a table")
-            .into()),
-    }
-}
-
-/// Refuses what names too many tables, those of WITH counted as often as they are named: a short text can double them line by
-/// line, and the engine walks them all.
-fn bound_tables(statement: &Parsed) -> Result<()> {
-    /// Each joins another.
-    const MOST: u64 = 500;
-    let statement = match statement {
-        Parsed::Statement(statement) => statement.as_ref(),
-        Parsed::Explain(explain) => return bound_tables(&explain.statement),
-        _ => return Ok(()),
-    };
-    let mut tables = Tables::default();
-    let _ = Visit::visit(statement, &mut tables);
-    match tables.in_all(statement) {
-        ..=MOST => Ok(()),
-        many => {
-            Err(Error::new(ErrorKind::TooLarge, format!("the statement comes to {many} tables, {MOST} are allowed"))
-                .advice("make a temporary table of a part")
-                .into())
-        }
-    }
-}
-
-/// How many tables each name of a WITH stands for.
-#[derive(Default)]
-struct Tables(HashMap<String, u64>);
-
-impl Tables {
-    fn in_all(&self, part: &impl Visit) -> u64 {
-        let mut count = 0_u64;
-        let _ = visit_relations(part, |name| {
-            let known = self.0.get(&name.to_string().to_lowercase()).copied();
-            count = count.saturating_add(known.unwrap_or(1));
-            ControlFlow::<()>::Continue(())
-        });
-        count
-    }
-}
-
-impl Visitor for Tables {
-    type Break = ();
-
-    // What is inside comes first.
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            // One that reads nothing is one of them itself.
-            let count = self.in_all(&table.query).max(1);
-            let known = self.0.entry(table.alias.name.value.to_lowercase()).or_default();
-            *known = count.max(*known);
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// Turns each `?` into `$1`, `$2`, … by where it stands in the text.
@@ -265,23 +177,6 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         ControlFlow::<()>::Continue(())
     });
     Ok(())
-}
-
-/// Refuses a plan that is too large to be optimized: views and WITH stand for their queries wherever they are named, so that
-/// a short text can have millions.
-fn bound_size(plan: &LogicalPlan) -> Result<()> {
-    /// Operators of a plan.
-    const MOST: usize = 5_000;
-    let mut nodes = 0;
-    plan.apply_with_subqueries(|_| {
-        nodes += 1;
-        Ok(if nodes > MOST { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if nodes <= MOST {
-        return Ok(());
-    }
-    let message = format!("the statement comes to more than {MOST} operators, views and WITH written out");
-    Err(Error::new(ErrorKind::TooLarge, message).advice("make a temporary table of a part").into())
 }
 
 /// Whether a plan changes the session.
@@ -385,18 +280,6 @@ mod tests {
         assert!(parsed.to_string().contains("aid => $1) WHERE x BETWEEN $2 AND $3"), "{parsed}");
         for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
             parse(wrong).expect_err(wrong);
-        }
-    }
-
-    #[test]
-    fn tables_are_counted_as_often_as_they_are_named() {
-        let doubled = "WITH a AS (SELECT 1 AS x), b AS (SELECT p.x FROM a p JOIN a q ON p.x = q.x), \
-                       c AS (SELECT p.x FROM b p JOIN b q ON p.x = q.x) SELECT * FROM (SELECT * FROM c, c AS d) e";
-        for (sql, count) in [("SELECT 1", 0), ("SELECT * FROM t, u JOIN v ON true", 3), (doubled, 14)] {
-            let Parsed::Statement(statement) = parse(sql).expect(sql) else { panic!("{sql}") };
-            let mut tables = Tables::default();
-            let _ = Visit::visit(statement.as_ref(), &mut tables);
-            assert_eq!(tables.in_all(statement.as_ref()), count, "{sql}");
         }
     }
 }

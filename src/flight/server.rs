@@ -216,7 +216,7 @@ impl FlightServer {
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         drop(closing);
         let failed =
-            |what: &dyn std::fmt::Display| Error::new(ErrorKind::Config, format!("the server has failed: {what}"));
+            |what: &dyn std::fmt::Display| Error::new(ErrorKind::Connect, format!("the server has failed: {what}"));
         let drain = Duration::from_secs(shared.limits.drain_seconds);
         // Who has a connection and reads nothing is not waited for.
         let mut ended = tokio::select! {

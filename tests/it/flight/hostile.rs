@@ -286,7 +286,7 @@ async fn a_computation_without_a_pause_keeps_nobody_waiting() {
     })
     .await;
     let busy =
-        "SELECT count(*) FROM generate_series(1, 30000) a(v), generate_series(1, 30000) b(v) WHERE a.v * b.v = 7";
+        "SELECT count(*) FROM generate_series(1, 10000) a(v), generate_series(1, 10000) b(v) WHERE a.v * b.v = 7";
     let computing = (0..3).map(|_| async {
         let mut client = served.client().await;
         refusal(&mut client, busy).await.code()
