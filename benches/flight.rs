@@ -5,10 +5,10 @@
 //! one is below the goal of 0.9. The service is a simulator in a process of its own.
 #![expect(clippy::print_stdout, reason = "the bench prints what it measured")]
 
+mod service;
+
 use std::error::Error;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,56 +22,21 @@ use arrow_flight::{
     PollInfo, PutResult, SchemaResult, Ticket,
 };
 use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
-use datafusion_saved_search::simulator::KEY;
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
+use datafusion_saved_search::{Connection, session};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 
-const NOW: &str = "2026-07-01T12:00:00Z";
+use self::service::Service;
+
 const WINDOW: &str = "2026-01-01T00:00:00Z..2026-07-01T12:00:00Z";
 const PAIRS: usize = 9;
 const GOAL: f64 = 0.9;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 type Client = FlightSqlServiceClient<Channel>;
-
-/// A simulator in a process of its own; ended on drop.
-struct Service {
-    child: Child,
-    base_url: String,
-}
-
-impl Service {
-    fn start(mentions: &str, delay_ms: &str, page: &str) -> Result<Self> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_savedsearch"))
-            .args(["simulate", "--listen", "127.0.0.1:0", "--searches", "1", "--now", NOW, "--mentions", mentions])
-            .args(["--delay-ms", delay_ms, "--largest-page", page])
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().ok_or("no stderr")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on ").ok_or(line.clone())?;
-        Ok(Self { base_url: format!("http://{address}/v4"), child })
-    }
-
-    fn connection(&self, page: u64) -> Result<Arc<Connection>> {
-        let mut profile = Profile::v4();
-        profile.page.max = page;
-        let builder = Connection::builder(&self.base_url, Secret::new(KEY)?).clock(Clock::fixed(NOW.parse()?));
-        Ok(builder.profile(profile).build()?)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It is ours, and it holds nothing that would be lost.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -109,9 +74,8 @@ fn rows(batches: &[RecordBatch]) -> usize {
 
 /// Rows that are in the server's memory already: what planning, running and sending add to sending.
 async fn against_a_bare_server() -> Result<f64> {
-    const ROWS: &str = "50000";
-    let service = Service::start(ROWS, "0", "1000")?;
-    let server = serve(service.connection(1_000)?).await?;
+    let service = Service::start(50_000, 0, 1_000)?;
+    let server = serve(service.connection()?).await?;
     let mut ours = client(server.address()).await?;
     let sql = format!("CREATE TABLE held AS SELECT * FROM mentions WHERE duration = '{WINDOW}'");
     fetch(&mut ours, &sql).await?;
@@ -144,8 +108,8 @@ async fn against_a_bare_server() -> Result<f64> {
 
 /// Rows that come from the service meanwhile: what the server adds to the library.
 async fn against_the_library() -> Result<f64> {
-    let service = Service::start("10000", "20", "100")?;
-    let connection = service.connection(100)?;
+    let service = Service::start(10_000, 20, 100)?;
+    let connection = service.connection()?;
     let context = session(&connection)?;
     let server = serve(connection).await?;
     let mut served = client(server.address()).await?;

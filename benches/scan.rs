@@ -6,64 +6,25 @@
 //! `cargo bench --bench scan -- --mentions 10000000 --page 1000` streams more, in larger pages.
 #![expect(clippy::print_stdout, reason = "the bench prints what it measured")]
 
+mod service;
+
 use std::error::Error;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::prelude::SessionContext;
+use datafusion_saved_search::session;
 use datafusion_saved_search::simulator::KEY;
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 use futures::{StreamExt, TryStreamExt, stream};
 
-const NOW: &str = "2026-07-01T12:00:00Z";
+use self::service::Service;
+
 const WINDOW: &str = "2026-01-01T00:00:00Z..2026-07-01T12:00:00Z";
 const AID: &str = "183772";
 const CONCURRENCY: usize = 4;
 const PAIRS: usize = 9;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// A simulator in a process of its own; ended on drop.
-struct Service {
-    child: Child,
-    base_url: String,
-    /// Mentions in a page.
-    page: u64,
-}
-
-impl Service {
-    fn start(mentions: usize, delay_ms: u64, page: u64) -> Result<Self> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_savedsearch"))
-            .args(["simulate", "--listen", "127.0.0.1:0", "--searches", "1", "--now", NOW])
-            .args(["--mentions", &mentions.to_string(), "--delay-ms", &delay_ms.to_string()])
-            .args(["--largest-page", &page.to_string()])
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().ok_or("no stderr")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on ").ok_or(line.clone())?;
-        Ok(Self { base_url: format!("http://{address}/v4"), child, page })
-    }
-
-    fn session(&self) -> Result<SessionContext> {
-        let clock = Clock::fixed(NOW.parse()?);
-        let mut profile = Profile::v4();
-        profile.page.max = self.page;
-        let builder = Connection::builder(&self.base_url, Secret::new(KEY)?).clock(clock);
-        let connection = builder.profile(profile).build()?;
-        Ok(session(&connection)?)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It is ours, and it holds nothing that would be lost.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -90,7 +51,7 @@ fn argument(name: &str, default: u64) -> Result<u64> {
 /// Median of the ratios of wall times, pair by pair.
 async fn wall_time() -> Result<f64> {
     let service = Service::start(10_000, 20, 100)?;
-    let context = service.session()?;
+    let context = session(&service.connection()?)?;
     let client = reqwest::Client::builder().build()?;
     bare_loop(&client, &service.base_url).await?;
     scan(&context, 10_000).await?;
@@ -142,10 +103,10 @@ async fn scan(context: &SessionContext, expected: usize) -> Result<()> {
 async fn peak_memory(mentions: usize, page: u64) -> Result<f64> {
     // A small scan first: code, pools and allocator caches belong to an idle session.
     let small = Service::start(1_000, 0, page)?;
-    scan(&small.session()?, 1_000).await?;
+    scan(&session(&small.connection()?)?, 1_000).await?;
     drop(small);
     let service = Service::start(mentions, 0, page)?;
-    let context = service.session()?;
+    let context = session(&service.connection()?)?;
     let peak = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let idle = resident()?;
     let watch = tokio::spawn({

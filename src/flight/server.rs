@@ -192,31 +192,26 @@ impl FlightServer {
         self.operations
     }
 
-    /// Waits until the server ends by itself, which it does not unless something is wrong.
-    ///
-    /// # Errors
-    /// What was wrong.
+    /// Waits until the server ends by itself, which it does not unless something is wrong. Gives what was.
     pub async fn failed(&mut self) -> Error {
         let what = match (&mut self.serving).await {
             Ok(Ok(())) => "it has ended".to_owned(),
             Ok(Err(error)) => told(&error),
             Err(error) => error.to_string(),
         };
-        Error::new(ErrorKind::Connect, format!("the server has failed: {what}"))
+        failure(what)
     }
 
     /// Accepts nothing more, lets results under way come to their end for as long as the limits say, and ends.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a server that had ended before.
+    /// [`ErrorKind::Connect`] for a server that had failed before.
     pub async fn shut_down(self) -> Result<()> {
         let Self { shared, health, closing, mut serving, execution: _execution, .. } = self;
         shared.end();
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         drop(closing);
-        let failed =
-            |what: &dyn std::fmt::Display| Error::new(ErrorKind::Connect, format!("the server has failed: {what}"));
         let drain = Duration::from_secs(shared.limits.drain_seconds);
         // Who has a connection and reads nothing is not waited for.
         let mut ended = tokio::select! {
@@ -229,8 +224,8 @@ impl FlightServer {
             ended = timeout(Duration::from_secs(2), &mut serving).await;
         }
         match ended {
-            Ok(Ok(result)) => result.map_err(|error| failed(&told(&error))),
-            Ok(Err(error)) => Err(failed(&error)),
+            Ok(Ok(result)) => result.map_err(|error| failure(told(&error))),
+            Ok(Err(error)) => Err(failure(error.to_string())),
             Err(_) => {
                 serving.abort();
                 Ok(())
@@ -272,6 +267,10 @@ fn limits_as_exhausted<B>(mut response: http::Response<B>) -> http::Response<B> 
         response.headers_mut().insert(STATUS, exhausted);
     }
     response
+}
+
+fn failure(what: String) -> Error {
+    Error::new(ErrorKind::Connect, format!("the server has failed: {what}"))
 }
 
 /// An error of the transport with its cause, which it keeps to itself.

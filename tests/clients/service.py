@@ -91,6 +91,15 @@ def upstream_requests(served):
     return metric(served, "upstream_requests")
 
 
+def assert_quiet(served):
+    """The service is asked nothing more from a second on. Gives the requests that it had until then."""
+    time.sleep(1)
+    then = upstream_requests(served)
+    time.sleep(1)
+    assert upstream_requests(served) == then, "the service is still asked"
+    return then
+
+
 def wait_until(condition):
     for _ in range(600):
         if condition():
