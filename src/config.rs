@@ -9,7 +9,7 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use serde::de::DeserializeOwned;
 
 use crate::client::{Completeness, QueryBudget};
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::error::{Error, ErrorKind, Result, nearest, one_line};
 use crate::profile::Zone;
 
 /// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
@@ -138,9 +138,11 @@ impl ExtensionOptions for SessionSettings {
             "timezone" => {
                 // Names are case-sensitive; SET lower-cases what is not quoted.
                 let known = value.is_empty() || value.parse::<Zone>().is_ok();
-                known
-                    .then(|| self.timezone = value.to_owned())
-                    .ok_or_else(|| bad("the quoted name of an IANA zone, or a distance from UTC such as +01:00"))?;
+                known.then(|| self.timezone = value.to_owned()).ok_or_else(|| {
+                    let near = nearest(value, Zone::names()).map(|near| format!(", such as '{near}'"));
+                    let near = near.unwrap_or_default();
+                    bad(&format!("the quoted name of an IANA zone{near}, or a distance from UTC such as +01:00"))
+                })?;
             }
             "concurrency" => {
                 let expected = format!("a whole number from 1 to {MOST}");
@@ -151,9 +153,12 @@ impl ExtensionOptions for SessionSettings {
             "query_deadline" => self.query_deadline = seconds()?,
             _ => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
-                return Err(Error::new(ErrorKind::Config, format!("there is no setting savedsearch.{key}"))
-                    .advice(format!("the settings are {}", known.join(", ")))
-                    .into());
+                let full = format!("{}.{key}", Self::PREFIX);
+                let advice = match nearest(&full, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("the settings are {}", known.join(", ")),
+                };
+                return Err(Error::new(ErrorKind::Config, format!("there is no setting {full}")).advice(advice).into());
             }
         }
         Ok(())

@@ -42,6 +42,7 @@ pub struct Connection {
     clock: Clock,
     queries: Mutex<Queries>,
     fields: Mutex<Fields>,
+    searches: Mutex<Vec<(String, String)>>,
 }
 
 /// Makes a [`Connection`].
@@ -139,7 +140,8 @@ impl ConnectionBuilder {
                     .advice("set XDG_STATE_HOME, or HOME"));
             }
         };
-        Ok(Arc::new(Connection { client, clock, queries: Mutex::default(), fields: Mutex::default() }))
+        let (queries, fields, searches) = Default::default();
+        Ok(Arc::new(Connection { client, clock, queries, fields, searches }))
     }
 }
 
@@ -185,6 +187,18 @@ impl Connection {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).unknown()
     }
 
+    /// The saved searches of the last list, aids with their names. No request is made: empty until a query asked for it.
+    pub fn known_searches(&self) -> Vec<(String, String)> {
+        self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Requests that the queries under way have announced. More may turn out to be needed.
+    pub fn announced(&self) -> u64 {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let under_way = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
+        under_way.map(|(_, query)| query.budget.announced()).sum()
+    }
+
     /// Takes note of the fields of a page of what was `asked` for. Gives the columns whose fields came in all records
     /// before, and in none of late.
     pub(crate) fn note_fields(&self, table: &str, asked: &str, page: &Decoded) -> Vec<String> {
@@ -226,7 +240,27 @@ impl Connection {
         let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?;
         let request = PageRequest::list();
         let accept = move |body: &[u8]| Ok(decoder.decode(&PageRequest::list(), body)?.batch.num_rows() as u64);
-        self.answer(query, scan, request, accept).await
+        let body = self.answer(query, scan, request, accept).await?;
+        self.note_searches(&body)?;
+        Ok(body)
+    }
+
+    /// Takes note of the names in a list.
+    fn note_searches(&self, body: &[u8]) -> Result<()> {
+        let list = &self.profile().tables.saved_searches;
+        let place = |name: &str| list.columns.iter().position(|column| column.name == name);
+        let (Some(aid), Some(name)) = (place("aid"), place("name")) else { return Ok(()) };
+        let decoder = Decoder::new(Arc::clone(self.profile()), Arc::new(list.clone()), &[aid, name]);
+        let batch = decoder.decode(&PageRequest::list(), body)?.batch;
+        let [aids, names] = [0, 1].map(|at| arrow::compute::cast(batch.column(at), &DataType::Utf8));
+        let bad = |error| Error::new(ErrorKind::Profile, format!("aids or names are no texts: {error}"));
+        let (aids, names) = (aids.map_err(bad)?, names.map_err(bad)?);
+        let pairs = aids.as_string::<i32>().iter().zip(names.as_string::<i32>());
+        let mut known = HashSet::new();
+        let found = pairs.filter_map(|(aid, name)| Some((aid?.to_owned(), name.unwrap_or_default().to_owned())));
+        let found = found.filter(|(aid, _)| known.insert(aid.clone())).collect();
+        *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(())
     }
 
     /// The answer to a request without mentions. All scans of a query share one request. `accept` gives the number of

@@ -11,6 +11,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
 /// A result of this crate.
@@ -240,11 +241,26 @@ pub fn describe(error: &DataFusionError) -> String {
     let text = match root {
         DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
         DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
-        DataFusionError::SchemaError(error, _) => error.to_string(),
+        DataFusionError::SchemaError(error, _) => match error.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => no_column(field, valid_fields),
+            other => other.to_string(),
+        },
         other => other.strip_backtrace(),
     };
     let text = text.replace("sql parser error: ", "");
     one_line(&text)
+}
+
+/// That there is no such column, and which one may have been meant.
+fn no_column(field: &Column, valid: &[Column]) -> String {
+    let mut known: Vec<&str> = valid.iter().map(Column::name).collect();
+    known.dedup();
+    let advice = match nearest(field.name(), known.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None if known.is_empty() => "no table is asked that has one".to_owned(),
+        None => format!("there are {}", known.join(", ")),
+    };
+    format!("there is no column {}; {advice}", field.flat_name())
 }
 
 /// A text on one line, cut where nobody would read on.
@@ -257,6 +273,16 @@ fn shown(text: &str) -> String {
         Some((at, _)) => format!("{} …", &line[..at]),
         None => line,
     }
+}
+
+/// The name that is nearest to another, whatever the case, if one is near: a third of it may be wrong, and two letters of a
+/// short one.
+pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let lower = name.to_lowercase();
+    let near = known.into_iter().map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known));
+    let most = (name.chars().count() / 3).max(2);
+    let near = near.filter(|(distance, known)| *distance <= most && *known != name);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
 /// A text on one line: control characters and runs of white space become a space.
@@ -282,6 +308,16 @@ mod tests {
             error.to_string(),
             "mentions: aid 7: page at row 200: service answered 503: busy (after 4 attempts in 1.5 s); try again later"
         );
+    }
+
+    #[test]
+    fn what_is_near_is_found_and_what_is_not_is_not() {
+        let known = ["mentions", "overview", "saved_searches", "volume"];
+        assert_eq!(nearest("mentons", known), Some("mentions"));
+        assert_eq!(nearest("SavedSearches", known), Some("saved_searches"));
+        assert_eq!(nearest("Volume", known), Some("volume"), "case matters to the one who asks");
+        assert_eq!(nearest("customers", known), None);
+        assert_eq!(nearest("mentions", known), None, "it is the name itself");
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub struct QueryBudget {
     pub id: String,
     /// When it must have ended.
     pub deadline: Instant,
+    /// The time that it was given.
+    query_deadline: Duration,
     /// Longest time for one attempt, from the first byte sent to the last received.
     pub request_timeout: Duration,
     /// What happens where not all mentions can be had.
@@ -111,6 +113,7 @@ impl QueryBudget {
         Self {
             id,
             deadline,
+            query_deadline,
             request_timeout,
             completeness,
             caller: None,
@@ -149,7 +152,7 @@ impl QueryBudget {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
         match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
             Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend).inspect_err(|_| self.take_back()),
-            Err(issued) => Err(self.exceeded(format!("the query has used its {issued} requests and needs more"))),
+            Err(issued) => Err(self.used_up(issued)),
         }
     }
 
@@ -165,9 +168,14 @@ impl QueryBudget {
     pub(super) fn check(&self) -> Result<()> {
         let issued = self.issued.load(Ordering::Relaxed);
         if issued >= self.max_requests {
-            return Err(self.exceeded(format!("the query has used its {issued} requests and needs more")));
+            return Err(self.used_up(issued));
         }
         self.allowance().map_or(Ok(()), |allowance| allowance.allow(1))
+    }
+
+    /// Requests that scans have announced so far.
+    pub fn announced(&self) -> u64 {
+        self.planned.load(Ordering::Relaxed)
     }
 
     /// Announces requests that a scan is going to issue, and refuses them where all that was announced together is too
@@ -187,14 +195,14 @@ impl QueryBudget {
     pub fn allow(&self, needed: u64) -> Result<()> {
         let message = format!("the query needs {needed} requests or more");
         if needed > self.max_requests {
-            return Err(self.exceeded(message));
+            return Err(self.exceeded(message, needed));
         }
         match self.possible {
             Some(possible) if needed > possible => Err(Error::new(
                 ErrorKind::Budget,
                 format!("{message}, the service's declared budget allows {possible} within savedsearch.query_deadline"),
             )
-            .advice("narrow the query by aid or published_at, add a LIMIT, or allow more time")),
+            .advice(self.more_time(needed, possible))),
             // What it has issued is spent already.
             _ => {
                 let left = needed.saturating_sub(self.issued.load(Ordering::Relaxed));
@@ -207,11 +215,28 @@ impl QueryBudget {
         self.caller.as_ref()?.allowance.as_deref()
     }
 
-    fn exceeded(&self, message: String) -> Error {
+    fn used_up(&self, issued: u64) -> Error {
+        let message = format!("the query has used its {issued} requests and needs more");
+        // How many more nobody knows.
+        self.exceeded(message, issued.saturating_mul(2))
+    }
+
+    fn exceeded(&self, message: String, needed: u64) -> Error {
         let limit = self.max_requests;
-        Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(
-            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = …",
-        )
+        Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(format!(
+            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = {needed}",
+        ))
+    }
+
+    /// What to do where the declared budget gives too little in the time that there is.
+    fn more_time(&self, needed: u64, possible: u64) -> String {
+        let narrower = "narrow the query by aid or published_at, or add a LIMIT";
+        match self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible) {
+            Some(seconds) => {
+                format!("{narrower}, or allow more time: SET savedsearch.query_deadline = {}", seconds + 1)
+            }
+            None => narrower.to_owned(),
+        }
     }
 }
 

@@ -292,9 +292,11 @@ impl Limiter {
         self.state().close(Instant::now(), quiet);
     }
 
-    /// How long the gate stays closed; zero while it is open.
+    /// How long the gate stays closed, or a declared window keeps those who wait; zero while they may go.
     pub(super) fn closed_for(&self) -> Duration {
-        self.state().closed_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+        let (now, mut state) = (Instant::now(), self.state());
+        let full = state.next().and_then(|_| state.windows.free_at(now, 1));
+        state.closed_until.max(full).map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
     fn state(&self) -> MutexGuard<'_, LimitState> {

@@ -27,7 +27,7 @@ mod summary;
 
 pub use cost::{Cost, PlanCost, plan_cost};
 pub use fetch::FetchExec;
-pub use spent::{Spent, spent};
+pub use spent::{Spent, Window, spent, windows};
 
 pub(crate) use discover::possible;
 pub(crate) use plans::source;

@@ -1,8 +1,10 @@
-//! What a plan has cost so far, summed over its scans.
+//! What a plan has cost so far, summed over its scans, and which windows it reads.
 
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
+
+use super::FetchExec;
 
 /// What the scans of a plan have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +17,34 @@ pub struct Spent {
     pub wait_ms: u64,
     /// Windows of which not all mentions came.
     pub incomplete: u64,
+}
+
+/// The windows that a plan reads, in the service's words, each with its zone and with whether it is the profile's default.
+pub fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<Window> {
+    let mut found: Vec<Window> = Vec::new();
+    collect(plan, &mut found);
+    found
+}
+
+/// A window that a plan reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// The service's words for it.
+    pub words: String,
+    /// The zone that is sent along.
+    pub timezone: Option<String>,
+    /// Whether it is read because the query bounds no time.
+    pub default: bool,
+}
+
+fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Window>) {
+    if let Some(scan) = plan.downcast_ref::<FetchExec>() {
+        let sent = scan.sent();
+        let default = scan.default_window().is_some();
+        let new = sent.duration.map(|words| Window { words, timezone: sent.timezone, default });
+        found.extend(new.filter(|new| !found.contains(new)));
+    }
+    plan.children().into_iter().for_each(|child| collect(child, found));
 }
 
 /// What a plan has cost so far.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::column::{Pointer, TableSpec};
 use super::zone::Zone;
+use crate::error::nearest;
 
 /// What a statement of the profile rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -207,7 +208,8 @@ impl Timezone {
             }
             (TimezoneKind::Ignored, Ok(zone)) if name == self.default => Ok(zone),
             (TimezoneKind::Iana, _) => {
-                Err(format!("`{name}` is no zone of this service: it takes IANA names, such as UTC"))
+                let near = nearest(name, Zone::names()).unwrap_or("UTC");
+                Err(format!("`{name}` is no zone of this service: it takes IANA names, such as {near}"))
             }
             (TimezoneKind::Offset, _) => {
                 Err(format!("`{name}` is no zone of this service: it takes distances from UTC, such as +01:00"))

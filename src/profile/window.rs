@@ -265,6 +265,13 @@ impl WindowSpec {
         periods.chain(names).filter(|(reach, _)| *reach >= length).min().map(|(_, words)| words)
     }
 
+    /// Periods that people ask for, in words that the grammar takes.
+    pub fn usual(&self) -> Vec<String> {
+        let known = |words: &&str| self.check_words(words).is_ok();
+        let usual = ["1h", "24h", "1d", "7d", "30d", "90d", "1w", "4w"].into_iter().filter(known).map(str::to_owned);
+        usual.chain(self.names.keys().cloned()).collect()
+    }
+
     /// The forms that the grammar takes, for error messages.
     pub fn forms(&self) -> String {
         let mut forms: Vec<String> = self.relative.iter().map(|unit| format!("<n>{}", unit.letter())).collect();

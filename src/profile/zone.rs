@@ -17,6 +17,11 @@ pub enum Zone {
 }
 
 impl Zone {
+    /// The names of the IANA database.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
+    }
+
     /// Coordinated Universal Time.
     pub const UTC: Self = Self::Named(Tz::UTC);
 

@@ -52,7 +52,7 @@ pub(super) fn windows_of(
         let Some(start) = start else {
             return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins"))
                 .advice(format!(
-                    "add a bound, such as {time} >= now() - INTERVAL '30 days', or duration = '{}'",
+                    "add AND {time} >= now() - INTERVAL '30 days', or AND duration = '{}'",
                     spec.default
                 )));
         };

@@ -1,7 +1,8 @@
 //! Results in the format asked for, to stdout or to a file.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,12 +13,16 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use arrow::json::writer::{JsonArray, LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use console::Term;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+
+use super::chart::Drawing;
+use super::screen::{Display, Screen, Shown};
+use super::{picture, table};
+use crate::error::nearest;
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +43,45 @@ pub enum Format {
     Arrow,
     /// A Parquet file, compressed with zstd.
     Parquet,
+    /// A chart for people, of a time or a category and numbers. Held until the result is whole.
+    Chart,
+    /// The same as a picture, SVG.
+    Svg,
+    /// The same as a picture, PNG.
+    Png,
 }
 
 impl Format {
     /// Names on the command line.
-    pub const NAMES: [&str; 8] = ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet"];
+    pub const NAMES: [&str; 11] =
+        ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet", "chart", "svg", "png"];
+    /// All of them, in the order of their names.
+    const ALL: [Self; 11] = [
+        Self::Table,
+        Self::Csv,
+        Self::Tsv,
+        Self::Json,
+        Self::Ndjson,
+        Self::Markdown,
+        Self::Arrow,
+        Self::Parquet,
+        Self::Chart,
+        Self::Svg,
+        Self::Png,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
 
     fn is_binary(self) -> bool {
-        matches!(self, Self::Arrow | Self::Parquet)
+        matches!(self, Self::Arrow | Self::Parquet | Self::Png)
+    }
+
+    /// Whether a file of it holds one result.
+    fn is_single(self) -> bool {
+        self.is_binary() || self == Self::Svg
     }
 }
 
@@ -53,16 +89,10 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "table" => Self::Table,
-            "csv" => Self::Csv,
-            "tsv" => Self::Tsv,
-            "json" => Self::Json,
-            "ndjson" => Self::Ndjson,
-            "markdown" => Self::Markdown,
-            "arrow" => Self::Arrow,
-            "parquet" => Self::Parquet,
-            _ => return Err(format!("`{name}` is no format: expected one of {}", Self::NAMES.join(", "))),
+        let found = Self::ALL.into_iter().zip(Self::NAMES).find(|(_, known)| *known == name);
+        found.map(|(format, _)| format).ok_or_else(|| {
+            let near = nearest(name, Self::NAMES).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            format!("`{name}` is no format: expected one of {}{near}", Self::NAMES.join(", "))
         })
     }
 }
@@ -73,6 +103,10 @@ pub struct Output {
     format: Format,
     target: Target,
     results: usize,
+    /// Whether the last one was not ended yet.
+    under_way: bool,
+    /// How tables are shown to somebody who sits before the terminal.
+    display: Option<Display>,
 }
 
 #[derive(Debug)]
@@ -86,6 +120,8 @@ enum Target {
         path: PathBuf,
         file: Arc<File>,
         whole: bool,
+        /// Bytes before the result that is being written.
+        before: u64,
     },
 }
 
@@ -98,7 +134,7 @@ impl Output {
         if format.is_binary() && io::stdout().is_terminal() {
             return Err(io::Error::other("this format is binary: name a file with -o, or redirect the output"));
         }
-        Ok(Self { format, target: Target::Stdout, results: 0 })
+        Ok(Self { format, target: Target::Stdout, results: 0, under_way: false, display: None })
     }
 
     /// Results go to a file, which is replaced once [`Output::close`] says that all went well.
@@ -109,7 +145,13 @@ impl Output {
         if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
             // A pipe or a device is written to as it is; replacing it would be a surprise.
             let file = File::options().write(true).open(path)?;
-            return Ok(Self { format, target: Target::Device(Arc::new(file)), results: 0 });
+            return Ok(Self {
+                format,
+                target: Target::Device(Arc::new(file)),
+                results: 0,
+                under_way: false,
+                display: None,
+            });
         }
         // A link keeps pointing where it does; the file behind it is replaced, by one beside it.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -120,14 +162,55 @@ impl Output {
             io::ErrorKind::AlreadyExists => io::Error::other(format!("{} is in the way", partial.display())),
             _ => error,
         })?);
-        Ok(Self { format, target: Target::File { partial, path, file, whole: false }, results: 0 })
+        let target = Target::File { partial, path, file, whole: false, before: 0 };
+        Ok(Self { format, target, results: 0, under_way: false, display: None })
+    }
+
+    /// The same, for somebody who sits before the terminal: tables fit it, and go through a pager.
+    #[must_use]
+    pub fn displaying(mut self, display: Display) -> Self {
+        self.display = Some(display);
+        self
+    }
+
+    /// Results that were begun.
+    pub(super) fn results(&self) -> usize {
+        self.results
+    }
+
+    /// The result that was begun last is whole.
+    pub(super) fn ended(&mut self) {
+        self.under_way = false;
+    }
+
+    /// Takes back the result that was begun last and could not be ended, where it went to a file.
+    ///
+    /// # Errors
+    /// Where the file cannot be cut.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        if let Target::File { file, before, .. } = &self.target
+            && self.under_way
+        {
+            file.set_len(*before)?;
+            file.as_ref().seek(SeekFrom::Start(*before))?;
+            self.results -= 1;
+            self.under_way = false;
+        }
+        Ok(())
     }
 
     /// Begins the result of a statement.
     pub(super) fn begin(&mut self, schema: SchemaRef) -> io::Result<ResultWriter> {
-        self.results += 1;
-        if self.results > 1 && self.format.is_binary() {
+        if self.results > 0 && self.format.is_single() {
             return Err(io::Error::other("this format holds one result, and there is a second one"));
+        }
+        if let Target::File { file, before, .. } = &mut self.target {
+            *before = file.as_ref().stream_position()?;
+        }
+        self.results += 1;
+        self.under_way = true;
+        if let (Target::Stdout, Format::Table, Some(display)) = (&self.target, self.format, &self.display) {
+            return Ok(ResultWriter::on_screen(display.clone(), schema));
         }
         let sink: Box<dyn Write + Send> = match &self.target {
             Target::Stdout => Box::new(io::stdout()),
@@ -138,7 +221,8 @@ impl Output {
             // Two tables without a line between them are one.
             writeln!(sink)?;
         }
-        Ok(ResultWriter::new(self.format, schema, sink))
+        let on_screen = matches!(self.target, Target::Stdout);
+        Ok(ResultWriter::new(self.format, schema, sink, on_screen))
     }
 
     /// Gives a file its name.
@@ -151,7 +235,7 @@ impl Output {
             Target::Device(_) => Ok(()),
             // Without a result there is nothing to replace a file with.
             Target::File { .. } if self.results == 0 => Ok(()),
-            Target::File { partial, path, file, whole } => {
+            Target::File { partial, path, file, whole, .. } => {
                 if let Ok(replaced) = std::fs::metadata(&*path) {
                     file.set_permissions(replaced.permissions())?;
                 }
@@ -218,13 +302,16 @@ fn parquet_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<ArrowWr
 pub(super) struct ResultWriter {
     schema: SchemaRef,
     writer: Writer,
+    rows: usize,
 }
 
 enum Writer {
+    Screen(Box<Screen>),
     Held {
         sink: Sink,
         batches: Vec<RecordBatch>,
-        markdown: bool,
+        format: Format,
+        on_screen: bool,
     },
     Csv {
         sink: Sink,
@@ -239,11 +326,12 @@ enum Writer {
 }
 
 impl ResultWriter {
-    fn new(format: Format, schema: SchemaRef, sink: Sink) -> Self {
+    fn new(format: Format, schema: SchemaRef, sink: Sink, on_screen: bool) -> Self {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
-            Format::Table => Writer::Held { sink, batches: Vec::new(), markdown: false },
-            Format::Markdown => Writer::Held { sink, batches: Vec::new(), markdown: true },
+            Format::Table | Format::Markdown | Format::Chart | Format::Svg | Format::Png => {
+                Writer::Held { sink, batches: Vec::new(), format, on_screen }
+            }
             Format::Csv => Writer::Csv { sink, separator: b',', header: true },
             Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
             Format::Json => Writer::Json(json().build(sink)),
@@ -251,15 +339,27 @@ impl ResultWriter {
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
             Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
         };
-        Self { schema, writer }
+        Self { schema, writer, rows: 0 }
     }
 
-    /// Takes a batch; line formats have written it when this returns.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+    fn on_screen(display: Display, schema: SchemaRef) -> Self {
+        let writer = Writer::Screen(Box::new(Screen::new(display, Arc::clone(&schema))));
+        Self { schema, writer, rows: 0 }
+    }
+
+    /// Whether a pager has the screen, so that nothing else may write there.
+    pub(super) fn is_paging(&self) -> bool {
+        matches!(&self.writer, Writer::Screen(screen) if screen.is_paging())
+    }
+
+    /// Takes a batch; line formats have written it when this returns. Breaks off where no more is wanted.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<ControlFlow<()>> {
         if batch.num_rows() == 0 {
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
+        self.rows += batch.num_rows();
         match &mut self.writer {
+            Writer::Screen(screen) => return screen.write(batch),
             Writer::Held { batches, .. } => batches.push(batch.clone()),
             Writer::Csv { sink, separator, header } => {
                 sink.write_all(&csv(batch, *separator, std::mem::take(header))?)?;
@@ -275,15 +375,17 @@ impl ResultWriter {
                 begun.writer(parquet_writer(&self.schema))?.write(batch).map_err(parquet_error)?
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Ends the result.
-    pub(super) fn finish(self) -> io::Result<()> {
-        let Self { schema, writer } = self;
+    /// Ends the result, and says what was shown of it.
+    pub(super) fn finish(self) -> io::Result<Shown> {
+        let Self { schema, writer, rows } = self;
+        let shown = Shown { rows, ..Shown::default() };
         match writer {
-            Writer::Held { mut sink, batches, markdown } => {
-                writeln!(sink, "{}", table(&schema, &batches, markdown)?)?;
+            Writer::Screen(screen) => return screen.finish(),
+            Writer::Held { mut sink, batches, format, on_screen } => {
+                held(&mut sink, &schema, &batches, format, on_screen)?;
                 sink.flush()
             }
             Writer::Csv { mut sink, separator, header } => {
@@ -307,8 +409,41 @@ impl ResultWriter {
             Writer::Parquet(begun) => {
                 begun.finish(parquet_writer(&schema))?.into_inner().map_err(parquet_error)?.flush()
             }
-        }
+        }?;
+        Ok(shown)
     }
+}
+
+/// Writes a result that had to be whole.
+fn held(
+    sink: &mut Sink,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    format: Format,
+    on_screen: bool,
+) -> io::Result<()> {
+    let lines = match format {
+        Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
+        Format::Chart | Format::Svg | Format::Png => {
+            let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
+            match format {
+                Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
+                Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),
+                // A file takes no colours.
+                _ => {
+                    drawing.text(terminal_width(), on_screen && console::colors_enabled()).map_err(io::Error::other)?
+                }
+            }
+        }
+        _ => Vec::new(),
+    };
+    lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
+}
+
+/// Characters of a line on the terminal; where there is none, those that most have.
+pub(super) fn terminal_width() -> usize {
+    let terminal = Term::stdout();
+    if terminal.is_term() { usize::from(terminal.size().1) } else { 80 }
 }
 
 /// The cause itself where it is one of I/O, so that a closed pipe is seen as such.
@@ -365,44 +500,4 @@ fn json_texts(name: &str, column: &ArrayRef) -> io::Result<ArrayRef> {
     let start = serde_json::Value::from(name).to_string().len() + 2;
     let texts = lines.lines().enumerate().map(|(row, line)| column.is_valid(row).then(|| &line[start..line.len() - 1]));
     Ok(Arc::new(texts.collect::<StringArray>()))
-}
-
-/// A table for people: NULL visible, numbers to the right, one line a row.
-fn table(schema: &SchemaRef, batches: &[RecordBatch], markdown: bool) -> io::Result<Table> {
-    let mut table = Table::new();
-    table.load_preset(if markdown { presets::ASCII_MARKDOWN } else { presets::ASCII_FULL_CONDENSED });
-    table.set_header(schema.fields().iter().map(|field| cell(field.name(), markdown)));
-    for (column, field) in table.column_iter_mut().zip(schema.fields()) {
-        if field.data_type().is_numeric() {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    // The lines of a plan are its structure; those of other texts would tear the table apart.
-    let lines = !markdown && schema.fields().last().is_some_and(|field| field.name() == "plan");
-    let cell = |text: &str| if lines { Cell::new(text) } else { cell(text, markdown) };
-    let options = FormatOptions::default().with_null("NULL");
-    for batch in batches {
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io_error)?;
-        for row in 0..batch.num_rows() {
-            table.add_row(columns.iter().map(|column| cell(&column.value(row).to_string())));
-        }
-    }
-    Ok(table)
-}
-
-fn cell(text: &str, markdown: bool) -> Cell {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push_str("\\n"),
-            '\r' => shown.push_str("\\r"),
-            '\t' => shown.push_str("\\t"),
-            '|' if markdown => shown.push_str("\\|"),
-            // Anything else that would move the cursor or colour the screen.
-            c if c.is_control() => shown.push('\u{fffd}'),
-            c => shown.push(c),
-        }
-    }
-    Cell::new(shown)
 }

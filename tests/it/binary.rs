@@ -173,7 +173,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             "aid nope: page at row 0: the service answered 404",
         ),
         (vec!["--base-url", base, "sql", "-c", one], "demo-key-research", 1, "403 Forbidden"),
-        (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "No field named nonsense"),
+        (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "there is no column nonsense"),
         (
             vec!["sql", "-c", "SELECT id FROM mentions WHERE timezone = 'Mars/X'"],
             "",

@@ -22,7 +22,10 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("optimizer", &["error", "config", "profile", "pushdown", "exec", "table"]),
     ("session", &["config", "connection", "table", "catalog", "optimizer"]),
     ("flight", &["error", "config", "profile", "client", "connection", "exec", "table", "catalog", "session"]),
-    ("shell", &["error", "config", "client", "connection", "exec", "catalog", "session"]),
+    (
+        "shell",
+        &["error", "config", "profile", "client", "pushdown", "connection", "exec", "table", "catalog", "session"],
+    ),
     ("probe", &["error", "profile", "client"]),
     ("simulator", &["clock"]),
     ("lib", &["*"]),

@@ -113,7 +113,7 @@ async fn address(named: Option<String>) -> Result<(String, Option<Running>), Exi
         return Ok((base_url, None));
     }
     let demo = demo().await?;
-    eprintln!("note: no --base-url: answering from demo data, served by the simulator inside this process");
+    eprintln!("note: no --base-url: answering from demo data, by the simulator in this process");
     Ok((demo.base_url(), Some(demo)))
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "notes and errors go to stderr")]
 
 mod connect;
+mod help;
 mod profiles;
 mod serve;
 
@@ -13,8 +14,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::error::{describe, one_line};
-use datafusion_saved_search::shell::{Failure, Format, Output, Shell, interact};
+use datafusion_saved_search::shell::{Display, Failure, Format, Mistake, Output, Shell, interact};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
 use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,7 +28,7 @@ use self::serve::ServeArguments;
 ///
 /// Without a base URL every command runs on demo data, served by a simulator inside the process.
 #[derive(Debug, Parser)]
-#[command(name = "savedsearch", version, arg_required_else_help = true)]
+#[command(name = "savedsearch", version, after_help = help::EXAMPLES)]
 struct Arguments {
     /// Address of the service, ending with v4 [env: SAVEDSEARCH_BASE_URL]
     #[arg(long, value_name = "URL", global = true)]
@@ -50,7 +52,7 @@ struct Arguments {
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["base_url", "config", "record"])]
     replay: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -61,6 +63,23 @@ enum Command {
     #[command(subcommand)]
     Profile(ProfileCommand),
     Simulate(SimulateArguments),
+    /// Prints a script that completes commands and options in a shell
+    #[command(after_help = "Examples:
+  savedsearch completions bash > ~/.local/share/bash-completion/completions/savedsearch
+  savedsearch completions zsh > \"${fpath[1]}/_savedsearch\"
+  savedsearch completions fish > ~/.config/fish/completions/savedsearch.fish")]
+    Completions {
+        /// The shell
+        shell: CommandShell,
+    },
+    /// Prints the manual page of the program, or of a command
+    #[command(after_help = "Examples:
+  savedsearch man | man -l -
+  savedsearch man sql > savedsearch-sql.1")]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 /// Finds out how a service speaks, and writes a profile of it
@@ -104,13 +123,15 @@ enum ProfileCommand {
     Schema,
 }
 
-/// Runs SQL and prints the results; without -c or -f a shell
+/// Runs SQL and prints the results; without -c or -f a shell, in which \\? lists what can be typed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
   savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE language = 'de' AND duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
   savedsearch sql --format parquet -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
+  savedsearch sql --format chart -c \"SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC\"
+  savedsearch sql --set max_requests=20 --format markdown -f report.sql
 
 Exit status: 0 all went well, 1 a query or the service failed, 2 the command line was wrong.")]
 struct SqlArguments {
@@ -120,7 +141,8 @@ struct SqlArguments {
     /// File with statements to run, after those of -c
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Format of the results: table, csv, tsv, json, ndjson, markdown, arrow or parquet
+    /// Format of the results: table, csv, tsv, json, ndjson, markdown, arrow or parquet; and of a time or a category with
+    /// numbers: chart, svg or png
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     /// File for the results, instead of stdout; it appears only when they are whole
@@ -241,7 +263,7 @@ impl From<datafusion_saved_search::Error> for Exit {
 impl From<Failure> for Exit {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Query(line) => Self(FAILED, Some(line)),
+            Failure::Query(Mistake { line, .. }) => Self(FAILED, Some(line)),
             Failure::Cancelled => Self(FAILED, Some("cancelled".into())),
             Failure::ReaderGone => Self(0, None),
         }
@@ -261,11 +283,14 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match arguments.command {
-            Command::Sql(ref sql) => Box::pin(run_sql(&arguments, sql)).await,
-            Command::Serve(ref serve) => Box::pin(serve::run(&arguments, serve)).await,
-            Command::Probe(ref probe) => Box::pin(profiles::probe(&arguments, probe)).await,
-            Command::Profile(ref command) => Box::pin(profiles::run(&arguments, command)).await,
-            Command::Simulate(simulate) => Box::pin(run_simulate(simulate)).await,
+            None => help::greet(),
+            Some(Command::Sql(ref sql)) => Box::pin(run_sql(&arguments, sql)).await,
+            Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
+            Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
+            Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
+            Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate)).await,
+            Some(Command::Completions { shell }) => help::completions(shell),
+            Some(Command::Man { command }) => help::manual(command.as_deref()),
         }
     });
     // A cancelled query may be deep in a computation; nobody waits for it.
@@ -295,7 +320,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
-    let mut shell = Shell::new(context, connection).estimating(sql.estimate);
+    let mut shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate);
     let mut texts = sql.command.clone();
     if let Some(file) = &sql.file {
         let text = std::fs::read_to_string(file)
@@ -306,7 +331,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
         if sql.output.is_some() {
             return Err(Exit::usage("-o goes with -c or -f"));
         }
-        return Ok(interact(&mut shell, sql.format).await?);
+        return Ok(interact(shell, sql.format).await?);
     }
     if texts.is_empty() {
         let mut text = String::new();
@@ -316,14 +341,26 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
     let output = match &sql.output {
         Some(path) => Output::file(sql.format, path)
             .map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display()))),
-        None => Output::stdout(sql.format).map_err(Exit::usage),
+        // On a terminal tables fit it, and all rows are shown.
+        None => Output::stdout(sql.format)
+            .map(|output| output.displaying(Display { rows: 0, pager: false, ..Display::default() }))
+            .map_err(Exit::usage),
     };
     let mut output = output?;
     for text in &texts {
-        shell.run(text, &mut output).await?;
+        shell.run(text, &mut output).await.inspect_err(show_place)?;
     }
     output.close().map_err(Failure::from)?;
     Ok(())
+}
+
+/// Where in the statement it is, for somebody who sits before it; the line itself comes last.
+fn show_place(failure: &Failure) {
+    if let Failure::Query(Mistake { marked: Some(lines), .. }) = failure
+        && io::stderr().is_terminal()
+    {
+        lines.iter().for_each(|line| eprintln!("{line}"));
+    }
 }
 
 async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {

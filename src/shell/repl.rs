@@ -1,0 +1,372 @@
+//! The prompt: reads statements and commands until the user leaves.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use console::style;
+use rustyline::error::ReadlineError;
+use std::sync::Arc;
+
+use super::chart::Drawing;
+use super::commands::{COMMANDS, Command};
+use super::describe;
+use super::editor::{Typist, is_whole};
+use super::mistakes::Mistake;
+use super::output::{Format, Output, terminal_width};
+use super::report::counted;
+use super::run::{Failure, Kept, Reports, Shell, write};
+use super::screen::Display;
+use super::words::Words;
+use crate::config::variable;
+
+/// Files that include each other deeper than this include each other for ever.
+const DEEPEST: usize = 16;
+
+const HELP: &str = "Statements end with ; and may take several lines. Tab completes, aids by the names of the last list among \
+them. Ctrl-C drops\na line or cancels a query, Ctrl-R searches what was typed, Ctrl-D leaves.";
+
+/// Reads statements and commands from the terminal until the user leaves.
+///
+/// # Errors
+/// Where the terminal cannot be read, or nobody reads what is printed.
+pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
+    let terminal = |error: ReadlineError| Failure::line(format!("cannot read the terminal: {error}"));
+    let mut typist = Typist::new().map_err(terminal)?;
+    eprintln!("savedsearch {}. Statements end with ;   \\? for help, \\d for the tables.", env!("CARGO_PKG_VERSION"));
+    let mut repl = Repl::new(shell, format);
+    loop {
+        typist.know(Words::of(repl.shell.context(), repl.shell.connection()).await);
+        let prompt = format!("{}> ", repl.shell.connection_name());
+        let begun = std::mem::take(&mut repl.begun);
+        // The editor blocks; it waits on a thread of its own, so that the runtime goes on.
+        let read = tokio::task::spawn_blocking(move || {
+            let line = typist.read(&prompt, &begun);
+            (typist, line)
+        });
+        let line;
+        (typist, line) = read.await.map_err(|error| Failure::line(error.to_string()))?;
+        let text = match line {
+            Ok(text) => text,
+            Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(terminal(error)),
+        };
+        match repl.take(&text, 0).await {
+            Ok(Next::Prompt) => {}
+            Ok(Next::Leave) => break,
+            Err(Failure::ReaderGone) => return Err(Failure::ReaderGone),
+            Err(failure) => told(failure),
+        }
+    }
+    repl.end_file()
+}
+
+/// What comes after a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Prompt,
+    Leave,
+}
+
+/// What holds from line to line.
+struct Repl {
+    shell: Shell,
+    format: Format,
+    display: Display,
+    reports: Reports,
+    /// Where results go instead of the terminal.
+    file: Option<(PathBuf, Output)>,
+    /// The statement that was run last.
+    last: String,
+    /// What the next prompt begins with.
+    begun: String,
+}
+
+impl Repl {
+    fn new(mut shell: Shell, format: Format) -> Self {
+        let reports = Reports::default();
+        shell.report(reports);
+        let (display, last, begun) = (Display::default(), String::new(), String::new());
+        Self { shell, format, display, reports, file: None, last, begun }
+    }
+
+    /// Runs a line: a command or statements.
+    async fn take(&mut self, text: &str, depth: usize) -> Result<Next, Failure> {
+        match Command::parse(text) {
+            Some(command) => Box::pin(self.obey(command.map_err(Failure::line)?, depth)).await,
+            None if text.trim().trim_matches(';').is_empty() => Ok(Next::Prompt),
+            None => {
+                text.trim().clone_into(&mut self.last);
+                self.run(text).await?;
+                Ok(Next::Prompt)
+            }
+        }
+    }
+
+    /// Runs statements, whose results go to the file or to the terminal.
+    async fn run(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some((_, file)) = &mut self.file {
+            let result = self.shell.run(text, file).await;
+            if result.is_err() {
+                // What was written before stays.
+                file.take_back()?;
+            }
+            return result;
+        }
+        let mut output = self.screen(self.format)?;
+        self.shell.run(text, &mut output).await
+    }
+
+    fn screen(&self, format: Format) -> io::Result<Output> {
+        Ok(Output::stdout(format)?.displaying(self.display.clone()))
+    }
+
+    /// Shows a table that is there.
+    fn show(&self, batch: &RecordBatch) -> Result<(), Failure> {
+        let display = Display { expanded: false, rows: 0, wraps: true, ..self.display.clone() };
+        write(batch, &mut Output::stdout(Format::Table)?.displaying(display))?;
+        Ok(())
+    }
+
+    async fn obey(&mut self, command: Command, depth: usize) -> Result<Next, Failure> {
+        match command {
+            Command::Quit => return Ok(Next::Leave),
+            Command::Help => help(),
+            Command::Describe(None) => {
+                let tables = describe::all(self.shell.context()).await;
+                self.show(&tables.map_err(|error| Failure::line(error.to_string()))?)?;
+            }
+            Command::Describe(Some(name)) => self.describe(&name).await?,
+            Command::Connections => self.show(&self.connections().map_err(Failure::line)?)?,
+            Command::Connect(None) => eprintln!("queries ask {}", self.shell.connection_name()),
+            Command::Connect(Some(name)) => self.shell.choose(&name).map_err(Failure::line)?,
+            Command::Expanded(to) => {
+                self.display.expanded = to.unwrap_or(!self.display.expanded);
+                eprintln!("a column a line: {}", on_off(self.display.expanded));
+            }
+            Command::Pager(to) => {
+                self.display.pager = to.unwrap_or(!self.display.pager);
+                eprintln!("pager: {}", on_off(self.display.pager));
+            }
+            Command::Timing(to) => {
+                self.reports.timing = to.unwrap_or(!self.reports.timing);
+                self.shell.report(self.reports);
+                eprintln!("where the time went: {}", on_off(self.reports.timing));
+            }
+            Command::Rows(to) => {
+                self.display.rows = to.unwrap_or(self.display.rows);
+                match self.display.rows {
+                    0 => eprintln!("all rows are shown"),
+                    rows => eprintln!("{} at most", counted(rows as u64, "row")),
+                }
+            }
+            Command::Format(None) => eprintln!("{}; there are {}", self.format.name(), Format::NAMES.join(", ")),
+            Command::Format(Some(format)) => {
+                if let Some((path, _)) = &self.file {
+                    let line = format!("results go to {} as {}: end that with \\o", path.display(), self.format.name());
+                    return Err(Failure::line(line));
+                }
+                self.format = format;
+            }
+            Command::Output(to) => self.output(to)?,
+            Command::Chart(None) => self.draw()?,
+            Command::Chart(Some(text)) => {
+                text.clone_into(&mut self.last);
+                let mut output = self.screen(Format::Chart)?;
+                self.shell.run(&text, &mut output).await?;
+            }
+            Command::Cost(text) => {
+                let display = Display { wraps: true, ..self.display.clone() };
+                let mut output = Output::stdout(Format::Table)?.displaying(display);
+                self.shell.quietly(&text, true, &mut output).await?;
+            }
+            Command::Budget => self.budget().await?,
+            Command::Watch(every) => self.watch(every).await?,
+            Command::Edit => self.begun = edited(self.last.clone()).await?,
+            Command::Include(path) => return self.include(&path, depth).await,
+        }
+        Ok(Next::Prompt)
+    }
+
+    async fn describe(&self, name: &str) -> Result<(), Failure> {
+        let text = format!("DESCRIBE {name}");
+        let table = match self.shell.context().table_provider(name).await {
+            Ok(table) => table,
+            Err(error) => return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context()).await)),
+        };
+        let (columns, lines) = describe::one(&table).map_err(|error| Failure::line(error.to_string()))?;
+        self.show(&columns)?;
+        lines.iter().for_each(|line| eprintln!("{line}"));
+        Ok(())
+    }
+
+    /// The connections, the one that is asked with a mark.
+    fn connections(&self) -> Result<RecordBatch, String> {
+        let all = self.shell.connections();
+        let mark = |name: &str| if name == self.shell.connection_name() { "*" } else { "" };
+        let columns: [(&str, ArrayRef); 5] = [
+            ("", Arc::new(all.iter().map(|(name, _)| Some(mark(name))).collect::<StringArray>())),
+            ("connection", Arc::new(all.iter().map(|(name, _)| Some(name.as_str())).collect::<StringArray>())),
+            (
+                "address",
+                Arc::new(all.iter().map(|(_, to)| Some(to.client().base_url().to_string())).collect::<StringArray>()),
+            ),
+            ("profile", Arc::new(all.iter().map(|(_, to)| Some(to.profile().name.as_str())).collect::<StringArray>())),
+            (
+                "requests",
+                Arc::new(all.iter().map(|(_, to)| Some(requests(to.client().log()))).collect::<UInt64Array>()),
+            ),
+        ];
+        RecordBatch::try_from_iter(columns).map_err(|error| error.to_string())
+    }
+
+    fn output(&mut self, to: Option<PathBuf>) -> Result<(), Failure> {
+        self.end_file()?;
+        if let Some(path) = to {
+            let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
+            self.file = Some((path.clone(), Output::file(self.format, &path).map_err(cannot)?));
+        }
+        Ok(())
+    }
+
+    /// Gives the file of results its name.
+    fn end_file(&mut self) -> Result<(), Failure> {
+        if let Some((path, file)) = self.file.take() {
+            let wrote = file.results() > 0;
+            file.close()?;
+            eprintln!("{} {}", if wrote { "wrote" } else { "no result for" }, path.display());
+        }
+        Ok(())
+    }
+
+    /// Draws the last result once more.
+    fn draw(&self) -> Result<(), Failure> {
+        let line = match self.shell.last() {
+            None => "there is no result to draw: \\chart SELECT … draws one",
+            Some(Kept { whole: false, .. }) => {
+                "the last result was too long to be kept whole: \\chart SELECT … draws one"
+            }
+            Some(Kept { schema, batches, .. }) => {
+                let drawing = Drawing::of(schema, batches).map_err(Failure::line)?;
+                let lines = drawing.text(terminal_width(), console::colors_enabled()).map_err(Failure::line)?;
+                print(&lines)?;
+                return Ok(());
+            }
+        };
+        Err(Failure::line(line))
+    }
+
+    async fn budget(&mut self) -> Result<(), Failure> {
+        let mut output = self.screen(Format::Table)?;
+        let result = self.shell.quietly("SELECT * FROM system.budget", false, &mut output).await;
+        let spent = requests(self.shell.connection().client().log());
+        eprintln!("{} so far, from here to {}", counted(spent, "request"), self.shell.connection_name());
+        result
+    }
+
+    async fn watch(&mut self, every: Duration) -> Result<(), Failure> {
+        if self.last.is_empty() {
+            return Err(Failure::line("there is no statement to watch: run one first"));
+        }
+        let (text, pager) = (self.last.clone(), std::mem::replace(&mut self.display.pager, false));
+        let result = loop {
+            let now = self.shell.connection().clock().now().format("%Y-%m-%d %H:%M:%S UTC");
+            eprintln!("{now}, every {} s until Ctrl-C", every.as_secs());
+            if let Err(failure) = self.run(&text).await {
+                break Err(failure);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                _ = tokio::signal::ctrl_c() => break Ok(()),
+            }
+        };
+        self.display.pager = pager;
+        result
+    }
+
+    async fn include(&mut self, path: &Path, depth: usize) -> Result<Next, Failure> {
+        let at = |what: String| Failure::line(format!("{}: {what}", path.display()));
+        if depth == DEEPEST {
+            return Err(at(format!("files include each other {DEEPEST} deep")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| at(format!("cannot be read: {error}")))?;
+        let mut pending = String::new();
+        for line in text.lines().chain([";"]) {
+            let command = pending.trim().is_empty() && line.trim_start().starts_with('\\');
+            pending.push_str(line);
+            pending.push('\n');
+            if (command || line.contains(';')) && is_whole(&pending) {
+                let text = std::mem::take(&mut pending);
+                if self.take(&text, depth + 1).await? == Next::Leave {
+                    return Ok(Next::Leave);
+                }
+            }
+        }
+        if pending.trim().is_empty() { Ok(Next::Prompt) } else { Err(at("the last statement has no end".to_owned())) }
+    }
+}
+
+fn requests(log: &crate::client::RequestLog) -> u64 {
+    log.requests.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+fn on_off(switch: bool) -> &'static str {
+    if switch { "on" } else { "off" }
+}
+
+fn help() {
+    let name = |entry: &super::commands::Entry| format!("{} {}", entry.name, entry.takes);
+    for entry in &COMMANDS {
+        eprintln!("{:<18} {}", name(entry), entry.what);
+    }
+    eprintln!("\n{HELP}");
+}
+
+/// Prints lines to stdout.
+fn print(lines: &[String]) -> io::Result<()> {
+    use std::io::Write;
+    let mut stdout = io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(stdout, "{line}"))?;
+    stdout.flush()
+}
+
+/// Says what went wrong, and goes on.
+fn told(failure: Failure) {
+    match failure {
+        Failure::Query(mistake) => tell(&mistake),
+        Failure::Cancelled => eprintln!("cancelled"),
+        Failure::ReaderGone => {}
+    }
+}
+
+/// A mistake on stderr, with its place in the statement where somebody sits before it.
+pub(super) fn tell(Mistake { line, marked }: &Mistake) {
+    for line in marked.iter().flatten() {
+        eprintln!("{line}");
+    }
+    eprintln!("{} {line}", style("error:").for_stderr().red().bold());
+}
+
+/// The text, after the user's editor has had it.
+async fn edited(text: String) -> Result<String, Failure> {
+    let failed = |error: String| Failure::line(format!("cannot edit: {error}"));
+    let edit = move || -> Result<String, String> {
+        let file = tempfile::Builder::new().prefix("savedsearch-").suffix(".sql").tempfile();
+        let file = file.map_err(|error| error.to_string())?;
+        std::fs::write(file.path(), text).map_err(|error| error.to_string())?;
+        let editor = variable("VISUAL").or_else(|| variable("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+        // The variable may hold arguments.
+        let status = Process::new("sh").args(["-c", &format!("exec {editor} \"$1\""), "sh"]).arg(file.path()).status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(format!("`{editor}` ended with {status}")),
+            Err(error) => return Err(format!("`{editor}`: {error}")),
+        }
+        std::fs::read_to_string(file.path()).map_err(|error| error.to_string())
+    };
+    let text = tokio::task::spawn_blocking(edit).await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    Ok(text.trim_end().to_owned())
+}

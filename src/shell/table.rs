@@ -1,0 +1,289 @@
+//! Tables for people: NULL visible, numbers to the right, one line a row, and on a terminal never wider than it.
+//!
+//! Widths are decided by the first rows, so that the others can be printed as they come.
+
+use std::io;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use console::{measure_text_width, truncate_str};
+
+/// The columns that are shown, and how wide they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Positions of columns with their widths, the space around their texts apart.
+    columns: Vec<(usize, usize)>,
+    /// Columns for which there is no room.
+    pub(super) hidden: usize,
+    markdown: bool,
+    color: bool,
+    /// Whether texts that do not fit go on in the next line, instead of being cut.
+    wraps: bool,
+}
+
+/// What a column of texts is left, at least.
+const LEAST: usize = 9;
+/// Characters around a text: two spaces and a line.
+const AROUND: usize = 3;
+
+impl Layout {
+    /// As wide as all of it, in Markdown or with lines.
+    pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
+        let columns = natural(schema, batches)?.into_iter().enumerate().collect();
+        Ok(Self { columns, hidden: 0, markdown, color: false, wraps: false })
+    }
+
+    /// At most so wide: texts are cut, and where that does not do, the last columns are left out.
+    pub(super) fn fitting(schema: &Schema, batches: &[RecordBatch], width: usize, color: bool) -> io::Result<Self> {
+        let natural = natural(schema, batches)?;
+        // Half a number or half an instant is none.
+        let least = |(natural, field): (&usize, &FieldRef)| match may_be_cut(field.data_type()) {
+            true => *natural.min(&LEAST),
+            false => *natural,
+        };
+        let least: Vec<usize> = natural.iter().zip(schema.fields()).map(least).collect();
+        let (mut shown, mut used) = (0, 1);
+        for least in &least {
+            if shown > 0 && used + least + AROUND > width {
+                break;
+            }
+            used += least + AROUND;
+            shown += 1;
+        }
+        // What is left goes to those who want little more first, and is shared among the others.
+        let mut widths = least[..shown].to_vec();
+        if let Some(first) = widths.first_mut() {
+            // There is always one.
+            *first = (*first).min(width.saturating_sub(AROUND + 1)).max(1);
+        }
+        let mut left = width.saturating_sub(used);
+        loop {
+            let wanting: Vec<usize> = (0..shown).filter(|at| widths[*at] < natural[*at]).collect();
+            let share = left.checked_div(wanting.len()).unwrap_or_default();
+            if share == 0 {
+                wanting.into_iter().take(left).for_each(|at| widths[at] += 1);
+                break;
+            }
+            for at in wanting {
+                let more = share.min(natural[at] - widths[at]);
+                widths[at] += more;
+                left -= more;
+            }
+        }
+        let (columns, hidden) = (widths.into_iter().enumerate().collect(), natural.len() - shown);
+        Ok(Self { columns, hidden, markdown: false, color, wraps: false })
+    }
+
+    /// The same, with texts that go on in the next line.
+    pub(super) fn wrapping(self, wraps: bool) -> Self {
+        Self { wraps, ..self }
+    }
+
+    /// The lines above the rows.
+    pub(super) fn head(&self, schema: &Schema) -> Vec<String> {
+        let mut table = self.table();
+        let name = |(at, width): &(usize, usize)| self.fitted(&plain(schema.field(*at).name(), self.markdown), *width);
+        table.set_header(self.columns.iter().map(name).map(Cell::new));
+        self.fix(&mut table, schema);
+        let lines: Vec<String> = table.lines().collect();
+        // Without rows there is a line at the end that belongs below them.
+        let keep = if self.markdown { lines.len() } else { lines.len().saturating_sub(1) };
+        lines.into_iter().take(keep).collect()
+    }
+
+    /// The lines of rows.
+    pub(super) fn rows(&self, batch: &RecordBatch) -> io::Result<Vec<String>> {
+        let schema = batch.schema();
+        // The lines of a plan are its structure; those of other texts would tear the table apart.
+        let plan = !self.markdown && schema.fields().last().is_some_and(|field| field.name() == "plan");
+        let mut table = self.table();
+        let options = FormatOptions::default();
+        let columns = self.columns.iter().map(|(at, _)| ArrayFormatter::try_new(batch.column(*at).as_ref(), &options));
+        let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        for row in 0..batch.num_rows() {
+            let cells = self.columns.iter().zip(&columns).map(|((at, width), values)| {
+                if batch.column(*at).is_null(row) {
+                    let null = Cell::new("NULL");
+                    return if self.color { null.add_attribute(Attribute::Dim) } else { null };
+                }
+                let text = values.value(row).to_string();
+                Cell::new(if plan { text } else { self.fitted(&plain(&text, self.markdown), *width) })
+            });
+            table.add_row(cells.collect::<Vec<_>>());
+        }
+        self.fix(&mut table, &schema);
+        let lines: Vec<String> = table.lines().collect();
+        let borders = if self.markdown { 0 } else { 1 };
+        Ok(lines[borders.min(lines.len())..lines.len().saturating_sub(borders)].to_vec())
+    }
+
+    /// The line below the rows; none in Markdown.
+    pub(super) fn foot(&self, schema: &Schema) -> Vec<String> {
+        if self.markdown { Vec::new() } else { self.head(schema).into_iter().take(1).collect() }
+    }
+
+    /// The text, cut where it does not fit.
+    fn fitted(&self, text: &str, width: usize) -> String {
+        if self.wraps { text.to_owned() } else { truncate_str(text, width, "…").into_owned() }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_preset(if self.markdown { presets::ASCII_MARKDOWN } else { presets::ASCII_FULL_CONDENSED });
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if self.color {
+            table.enforce_styling()
+        } else {
+            table.force_no_tty()
+        };
+        let total = self.columns.iter().map(|(_, width)| width + AROUND).sum::<usize>() + 1;
+        table.set_width(u16::try_from(total).unwrap_or(u16::MAX));
+        table
+    }
+
+    /// Gives columns their widths and sides; they are there once a row is.
+    fn fix(&self, table: &mut Table, schema: &Schema) {
+        for ((at, width), column) in self.columns.iter().zip(table.column_iter_mut()) {
+            let width = u16::try_from(width + 2).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            if schema.field(*at).data_type().is_numeric() {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+}
+
+/// The lines of one row, a column each: for rows that are wider than anything.
+pub(super) fn expanded(batch: &RecordBatch, begun: usize) -> io::Result<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let schema = batch.schema();
+    let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+    let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io::Error::other)?;
+    let names = schema.fields().iter().map(|field| measure_text_width(field.name())).max().unwrap_or_default();
+    let mut lines = Vec::new();
+    for row in 0..batch.num_rows() {
+        lines.push(format!("─[ row {} ]{}", begun + row + 1, "─".repeat(names)));
+        for (field, values) in schema.fields().iter().zip(&columns) {
+            let name = console::pad_str(field.name(), names, console::Alignment::Left, None);
+            lines.push(format!("{name} │ {}", plain(&values.value(row).to_string(), false)));
+        }
+    }
+    Ok(lines)
+}
+
+/// The widths that columns have by themselves.
+fn natural(schema: &Schema, batches: &[RecordBatch]) -> io::Result<Vec<usize>> {
+    let mut widths: Vec<usize> =
+        schema.fields().iter().map(|field| measure_text_width(&plain(field.name(), false))).collect();
+    let options = FormatOptions::default().with_null("NULL");
+    let plan = schema.fields().last().is_some_and(|field| field.name() == "plan");
+    for batch in batches {
+        for (column, width) in batch.columns().iter().zip(&mut widths) {
+            let values = ArrayFormatter::try_new(column.as_ref(), &options).map_err(io::Error::other)?;
+            for row in 0..batch.num_rows() {
+                let text = values.value(row).to_string();
+                let widest = match plan {
+                    true => text.lines().map(measure_text_width).max().unwrap_or_default(),
+                    false => measure_text_width(&plain(&text, false)),
+                };
+                *width = widest.max(*width);
+            }
+        }
+    }
+    Ok(widths.into_iter().map(|width| width.max(1)).collect())
+}
+
+/// Whether a part of a value says something.
+fn may_be_cut(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Binary) || kind.is_nested()
+}
+
+/// The text on one line, with nothing in it that would move the cursor or colour the screen.
+fn plain(text: &str, markdown: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            '|' if markdown => shown.push_str("\\|"),
+            c if c.is_control() => shown.push('\u{fffd}'),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The whole table of a result that is there.
+pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch], markdown: bool) -> io::Result<Vec<String>> {
+    let layout = Layout::whole(schema, batches, markdown)?;
+    let mut lines = layout.head(schema);
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        lines.extend(layout.rows(batch)?);
+    }
+    lines.extend(layout.foot(schema));
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    fn batch(texts: &[Option<&str>]) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..texts.len()).map(|row| row as i64 * 100)));
+        let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+        RecordBatch::try_from_iter([("n", numbers), ("text", texts)]).expect("a batch")
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_its_texts_where_nothing_bounds_it() {
+        let batch = batch(&[Some("one\ntwo"), None]);
+        let lines = whole(&batch.schema(), &[batch.slice(0, 1), batch.slice(1, 1)], false).expect("lines");
+        assert_eq!(
+            lines,
+            [
+                "+-----+----------+",
+                "|   n | text     |",
+                "+================+",
+                "|   0 | one\\ntwo |",
+                "| 100 | NULL     |",
+                "+-----+----------+"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_is_never_wider_than_the_terminal_whatever_is_in_it() {
+        let wide =
+            ["日本語のとても長いテキストです", "نص عربي طويل جدا للاختبار هنا", "👩‍👩‍👧 family and some more words", "x"]
+                .map(Some);
+        let batch = batch(&wide);
+        for width in [14, 20, 40, 80] {
+            let layout =
+                Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), width, false).expect("a layout");
+            let lines = [layout.head(&batch.schema()), layout.rows(&batch).expect("rows")].concat();
+            for line in &lines {
+                assert!(measure_text_width(line) <= width, "{width}: {line}");
+            }
+            // Borders stand below each other.
+            let ends: Vec<usize> = lines.iter().map(|line| measure_text_width(line)).collect();
+            assert!(ends.iter().all(|end| *end == ends[0]), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn columns_without_room_are_left_out_and_counted() {
+        let columns: Vec<(String, ArrayRef)> =
+            (0..9).map(|at| (format!("column_{at}"), Arc::new(Int64Array::from(vec![at])) as ArrayRef)).collect();
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let layout = Layout::fitting(&batch.schema(), &[batch.clone()], 40, false).expect("a layout");
+        assert_eq!(layout.hidden, 6);
+        assert!(layout.head(&batch.schema())[1].contains("column_2"));
+    }
+}
