@@ -19,7 +19,7 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
 
 /// All commands, in the order of the help.
 pub(super) const COMMANDS: [Entry; 17] = [
-    entry("\\d", "[TABLE]", "tables; or the columns of one, its key, and what of a query the service is sent"),
+    entry("\\d", "[TABLE]", "tables; or the columns of one, and what the service is sent of them"),
     entry("\\l", "", "connections"),
     entry("\\c", "[NAME]", "asks another connection from now on"),
     entry("\\x", "[on|off]", "rows one below the other, a column a line"),
@@ -28,7 +28,7 @@ pub(super) const COMMANDS: [Entry; 17] = [
     entry("\\timing", "[on|off]", "whether it is said where the time went"),
     entry("\\format", "[FORMAT]", "how results are printed"),
     entry("\\o", "[FILE]", "results go to a file, until \\o alone ends it"),
-    entry("\\chart", "[SQL]", "draws the last result, without a request; or that of a statement"),
+    entry("\\chart", "[SQL]", "draws the last result, without a request, or a statement's"),
     entry("\\cost", "SQL", "what a statement would cost, without a request"),
     entry("\\budget", "", "what the key may spend, and what of it is spent"),
     entry("\\watch", "[SECONDS]", "runs the last statement again and again, until Ctrl-C"),

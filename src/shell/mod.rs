@@ -14,7 +14,6 @@
 
 mod chart;
 mod commands;
-mod describe;
 mod editor;
 mod estimate;
 mod mistakes;
@@ -24,6 +23,7 @@ mod progress;
 mod repl;
 mod report;
 mod run;
+mod schema;
 mod screen;
 mod table;
 mod words;

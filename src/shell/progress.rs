@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use console::{Term, truncate_str};
-use indicatif::{ProgressBar, ProgressStyle};
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use tokio::task::JoinHandle;
 
 use super::report::counted;
@@ -21,11 +21,8 @@ pub(super) struct Progress {
 }
 
 /// What the line is made of; what does not fit is cut at the end, where it matters least.
-const SPINNER: &str = "{spinner} {msg}";
-const BAR: &str = "{spinner} {bar:16.cyan/dim} {msg}";
-/// Columns of a line beside the message: those of the spinner, of the bar, and some for the `^C` that terminals show, which
-/// would begin a line of its own otherwise.
-const BESIDE: [usize; 3] = [2, 17, 4];
+const SPINNER: &str = "{spinner} {wide_msg}";
+const BAR: &str = "{spinner} {bar:16.cyan/dim} {wide_msg}";
 
 impl Progress {
     /// Shows what the connection does from now on.
@@ -34,6 +31,7 @@ impl Progress {
             return Self { bar: ProgressBar::hidden(), ticking: None };
         }
         let bar = ProgressBar::new_spinner();
+        bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 20));
         // The templates are constants with known placeholders.
         let style = |template| ProgressStyle::with_template(template).expect("a valid template").progress_chars("██░");
         bar.set_style(style(SPINNER));
@@ -54,11 +52,7 @@ impl Progress {
                     shown.set_position(counts.requests);
                 }
                 let wait = connection.client().throttled_for();
-                let [spinner, bar, spare] = BESIDE;
-                let room = usize::from(Term::stderr().size().1);
-                let room = room.saturating_sub(spinner + spare + if measured { bar } else { 0 });
-                let message = message(&counts, announced, wait, shown.elapsed());
-                shown.set_message(truncate_str(&message, room, "…").into_owned());
+                shown.set_message(message(&counts, announced, wait, shown.elapsed()));
                 shown.tick();
             }
         });
@@ -77,6 +71,53 @@ impl Drop for Progress {
             ticking.abort();
         }
         self.bar.finish_and_clear();
+    }
+}
+
+/// A terminal with some columns less: the `^C` that it shows itself would otherwise begin a line of its own, and the line
+/// above it would stay.
+#[derive(Debug)]
+struct Narrow(Term);
+
+impl TermLike for Narrow {
+    fn width(&self) -> u16 {
+        self.0.size().1.saturating_sub(4).max(1)
+    }
+
+    fn height(&self) -> u16 {
+        self.0.size().0
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_up(n)
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_down(n)
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_right(n)
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_left(n)
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.0.write_line(line)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

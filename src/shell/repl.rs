@@ -3,30 +3,33 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use console::style;
+use datafusion::error::DataFusionError;
 use rustyline::error::ReadlineError;
-use std::sync::Arc;
 
 use super::chart::Drawing;
 use super::commands::{COMMANDS, Command};
-use super::describe;
 use super::editor::{Typist, is_whole};
 use super::mistakes::Mistake;
 use super::output::{Format, Output, terminal_width};
 use super::report::counted;
 use super::run::{Failure, Kept, Reports, Shell, write};
+use super::schema;
 use super::screen::Display;
 use super::words::Words;
 use crate::config::variable;
+use crate::error::describe;
 
 /// Files that include each other deeper than this include each other for ever.
 const DEEPEST: usize = 16;
 
-const HELP: &str = "Statements end with ; and may take several lines. Tab completes, aids by the names of the last list among \
-them. Ctrl-C drops\na line or cancels a query, Ctrl-R searches what was typed, Ctrl-D leaves.";
+const HELP: &str = "Statements end with ; and may take several lines. EXPLAIN SELECT … says what the
+service will be asked. Tab completes, aids by the names of the last list too.
+Ctrl-C drops a line or cancels a query, Ctrl-R searches, Ctrl-D leaves.";
 
 /// Reads statements and commands from the terminal until the user leaves.
 ///
@@ -136,13 +139,16 @@ impl Repl {
             Command::Quit => return Ok(Next::Leave),
             Command::Help => help(),
             Command::Describe(None) => {
-                let tables = describe::all(self.shell.context()).await;
-                self.show(&tables.map_err(|error| Failure::line(error.to_string()))?)?;
+                let tables = schema::all(self.shell.context()).await;
+                self.show(&tables.map_err(|error| Failure::line(describe(&error)))?)?;
             }
             Command::Describe(Some(name)) => self.describe(&name).await?,
             Command::Connections => self.show(&self.connections().map_err(Failure::line)?)?,
             Command::Connect(None) => eprintln!("queries ask {}", self.shell.connection_name()),
-            Command::Connect(Some(name)) => self.shell.choose(&name).map_err(Failure::line)?,
+            Command::Connect(Some(name)) => {
+                self.shell.choose(&name).map_err(Failure::line)?;
+                eprintln!("queries ask {name}, {}", self.shell.connection().client().base_url());
+            }
             Command::Expanded(to) => {
                 self.display.expanded = to.unwrap_or(!self.display.expanded);
                 eprintln!("a column a line: {}", on_off(self.display.expanded));
@@ -163,13 +169,14 @@ impl Repl {
                     rows => eprintln!("{} at most", counted(rows as u64, "row")),
                 }
             }
-            Command::Format(None) => eprintln!("{}; there are {}", self.format.name(), Format::NAMES.join(", ")),
+            Command::Format(None) => eprintln!("format: {}, of {}", self.format.name(), Format::NAMES.join(", ")),
             Command::Format(Some(format)) => {
                 if let Some((path, _)) = &self.file {
                     let line = format!("results go to {} as {}: end that with \\o", path.display(), self.format.name());
                     return Err(Failure::line(line));
                 }
                 self.format = format;
+                eprintln!("format: {}", format.name());
             }
             Command::Output(to) => self.output(to)?,
             Command::Chart(None) => self.draw()?,
@@ -181,7 +188,7 @@ impl Repl {
             Command::Cost(text) => {
                 let display = Display { wraps: true, ..self.display.clone() };
                 let mut output = Output::stdout(Format::Table)?.displaying(display);
-                self.shell.quietly(&text, true, &mut output).await?;
+                self.shell.cost(&text, &mut output).await?;
             }
             Command::Budget => self.budget().await?,
             Command::Watch(every) => self.watch(every).await?,
@@ -197,7 +204,7 @@ impl Repl {
             Ok(table) => table,
             Err(error) => return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context()).await)),
         };
-        let (columns, lines) = describe::one(&table).map_err(|error| Failure::line(error.to_string()))?;
+        let (columns, lines) = schema::one(&table).map_err(|error| Failure::line(describe(&error)))?;
         self.show(&columns)?;
         lines.iter().for_each(|line| eprintln!("{line}"));
         Ok(())
@@ -227,7 +234,9 @@ impl Repl {
         self.end_file()?;
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
-            self.file = Some((path.clone(), Output::file(self.format, &path).map_err(cannot)?));
+            let file = Output::file(self.format, &path).map_err(cannot)?;
+            eprintln!("results go to {} as {}, until \\o", path.display(), self.format.name());
+            self.file = Some((path, file));
         }
         Ok(())
     }
@@ -259,12 +268,17 @@ impl Repl {
         Err(Failure::line(line))
     }
 
-    async fn budget(&mut self) -> Result<(), Failure> {
-        let mut output = self.screen(Format::Table)?;
-        let result = self.shell.quietly("SELECT * FROM system.budget", false, &mut output).await;
+    async fn budget(&self) -> Result<(), Failure> {
+        let failed = |error: DataFusionError| Failure::line(describe(&error));
+        let frame = self.shell.context().sql("SELECT * FROM system.budget").await.map_err(failed)?;
+        let batches = frame.collect().await.map_err(failed)?;
+        match batches.iter().find(|batch| batch.num_rows() > 0) {
+            Some(batch) => self.show(batch)?,
+            None => eprintln!("the profile declares no limit, and the service has told none"),
+        }
         let spent = requests(self.shell.connection().client().log());
         eprintln!("{} so far, from here to {}", counted(spent, "request"), self.shell.connection_name());
-        result
+        Ok(())
     }
 
     async fn watch(&mut self, every: Duration) -> Result<(), Failure> {

@@ -31,8 +31,11 @@ impl Report {
         let Self { shown, planning, first, elapsed, spent, windows } = self;
         let mut parts = vec![match shown.rest {
             Rest::Nothing => counted(shown.rows as u64, "row"),
-            Rest::Some => format!("the first {} rows, there are more: \\rows shows how many", shown.rows),
-            Rest::Unknown => format!("the first {} rows, no more were asked for: \\rows", shown.rows),
+            Rest::Some => format!("the first {} of more: \\rows 0 shows all", counted(shown.rows as u64, "row")),
+            Rest::Unknown => {
+                let rows = counted(shown.rows as u64, "row");
+                format!("the first {rows}, no more were asked for: \\rows 0 asks for all")
+            }
         }];
         if shown.hidden > 0 {
             parts.push(format!("{} without room: \\x shows all", counted(shown.hidden as u64, "column")));
@@ -118,7 +121,7 @@ mod tests {
         let cut = report(Shown { rows: 5, rest: Rest::Unknown, hidden: 3 }, one).line(false);
         assert_eq!(
             cut,
-            "the first 5 rows, no more were asked for: \\rows · 3 columns without room: \\x shows all · 1.2 s · 1 request"
+            "the first 5 rows, no more were asked for: \\rows 0 asks for all · 3 columns without room: \\x shows all · 1.2 s · 1 request"
         );
         let less = report(Shown { rows: 5, ..Shown::default() }, Spent { incomplete: 1, ..one }).line(false);
         assert!(less.ends_with("NOT WHOLE"), "{less}");

@@ -209,9 +209,9 @@ impl Shell {
         Ok(())
     }
 
-    /// Runs statements without a word about them; or says what they would cost.
-    pub(super) async fn quietly(&mut self, text: &str, estimates: bool, output: &mut Output) -> Result<(), Failure> {
-        let before = (std::mem::replace(&mut self.estimates, estimates), self.reports.take());
+    /// Says what statements would cost.
+    pub(super) async fn cost(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
+        let before = (std::mem::replace(&mut self.estimates, true), self.reports.take());
         let result = self.run(text, output).await;
         (self.estimates, self.reports) = before;
         result

@@ -19,6 +19,8 @@ pub(super) struct Layout {
     pub(super) hidden: usize,
     markdown: bool,
     color: bool,
+    /// Whether it is for a terminal.
+    bounded: bool,
     /// Whether texts that do not fit go on in the next line, instead of being cut.
     wraps: bool,
 }
@@ -31,13 +33,13 @@ const AROUND: usize = 3;
 impl Layout {
     /// As wide as all of it, in Markdown or with lines.
     pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
-        let columns = natural(schema, batches)?.into_iter().enumerate().collect();
-        Ok(Self { columns, hidden: 0, markdown, color: false, wraps: false })
+        let columns = natural(schema, batches, false)?.into_iter().enumerate().collect();
+        Ok(Self { columns, hidden: 0, markdown, color: false, bounded: false, wraps: false })
     }
 
     /// At most so wide: texts are cut, and where that does not do, the last columns are left out.
     pub(super) fn fitting(schema: &Schema, batches: &[RecordBatch], width: usize, color: bool) -> io::Result<Self> {
-        let natural = natural(schema, batches)?;
+        let natural = natural(schema, batches, true)?;
         // Half a number or half an instant is none.
         let least = |(natural, field): (&usize, &FieldRef)| match may_be_cut(field.data_type()) {
             true => *natural.min(&LEAST),
@@ -73,7 +75,7 @@ impl Layout {
             }
         }
         let (columns, hidden) = (widths.into_iter().enumerate().collect(), natural.len() - shown);
-        Ok(Self { columns, hidden, markdown: false, color, wraps: false })
+        Ok(Self { columns, hidden, markdown: false, color, bounded: true, wraps: false })
     }
 
     /// The same, with texts that go on in the next line.
@@ -126,7 +128,11 @@ impl Layout {
 
     /// The text, cut where it does not fit.
     fn fitted(&self, text: &str, width: usize) -> String {
-        if self.wraps { text.to_owned() } else { truncate_str(text, width, "…").into_owned() }
+        match (self.bounded, self.wraps) {
+            (false, _) => text.to_owned(),
+            (true, true) => tamed(text),
+            (true, false) => truncate_str(&tamed(text), width, "…").into_owned(),
+        }
     }
 
     fn table(&self) -> Table {
@@ -174,7 +180,7 @@ pub(super) fn expanded(batch: &RecordBatch, begun: usize) -> io::Result<Vec<Stri
 }
 
 /// The widths that columns have by themselves.
-fn natural(schema: &Schema, batches: &[RecordBatch]) -> io::Result<Vec<usize>> {
+fn natural(schema: &Schema, batches: &[RecordBatch], bounded: bool) -> io::Result<Vec<usize>> {
     let mut widths: Vec<usize> =
         schema.fields().iter().map(|field| measure_text_width(&plain(field.name(), false))).collect();
     let options = FormatOptions::default().with_null("NULL");
@@ -186,6 +192,7 @@ fn natural(schema: &Schema, batches: &[RecordBatch]) -> io::Result<Vec<usize>> {
                 let text = values.value(row).to_string();
                 let widest = match plan {
                     true => text.lines().map(measure_text_width).max().unwrap_or_default(),
+                    false if bounded => measure_text_width(&tamed(&plain(&text, false))),
                     false => measure_text_width(&plain(&text, false)),
                 };
                 *width = widest.max(*width);
@@ -210,6 +217,22 @@ fn plain(text: &str, markdown: bool) -> String {
             '\t' => shown.push_str("\\t"),
             '|' if markdown => shown.push_str("\\|"),
             c if c.is_control() => shown.push('\u{fffd}'),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The text in characters whose widths all terminals agree on: emojis one by one instead of joined or coloured ones, no
+/// marks that turn the direction of a line, no ligatures of two characters in the place of one.
+fn tamed(text: &str) -> String {
+    const LAM: char = '\u{644}';
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {}
+            '\u{fe0e}' | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => {}
+            '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}' if shown.ends_with(LAM) => shown.extend(['\u{200c}', c]),
             c => shown.push(c),
         }
     }
@@ -274,6 +297,17 @@ mod tests {
             // Borders stand below each other.
             let ends: Vec<usize> = lines.iter().map(|line| measure_text_width(line)).collect();
             assert!(ends.iter().all(|end| *end == ends[0]), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn widths_are_those_that_terminals_agree_on() {
+        // Character by character, as terminals count.
+        let counted = |text: &str| text.chars().map(|c| measure_text_width(&c.to_string())).sum::<usize>();
+        for text in ["👩‍👩‍👧 ❤️ 👍🏽", "طويل للاختبار الأول", "a\u{202e}b", "日本語 é e\u{301}"]
+        {
+            let tamed = tamed(text);
+            assert_eq!(measure_text_width(&tamed), counted(&tamed), "{text}");
         }
     }
 

@@ -19,6 +19,7 @@ mod probing;
 #[path = "../../benches/requests/queries.rs"]
 mod queries;
 mod real_data;
+mod shell;
 mod sql_files;
 mod support;
 mod tables;

@@ -18,7 +18,7 @@ pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let found = tables(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.table()), answered(own.table())),
-        None if name.starts_with("system.") => (name.as_str(), "", "the program itself, no request"),
+        None if name.starts_with("system.") => (name.as_str(), "", "no request"),
         None => (name.as_str(), "", "yours"),
     });
     let told: Vec<_> = told.collect();

@@ -1,0 +1,347 @@
+//! The shell as people use it: keys typed into a terminal, and what its screen shows.
+
+mod terminal;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion_saved_search::Clock;
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
+
+use self::terminal::{Start, Terminal};
+use crate::support::{corpus, now};
+
+/// A service, a folder of the user's, and terminals that ask it.
+struct Desk {
+    service: Running,
+    address: String,
+    folder: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with(corpus(), Settings::default())
+    }
+
+    fn with(corpus: Arc<Corpus>, settings: Settings) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let settings = Settings { clock: Clock::fixed(now()), ..settings };
+        let service = runtime.block_on(simulator::start("127.0.0.1:0".parse().unwrap(), corpus, settings)).unwrap();
+        let address = service.base_url();
+        Self { service, address, folder: tempfile::tempdir().unwrap(), runtime }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A shell in a terminal of so many lines and columns, ready for the first line.
+    fn shell(&self, size: (u16, u16), environment: &[(&str, &str)]) -> Terminal {
+        let arguments = ["--base-url", &self.address, "sql"];
+        let environment = [&[("SAVEDSEARCH_API_KEY", KEY)], environment].concat();
+        let start = Start { size, arguments: &arguments, environment: &environment, state: self.path() };
+        let mut terminal = Terminal::start(&start);
+        terminal.prompt("for the tables.");
+        terminal
+    }
+
+    /// The requests that something took.
+    fn cost(&self, act: impl FnOnce()) -> u64 {
+        let before = self.service.requests();
+        act();
+        self.service.requests() - before
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        // Requests under way are nobody's any more.
+        let _guard = self.runtime.enter();
+    }
+}
+
+/// A statement with texts in several scripts and widths.
+const SCRIPTS: &str = "SELECT * FROM (VALUES ('plain', 1.5, NULL), ('日本語のテキスト', 20, 'نص عربي طويل للاختبار'), \
+                       ('emoji 👩‍👩‍👧 ❤️ and é', NULL, 'a text that goes on and on and on')) AS t(word, amount, note);";
+
+#[test]
+fn a_session_at_80_columns() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[]);
+    let mut show = |line: &str, expected: &str, name: &str| {
+        terminal.line(line, expected);
+        insta::assert_snapshot!(name, terminal.last());
+    };
+    show("SELECT aid, kind, name FROM saved_searches;", "complete", "the_list");
+    show("\\d", "system.warnings", "tables");
+    show("\\d mentions", "\\cost", "columns");
+    show(
+        "SELECT published_at, source, title, text, reach FROM mentions WHERE aid = '183772' ORDER BY reach DESC LIMIT 4;",
+        "complete",
+        "wide_rows",
+    );
+    show(SCRIPTS, "no request", "scripts");
+    show("SELECT id, titel FROM mentions;", "did you mean title", "a_column_that_is_not");
+    show("SELECT * FROM mentons;", "did you mean mentions", "a_table_that_is_not");
+    show("SELECT id\nFROM mentions\nWHERE AND true;", "error", "no_sql");
+    show("SELECT id FROM mentions WHERE timezone = 'Europe/Belin';", "error", "a_zone_that_is_not");
+    show("SET savedsearch.max_request = 5;", "error", "a_setting_that_is_not");
+    show("SET savedsearch.max_requests = 1;", "done", "a_setting");
+    show("SELECT id FROM mentions WHERE aid IN ('183772', '184889');", "error", "over_budget");
+    show("SELECT id FROM mentions WHERE published_at < '2026-06-01';", "error", "an_open_range");
+    show("\\cost SELECT id FROM mentions WHERE aid = '183772'", "all", "a_cost");
+    show("\\budget", "so far", "a_budget");
+    show("\\?", "Ctrl-D leaves", "help");
+    show("\\wacth", "error", "a_command_that_is_not");
+}
+
+#[test]
+fn a_session_at_40_columns() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 40), &[]);
+    let mut show = |line: &str, expected: &str, name: &str| {
+        terminal.line(line, expected);
+        insta::assert_snapshot!(name, terminal.last());
+    };
+    show("SELECT aid, kind, name FROM saved_searches;", "complete", "narrow_list");
+    show(
+        "SELECT published_at, source, title, reach FROM mentions WHERE aid = '183772' LIMIT 3;",
+        "complete",
+        "narrow_rows",
+    );
+    show(SCRIPTS, "no request", "narrow_scripts");
+    show("\\x", "on", "narrow_expanded");
+    show(
+        "SELECT published_at, source, sentiment, title, reach FROM mentions WHERE aid = '183772' LIMIT 2;",
+        "complete",
+        "narrow_row",
+    );
+    show(
+        "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC;",
+        "complete",
+        "narrow_sources",
+    );
+    show("\\chart", "█", "narrow_bars");
+    show("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = '183772'", "complete", "narrow_line");
+}
+
+#[test]
+fn a_chart_is_drawn_from_the_last_result_without_a_request() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[("NO_COLOR", "1")]);
+    let sql = "SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS n FROM mentions \
+               WHERE aid = '183772' AND sentiment IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2;";
+    terminal.line(sql, "complete");
+    let cost = desk.cost(|| drop(terminal.line("\\chart", "└")));
+    insta::assert_snapshot!("a_chart", terminal.last());
+    assert_eq!(cost, 0);
+    assert!(!terminal.is_colored());
+    terminal.line("SELECT 1 AS one;", "no request");
+    terminal.line("\\chart", "error: a chart takes a time or a category, then numbers");
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let desk = Desk::new();
+    let sql = "SELECT id, 'text', 12 FROM mentions WHERE aid = '183772' LIMIT 1; -- a note";
+    for (environment, colored) in [(&[][..], true), (&[("NO_COLOR", "1")][..], false), (&[("TERM", "dumb")][..], false)]
+    {
+        let mut terminal = desk.shell((24, 80), environment);
+        terminal.keys(sql);
+        terminal.sees("-- a note");
+        assert_eq!(terminal.is_colored(), colored, "{environment:?}\n{}", terminal.screen());
+        terminal.enter("", "complete");
+        assert_eq!(terminal.is_colored(), colored, "{environment:?}\n{}", terminal.screen());
+    }
+}
+
+#[test]
+fn tab_completes_without_a_request() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.line("SELECT aid FROM saved_searches LIMIT 1;", "complete");
+    terminal.clear();
+    let cost = desk.cost(|| {
+        terminal.keys("select tit\t from men\t wh\t\x1b");
+        terminal.sees("select title from mentions wh");
+        terminal.keys("\x15select id from mentions where ai\t = 'brand\t");
+        terminal.sees("where aid = '183772'");
+        terminal.keys(" and dura\t = '30\t and timez\t = 'europe/berl\t");
+        terminal.sees("and duration = '30d' and timezone = 'Europe/Berlin'");
+        terminal.keys("\x15SET savedsearch.max\t");
+        terminal.sees("SET savedsearch.max_requests");
+        // Several: they are shown, with their names.
+        terminal.keys("\x15SELECT 1 FROM mentions WHERE aid = 'acme\t\t");
+        terminal.sees("183772  Acme – brand");
+        terminal.sees("184889  Acme – products");
+        terminal.keys("\x15\\wat\t");
+        terminal.sees("\\watch");
+        terminal.keys("\x15");
+    });
+    assert_eq!(cost, 0);
+}
+
+#[test]
+fn what_was_typed_is_there_the_next_day() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.keys("SELECT 'of two lines',\r");
+    terminal.enter("41 + 1 AS answer;", "no request");
+    terminal.keys("\\q\r");
+    assert_eq!(terminal.status(), 0);
+    let mut next = desk.shell((24, 80), &[]);
+    next.keys("\x1b[A\x1b[A");
+    let screen = next.sees("41 + 1 AS answer;");
+    assert!(screen.contains("> SELECT 'of two lines',"), "{screen}");
+    next.enter("", "| of two lines ");
+    // It is for nobody else.
+    use std::os::unix::fs::PermissionsExt;
+    let history = desk.path().join("savedsearch/history");
+    assert_eq!(fs::metadata(history).unwrap().permissions().mode() & 0o077, 0);
+}
+
+#[test]
+fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
+    let corpus = Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() });
+    let desk = Desk::with(Arc::new(corpus), Settings { delay: Duration::from_millis(100), ..Settings::default() });
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.keys("SELECT count(DISTINCT text) FROM mentions WHERE duration = '90d';\r");
+    // The bar appears once it is known how long it will be.
+    let screen = terminal.sees(" of ");
+    assert!(screen.contains("requests") && screen.contains("rows"), "{screen}");
+    terminal.keys("\x03");
+    let screen = terminal.prompt("cancelled");
+    assert!(!screen.contains(" requests"), "the bar is gone:\n{screen}");
+    terminal.line("SELECT 1 + 1 AS two;", "no request");
+    let asked = desk.service.requests();
+    terminal.line("SELECT 2 + 2 AS four;", "no request");
+    assert_eq!(desk.service.requests(), asked, "nothing goes on behind the prompt");
+    // A line that was begun is dropped, too.
+    terminal.keys("SELECT nonsense\x03");
+    terminal.enter("SELECT 3 + 3 AS six;", "no request");
+    terminal.keys("\x04");
+    assert_eq!(terminal.status(), 0);
+}
+
+#[test]
+fn nobody_reads_on_and_nothing_more_is_asked_for() {
+    let desk = Desk::new();
+    let all = "SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';";
+    let mut whole = desk.shell((24, 80), &[]);
+    whole.line("\\rows 0", "all rows");
+    let cost = desk.cost(|| drop(whole.line(all, "complete")));
+    // A pager that its reader leaves after a screen.
+    let mut terminal = desk.shell((24, 80), &[("PAGER", "head -n 12")]);
+    let left = desk.cost(|| drop(terminal.line(all, "no more were asked for")));
+    assert!(left < cost, "{left} of {cost}");
+    // Rows that are not to be shown.
+    terminal.line("\\rows 150", "150 rows at most");
+    terminal.line("\\pager off", "pager: off");
+    let first = desk.cost(|| drop(terminal.line(all, "the first 150 rows of more")));
+    assert!(first < cost, "{first} of {cost}");
+    terminal.line("\\rows 3", "3 rows at most");
+    terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "of more");
+    insta::assert_snapshot!("the_first_rows", terminal.last());
+}
+
+#[test]
+fn results_go_to_files_and_statements_come_from_them() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[]);
+    let (csv, png, script, more) = (desk.file("a.csv"), desk.file("b.png"), desk.file("c.sql"), desk.file("d.sql"));
+    terminal.line("\\format csv", "format: csv");
+    terminal.line(&format!("\\o {csv}"), "results go to");
+    terminal.line("SELECT 1 AS a;", "no request");
+    // What fails leaves what came before it.
+    terminal.line("SELECT 1 / (column1 - 2) AS b FROM (VALUES (1), (2));", "error");
+    terminal.line("\\format json", "end that with \\o");
+    terminal.line("SELECT 2 AS c;", "no request");
+    assert!(!Path::new(&csv).exists());
+    terminal.line("\\o", "wrote");
+    assert_eq!(fs::read_to_string(&csv).unwrap(), "a\n1\nc\n2\n");
+
+    terminal.line("\\format png", "format: png");
+    terminal.line("SELECT 1 AS a;", "binary");
+    terminal.line(&format!("\\o {png}"), "results go to");
+    terminal.line("SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source;", "complete");
+    terminal.line("\\o", "wrote");
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+
+    fs::write(
+        &script,
+        format!("\\format ndjson\nSELECT 'a;b' AS x, -- no end; here\n 1 AS y;\n\\i {more}\nSELECT 3 AS z"),
+    )
+    .unwrap();
+    fs::write(&more, "SELECT 2 AS w;").unwrap();
+    terminal.line(&format!("\\i {script}"), "{\"z\":3}");
+    insta::assert_snapshot!("a_script", terminal.last().split_once('\n').unwrap().1);
+    fs::write(&more, format!("\\i {more}\n")).unwrap();
+    terminal.line(&format!("\\i {more}"), "include each other 16 deep");
+    terminal.line("\\i nowhere.sql", "nowhere.sql: cannot be read");
+}
+
+#[test]
+fn a_statement_is_edited_and_run_again() {
+    let desk = Desk::new();
+    let editor = desk.file("editor");
+    fs::write(&editor, "sed -i 's/one/two/' \"$1\"\n").unwrap();
+    let mut terminal = desk.shell((24, 80), &[("EDITOR", &format!("sh {editor}"))]);
+    terminal.line("\\watch", "there is no statement to watch");
+    terminal.line("SELECT 'one' AS word;", "no request");
+    terminal.keys("\\e\r");
+    terminal.sees("> SELECT 'two' AS word;");
+    terminal.enter("", "| two ");
+    terminal.clear();
+    // The first run, and another one.
+    terminal.keys("\\watch 1\r");
+    let screen = terminal.sees("every 1 s until Ctrl-C");
+    assert!(screen.contains("UTC"), "{screen}");
+    let twice = |screen: &str| screen.matches("| two ").count() >= 2;
+    while !twice(&terminal.screen()) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    terminal.keys("\x03");
+    terminal.enter("SELECT 'on' AS goes;", "| on ");
+}
+
+#[test]
+fn connections_are_listed_and_chosen() {
+    let (desk, other) = (Desk::new(), Desk::new());
+    let config = desk.file("savedsearch.toml");
+    let entry =
+        |name: &str, address: &str| format!("[connections.{name}]\nbase_url = \"{address}\"\napi_key_env = \"KEY\"\n");
+    fs::write(
+        &config,
+        format!("default = \"here\"\n{}{}", entry("here", &desk.address), entry("there", &other.address)),
+    )
+    .unwrap();
+    let arguments = ["--config", &config, "sql"];
+    let environment = [("KEY", KEY)];
+    let mut terminal = Terminal::start(&Start {
+        size: (24, 80),
+        arguments: &arguments,
+        environment: &environment,
+        state: desk.path(),
+    });
+    terminal.prompt("for the tables.");
+    terminal.line("\\c nowhere", "there is no connection nowhere; there are here, there");
+    let asks = "SELECT count(*) AS n FROM mentions('183772');";
+    let (first, none) = (desk.cost(|| drop(terminal.line(asks, "complete"))), other.service.requests());
+    terminal.keys("\\c there\r");
+    terminal.sees("there>");
+    let second = other.cost(|| drop(terminal.line(asks, "complete")));
+    let third =
+        other.cost(|| drop(terminal.line("SELECT count(*) AS n FROM mentions WHERE aid = '183772';", "complete")));
+    assert_eq!((first, none, second, third), (1, 0, 1, 1));
+    assert_eq!(desk.service.requests(), 1);
+    let screen = terminal.line("\\l", "there ");
+    assert!(screen.contains("| * | there "), "{screen}");
+    terminal.line("\\d mentions", "\\cost SQL");
+}

@@ -1,0 +1,171 @@
+//! A terminal: a pseudo-terminal that the program runs in, and what its screen shows.
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use vt100::Parser;
+
+/// What no test waits longer for. It only ends tests that have failed.
+const LONGEST: Duration = Duration::from_secs(60);
+
+pub(crate) struct Terminal {
+    keys: Box<dyn Write + Send>,
+    parser: Arc<Mutex<Parser>>,
+    child: Box<dyn Child + Send + Sync>,
+    /// Ends the reader when it is dropped.
+    _master: Box<dyn MasterPty + Send>,
+}
+
+/// How the program is run.
+pub(crate) struct Start<'s> {
+    /// Lines and columns.
+    pub(crate) size: (u16, u16),
+    pub(crate) arguments: &'s [&'s str],
+    pub(crate) environment: &'s [(&'s str, &'s str)],
+    /// The user's state folder.
+    pub(crate) state: &'s Path,
+}
+
+impl Terminal {
+    pub(crate) fn start(start: &Start<'_>) -> Self {
+        let (rows, cols) = start.size;
+        let pair = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_savedsearch"));
+        command.args(start.arguments);
+        command.env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        command.env("PAGER", "cat");
+        command.env("XDG_STATE_HOME", start.state);
+        start.environment.iter().for_each(|(name, value)| command.env(name, value));
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let parser = Arc::new(Mutex::new(Parser::new(lines(rows), lines(cols), 0)));
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let shown = Arc::clone(&parser);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            // It ends with the terminal, in an error or not.
+            while let Ok(read @ 1..) = reader.read(&mut bytes) {
+                shown.lock().unwrap().process(&bytes[..read]);
+            }
+        });
+        let keys = pair.master.take_writer().unwrap();
+        Self { keys, parser, child, _master: pair.master }
+    }
+
+    /// Types on the keyboard.
+    pub(crate) fn keys(&mut self, text: &str) {
+        self.keys.write_all(text.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Types a line at the prompt, on a clear screen, and gives the screen once the prompt is back with `expected` above.
+    pub(crate) fn line(&mut self, text: &str, expected: &str) -> String {
+        self.clear();
+        self.enter(text, expected)
+    }
+
+    /// Ends the line that was begun, and gives the screen once the prompt is back with `expected` above.
+    pub(crate) fn enter(&mut self, text: &str, expected: &str) -> String {
+        self.keys(&format!("{text}\r"));
+        self.prompt(expected)
+    }
+
+    /// The screen once `expected` is to be seen with a prompt below it.
+    pub(crate) fn prompt(&mut self, expected: &str) -> String {
+        self.wait(expected, |screen| {
+            let after = screen.rfind(expected).map(|at| &screen[at + expected.len()..]);
+            after.is_some_and(|after| after.trim_end().ends_with('>') && after.contains('\n'))
+        })
+    }
+
+    /// The screen once it shows `expected`.
+    pub(crate) fn sees(&mut self, expected: &str) -> String {
+        // What was typed may go on in the next line.
+        self.wait(expected, |screen| screen.replace('\n', "").contains(expected))
+    }
+
+    fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if there(&screen) {
+                return screen;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(begun.elapsed() < LONGEST && ended.is_none(), "no `{expected}` ({ended:?}) in\n{screen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// What the screen shows.
+    pub(crate) fn screen(&self) -> String {
+        let parser = self.parser.lock().unwrap();
+        let rows: Vec<String> = parser.screen().rows(0, u16::MAX).map(|row| row.trim_end().to_owned()).collect();
+        rows.join("\n").trim_end().to_owned()
+    }
+
+    /// The last part of the screen: the last statement and all that came of it, times aside.
+    pub(crate) fn last(&self) -> String {
+        let screen = self.screen();
+        let mut prompts = screen.rmatch_indices("savedsearch>").map(|(at, _)| at);
+        let (end, begin) = (prompts.next().unwrap_or(screen.len()), prompts.next().unwrap_or_default());
+        without_times(screen[begin..end].trim_end())
+    }
+
+    /// Whether anything on the screen has a colour.
+    pub(crate) fn is_colored(&self) -> bool {
+        let parser = self.parser.lock().unwrap();
+        let (rows, cols) = parser.screen().size();
+        let colored =
+            |row, col| parser.screen().cell(row, col).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default);
+        (0..rows.get()).any(|row| (0..cols.get()).any(|col| colored(row, col)))
+    }
+
+    /// Clears the screen.
+    pub(crate) fn clear(&mut self) {
+        self.keys("\x0c");
+        self.wait("a clear screen", |screen| screen.lines().count() == 1 && screen.ends_with('>'));
+    }
+
+    /// The exit status, once the program has ended.
+    pub(crate) fn status(&mut self) -> u32 {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            assert!(begun.elapsed() < LONGEST, "it goes on:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
+}
+
+/// The text with `TIME` for every time that something took.
+fn without_times(text: &str) -> String {
+    let is_time = |part: &str| {
+        let number = part.trim_end().strip_suffix(" ms").or_else(|| part.trim_end().strip_suffix(" s"));
+        number.is_some_and(|number| number.parse::<f64>().is_ok())
+    };
+    let line = |line: &str| {
+        line.split(" · ").map(|part| if is_time(part) { "TIME" } else { part }).collect::<Vec<_>>().join(" · ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
