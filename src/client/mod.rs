@@ -136,6 +136,11 @@ impl Client {
         })
     }
 
+    /// Names the key without telling it: equal keys have equal names.
+    pub fn key_name(&self) -> String {
+        self.key.digest("name")[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The same client with other bounds of trying again.
     #[must_use]
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {

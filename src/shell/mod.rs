@@ -20,6 +20,7 @@ mod mistakes;
 mod output;
 mod picture;
 mod progress;
+mod remembered;
 mod repl;
 mod report;
 mod run;

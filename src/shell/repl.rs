@@ -16,6 +16,7 @@ use super::commands::{COMMANDS, Command};
 use super::editor::{Typist, is_whole};
 use super::mistakes::Mistake;
 use super::output::{Format, Output, terminal_width};
+use super::remembered;
 use super::report::counted;
 use super::run::{Failure, Kept, Reports, Shell, write};
 use super::schema;
@@ -41,7 +42,8 @@ pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
     eprintln!("savedsearch {}. Statements end with ;   \\? for help, \\d for the tables.", env!("CARGO_PKG_VERSION"));
     let mut repl = Repl::new(shell, format);
     loop {
-        typist.know(Words::of(repl.shell.context(), repl.shell.connection()).await);
+        let searches = repl.searches();
+        typist.know(Words::of(repl.shell.context(), repl.shell.connection(), &searches).await);
         let prompt = format!("{}> ", repl.shell.connection_name());
         let begun = std::mem::take(&mut repl.begun);
         // The editor blocks; it waits on a thread of its own, so that the runtime goes on.
@@ -86,6 +88,8 @@ struct Repl {
     last: String,
     /// What the next prompt begins with.
     begun: String,
+    /// The saved searches that were written down.
+    remembered: Option<Vec<(String, String)>>,
 }
 
 impl Repl {
@@ -93,7 +97,22 @@ impl Repl {
         let reports = Reports::default();
         shell.report(reports);
         let (display, last, begun) = (Display::default(), String::new(), String::new());
-        Self { shell, format, display, reports, file: None, last, begun }
+        Self { shell, format, display, reports, file: None, last, begun, remembered: None }
+    }
+
+    /// The saved searches of the last list: of this session, or of one before it.
+    fn searches(&mut self) -> Vec<(String, String)> {
+        let client = self.shell.connection().client();
+        let known = self.shell.connection().known_searches();
+        let name = client.key_name();
+        if known.is_empty() {
+            return remembered::recall(&name);
+        }
+        if self.remembered.as_ref() != Some(&known) {
+            remembered::remember(&name, &known);
+            self.remembered = Some(known.clone());
+        }
+        known
     }
 
     /// Runs a line: a command or statements.

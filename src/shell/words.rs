@@ -110,8 +110,12 @@ pub(super) const KEYWORDS: [&str; 71] = [
 ];
 
 impl Words {
-    /// The words of a session.
-    pub(super) async fn of(context: &SessionContext, connection: &Arc<Connection>) -> Self {
+    /// The words of a session, with these saved searches.
+    pub(super) async fn of(
+        context: &SessionContext,
+        connection: &Arc<Connection>,
+        searches: &[(String, String)],
+    ) -> Self {
         let mut words = Self::default();
         let state = context.state();
         for (name, table) in tables(context).await {
@@ -124,7 +128,7 @@ impl Words {
         let settings = state.config().options().entries().into_iter().map(|entry| entry.key);
         words.settings = settings.collect();
         words.settings.sort_by_key(|key| !key.starts_with("savedsearch."));
-        words.searches = connection.known_searches();
+        words.searches = searches.to_vec();
         words.catalogs = context.catalog_names();
         words.periods = connection.profile().window.usual();
         for words in [&mut words.tables, &mut words.functions, &mut words.catalogs] {

@@ -82,6 +82,91 @@ fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
 }
 
 #[test]
+fn a_newcomer_is_told_what_it_is_and_what_to_try() {
+    let output = run(&[]);
+    assert_eq!((output.status.code(), err(&output)), (Some(0), String::new()));
+    let greeting = out(&output);
+    assert!(greeting.contains("demo data") && greeting.contains("SAVEDSEARCH_API_KEY"), "{greeting}");
+    let queries: Vec<&str> = greeting.lines().filter_map(|line| line.trim().strip_prefix("savedsearch sql ")).collect();
+    assert_eq!(queries.len(), 3);
+    for query in queries {
+        let path = format!("{}:/usr/bin:/bin", Path::new(BINARY).parent().unwrap().display());
+        let output =
+            Command::new("sh").args(["-c", &format!("savedsearch sql {query}")]).env("PATH", path).output().unwrap();
+        assert!(
+            output.status.success() && out(&output).lines().count() > 5,
+            "{query}\n{}{}",
+            out(&output),
+            err(&output)
+        );
+    }
+    assert!(greeting.lines().all(|line| line.chars().count() <= 120), "{greeting}");
+}
+
+#[test]
+fn each_command_has_examples_completions_and_a_page_of_the_manual() {
+    let commands = ["sql", "serve", "probe", "profile", "simulate", "completions", "man"];
+    for command in commands {
+        let help = out(&run(&[command, "--help"]));
+        assert!(help.contains("Examples:\n  ") && help.contains("savedsearch "), "{command}\n{help}");
+        let page = out(&run(&["man", command]));
+        assert!(page.contains(".TH") && page.contains(&format!("savedsearch\\-{command}")), "{command}\n{page}");
+        assert!(page.contains("Examples"), "{command}\n{page}");
+    }
+    assert!(out(&run(&["--help"])).contains("Examples:\n  savedsearch sql"));
+    assert!(out(&run(&["man"])).contains("savedsearch\\-sql(1)"));
+    let wrong = run(&["man", "sqll"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = out(&run(&["completions", shell]));
+        assert!(commands.iter().all(|command| script.contains(command)) && script.contains("estimate"), "{shell}");
+    }
+    // A shell takes it.
+    let script = out(&run(&["completions", "bash"]));
+    let asked = "COMP_WORDS=(savedsearch sql --est); COMP_CWORD=2; _savedsearch savedsearch --est sql; echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", &format!("{script}\n{asked}")]).output().unwrap();
+    assert_eq!(out(&output).trim(), "--estimate", "{}", err(&output));
+}
+
+#[test]
+fn charts_and_pictures_show_the_result() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "3000", "--searches", "2"]);
+    let sources = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '30d' GROUP BY source ORDER BY n DESC";
+    let output = service.sql(&["--format", "chart", "-c", sources]).output().unwrap();
+    let (chart, lines) = (out(&output), out(&output).lines().count());
+    assert!(lines > 3 && chart.lines().all(|line| line.contains('│') && line.chars().count() <= 80), "{chart}");
+    assert!(chart.starts_with("x.com") && !chart.contains('\x1b'), "{chart}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let days = "SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS n FROM mentions \
+                WHERE aid = '183772' AND duration = '30d' AND sentiment IS NOT NULL GROUP BY 1, 2";
+    for (format, sql) in [("svg", sources), ("svg", days), ("png", sources), ("png", days)] {
+        let file = folder.path().join(format);
+        let output = service.sql(&["--format", format, "-o", file.to_str().unwrap(), "-c", sql]).output().unwrap();
+        assert!(output.status.success(), "{}", err(&output));
+        let picture = fs::read(&file).unwrap();
+        match format {
+            "svg" => {
+                let text = String::from_utf8(picture).unwrap();
+                let named = if sql == sources { "reddit.com" } else { "negative" };
+                assert!(text.starts_with("<svg") && text.contains(named), "{text}");
+            }
+            _ => assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 10_000),
+        }
+    }
+    for (sql, said) in [
+        ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all others are numbers"),
+        ("SELECT 'a' AS a, 1 AS n WHERE false", "no rows to draw"),
+        ("SELECT column1::text AS a, 1 AS n FROM (SELECT unnest(range(0, 200)) AS column1)", "200 bars are too many"),
+    ] {
+        let file = folder.path().join("none.svg");
+        let output = service.sql(&["--format", "svg", "-o", file.to_str().unwrap(), "-c", sql]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(err(&output).contains(said) && !file.exists(), "{}", err(&output));
+    }
+}
+
+#[test]
 fn every_format_prints() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "300", "--searches", "2"]);
     let sql = "SELECT id, published_at, title, reach, hashtags FROM mentions WHERE aid = '183772' \

@@ -123,7 +123,7 @@ enum ProfileCommand {
     Schema,
 }
 
-/// Runs SQL and prints the results; without -c or -f a shell, in which \\? lists what can be typed
+/// Runs SQL and prints the results; without -c or -f a shell, in which \? lists what can be typed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"

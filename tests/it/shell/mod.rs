@@ -3,6 +3,7 @@
 mod terminal;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use datafusion_saved_search::Clock;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
 
-use self::terminal::{Start, Terminal};
+use self::terminal::{Start, Terminal, without_times};
 use crate::support::{corpus, now};
 
 /// A service, a folder of the user's, and terminals that ask it.
@@ -133,6 +134,24 @@ fn a_session_at_40_columns() {
 }
 
 #[test]
+fn the_screens_of_the_readme_are_the_programs_own() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[]);
+    let readme = include_str!("../../../README.md");
+    let screens: Vec<&str> =
+        readme.split("```text\nsavedsearch> ").skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect();
+    assert!(screens.len() >= 2);
+    for screen in screens {
+        // What is typed ends with the statement, or with the line of a command.
+        let end = if screen.starts_with('\\') { screen.find('\n') } else { screen.find(";\n").map(|at| at + 1) };
+        let (typed, shown) = screen.split_at(end.unwrap());
+        let last = without_times(shown.lines().last().unwrap());
+        terminal.line(typed, last.split(" · TIME").next().unwrap());
+        assert_eq!(terminal.last(), without_times(&format!("savedsearch> {screen}")), "{}", terminal.screen());
+    }
+}
+
+#[test]
 fn a_chart_is_drawn_from_the_last_result_without_a_request() {
     let desk = Desk::new();
     let mut terminal = desk.shell((40, 80), &[("NO_COLOR", "1")]);
@@ -201,10 +220,19 @@ fn what_was_typed_is_there_the_next_day() {
     let screen = next.sees("41 + 1 AS answer;");
     assert!(screen.contains("> SELECT 'of two lines',"), "{screen}");
     next.enter("", "| of two lines ");
-    // It is for nobody else.
-    use std::os::unix::fs::PermissionsExt;
-    let history = desk.path().join("savedsearch/history");
-    assert_eq!(fs::metadata(history).unwrap().permissions().mode() & 0o077, 0);
+    // What is kept is for nobody else.
+    next.line("SELECT count(*) FROM saved_searches;", "complete");
+    for kept in ["history", "searches.json"] {
+        let kept = desk.path().join("savedsearch").join(kept);
+        assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o077, 0);
+        assert!(!fs::read_to_string(&kept).unwrap().contains(KEY));
+    }
+    let mut third = desk.shell((24, 80), &[]);
+    let cost = desk.cost(|| {
+        third.keys("SELECT title FROM mentions WHERE aid = 'globex\t");
+        third.sees("WHERE aid = '187123'");
+    });
+    assert_eq!(cost, 0, "the names are those of the last list");
 }
 
 #[test]
@@ -225,7 +253,8 @@ fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
     assert_eq!(desk.service.requests(), asked, "nothing goes on behind the prompt");
     // A line that was begun is dropped, too.
     terminal.keys("SELECT nonsense\x03");
-    terminal.enter("SELECT 3 + 3 AS six;", "no request");
+    terminal.prompt("SELECT nonsense");
+    terminal.line("SELECT 3 + 3 AS six;", "no request");
     terminal.keys("\x04");
     assert_eq!(terminal.status(), 0);
 }

@@ -111,9 +111,25 @@ impl Terminal {
         rows.join("\n").trim_end().to_owned()
     }
 
+    /// What the screen shows, with the lines whole that it broke.
+    fn unwrapped(&self) -> String {
+        let parser = self.parser.lock().unwrap();
+        let screen = parser.screen();
+        let mut text = String::new();
+        for (at, row) in (0..).zip(screen.rows(0, u16::MAX)) {
+            if screen.row_wrapped(at) {
+                text.push_str(&row);
+            } else {
+                text.push_str(row.trim_end());
+                text.push('\n');
+            }
+        }
+        text.trim_end().to_owned()
+    }
+
     /// The last part of the screen: the last statement and all that came of it, times aside.
     pub(crate) fn last(&self) -> String {
-        let screen = self.screen();
+        let screen = self.unwrapped();
         let mut prompts = screen.rmatch_indices("savedsearch>").map(|(at, _)| at);
         let (end, begin) = (prompts.next().unwrap_or(screen.len()), prompts.next().unwrap_or_default());
         without_times(screen[begin..end].trim_end())
@@ -159,7 +175,7 @@ fn lines(number: u16) -> NonZero<u16> {
 }
 
 /// The text with `TIME` for every time that something took.
-fn without_times(text: &str) -> String {
+pub(crate) fn without_times(text: &str) -> String {
     let is_time = |part: &str| {
         let number = part.trim_end().strip_suffix(" ms").or_else(|| part.trim_end().strip_suffix(" s"));
         number.is_some_and(|number| number.parse::<f64>().is_ok())
