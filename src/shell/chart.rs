@@ -351,7 +351,7 @@ mod tests {
     fn categories_are_bars_in_the_order_of_the_result() {
         let drawing = drawing(vec![("source", texts(&["web", "réseau"])), ("n", numbers(&[Some(8), Some(3)]))]);
         let lines = drawing.expect("a drawing").text(24, false);
-        assert_eq!(lines.expect("bars"), ["web    │█████████████ 8", "réseau │████▉ 3"]);
+        assert_eq!(lines.expect("bars"), ["web    │██████████████ 8", "réseau │█████▎ 3"]);
     }
 
     #[test]

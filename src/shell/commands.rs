@@ -82,7 +82,7 @@ impl Command {
 
     fn named(name: &str, rest: &str) -> Result<Self, String> {
         let Some(entry) = COMMANDS.iter().find(|entry| entry.name == name) else {
-            let near = nearest(name, COMMANDS.iter().map(|entry| entry.name)).filter(|_| name.len() > 2);
+            let near = nearest(name, COMMANDS.iter().map(|entry| entry.name)).filter(|_| name.len() > 4);
             let near = near.map_or("\\? lists them".to_owned(), |near| format!("did you mean {near}?"));
             return Err(format!("there is no command {name}: {near}"));
         };

@@ -316,7 +316,7 @@ mod tests {
         let columns: Vec<(String, ArrayRef)> =
             (0..9).map(|at| (format!("column_{at}"), Arc::new(Int64Array::from(vec![at])) as ArrayRef)).collect();
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
-        let layout = Layout::fitting(&batch.schema(), &[batch.clone()], 40, false).expect("a layout");
+        let layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 40, false).expect("a layout");
         assert_eq!(layout.hidden, 6);
         assert!(layout.head(&batch.schema())[1].contains("column_2"));
     }

@@ -67,7 +67,7 @@ pub(crate) fn manual(command: Option<&str>) -> Result<(), Exit> {
         }
     };
     let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text).map_err(|error| Exit::usage(error))?;
+    clap_mangen::Man::new(page).render(&mut text).map_err(Exit::usage)?;
     print(&text)
 }
 
