@@ -101,8 +101,6 @@ impl ExtensionOptions for SessionSettings {
     }
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        /// Seconds in thirty days: longer waits are mistakes.
-        const LONGEST: u64 = 30 * 86_400;
         /// Requests at once that a scan can make use of.
         const MOST: usize = 256;
         let bad = |expected: &str| {
@@ -118,8 +116,9 @@ impl ExtensionOptions for SessionSettings {
         };
         let number = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(|| bad("a whole number from 1"));
         let seconds = || {
-            let number = value.parse().ok().filter(|n| (1..=LONGEST).contains(n));
-            number.map(Duration::from_secs).ok_or_else(|| bad(&format!("a number of seconds from 1 to {LONGEST}")))
+            let longest = QueryBudget::LONGEST_DEADLINE;
+            let number = value.parse().ok().filter(|n| (1..=longest).contains(n));
+            number.map(Duration::from_secs).ok_or_else(|| bad(&format!("a number of seconds from 1 to {longest}")))
         };
         match key {
             "max_requests" => self.max_requests = number()?,

@@ -68,6 +68,8 @@ pub struct Warning {
 pub struct RequestLog {
     records: Mutex<VecDeque<RequestRecord>>,
     warnings: Mutex<VecDeque<Warning>>,
+    /// Warnings given so far.
+    warned: AtomicU64,
     /// Calls added so far.
     added: AtomicU64,
     /// Requests issued, retries included.
@@ -127,6 +129,12 @@ impl RequestLog {
             warnings.pop_front();
         }
         warnings.push_back(Warning { caller, query, aid, message: error.to_string() });
+        self.warned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Warnings given so far.
+    pub fn warned(&self) -> u64 {
+        self.warned.load(Ordering::Relaxed)
     }
 
     /// What queries lacked, oldest first.

@@ -103,6 +103,9 @@ impl QueryBudget {
     /// The time for an attempt that is given where nobody says otherwise.
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
 
+    /// Seconds that a query may be given, thirty days: longer waits are mistakes.
+    pub const LONGEST_DEADLINE: u64 = 30 * 86_400;
+
     /// An allowance that starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let deadline = Instant::now() + query_deadline;
@@ -216,25 +219,25 @@ impl QueryBudget {
     }
 
     fn used_up(&self, issued: u64) -> Error {
-        let message = format!("the query has used its {issued} requests and needs more");
-        // How many more nobody knows.
-        self.exceeded(message, issued.saturating_mul(2))
+        self.exceeded(format!("the query has used its {issued} requests and needs more"), issued)
     }
 
-    fn exceeded(&self, message: String, needed: u64) -> Error {
+    /// `least` is what it needs in any case; how many more pages there are nobody may know yet.
+    fn exceeded(&self, message: String, least: u64) -> Error {
         let limit = self.max_requests;
         Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(format!(
-            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = {needed}",
+            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = {}",
+            round(least.saturating_mul(4)),
         ))
     }
 
     /// What to do where the declared budget gives too little in the time that there is.
     fn more_time(&self, needed: u64, possible: u64) -> String {
         let narrower = "narrow the query by aid or published_at, or add a LIMIT";
-        match self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible) {
-            Some(seconds) => {
-                format!("{narrower}, or allow more time: SET savedsearch.query_deadline = {}", seconds + 1)
-            }
+        let seconds = self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible);
+        let seconds = seconds.map(|seconds| seconds.saturating_add(1));
+        match seconds.filter(|seconds| *seconds <= Self::LONGEST_DEADLINE) {
+            Some(seconds) => format!("{narrower}, or allow more time: SET savedsearch.query_deadline = {seconds}"),
             None => narrower.to_owned(),
         }
     }
@@ -343,6 +346,18 @@ impl Scan {
         self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.wait_ms.fetch_add(wait.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// The number, or the next one that is round.
+fn round(number: u64) -> u64 {
+    let mut step = 1_u64;
+    loop {
+        let round = [1, 2, 5].into_iter().map(|digit| step.saturating_mul(digit)).find(|round| *round >= number);
+        match round {
+            Some(round) => return round,
+            None => step = step.saturating_mul(10),
+        }
     }
 }
 

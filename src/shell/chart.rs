@@ -3,6 +3,8 @@
 //! The first column is what goes along: time (a line over it) or a category (a bar each). Numbers follow, each a series. A text
 //! between the two, as in `SELECT day, source, count(*)`, makes a series of each of its values.
 
+use std::collections::{HashMap, HashSet};
+
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimeUnit};
@@ -16,6 +18,9 @@ use ratatui_core::style::{Color, Style};
 use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
+
+use super::report::counted;
+use crate::error::one_line;
 
 /// What is drawn.
 #[derive(Debug, PartialEq)]
@@ -38,7 +43,7 @@ pub(super) enum Along {
 }
 
 /// Series that can be told apart in one picture.
-const SERIES: usize = 12;
+const SERIES: usize = 9;
 /// Bars that fit into one picture.
 pub(super) const BARS: usize = 60;
 /// Lines of a drawing in a terminal.
@@ -56,7 +61,8 @@ impl Drawing {
     /// One line that says which columns a chart takes.
     pub(super) fn of(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, String> {
         let wrong = |what: &str| {
-            let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
+            let columns =
+                schema.fields().iter().map(|field| format!("{} {}", one_line(field.name()), field.data_type()));
             let columns: Vec<String> = columns.take(6).collect();
             format!(
                 "a chart takes a time or a category, then numbers, as in SELECT day, count(*) or SELECT day, source, count(*): \
@@ -75,44 +81,66 @@ impl Drawing {
         }
         let texts = names(first).map_err(failed)?;
         let times = time_numbers(first).map_err(failed)?;
+        if times.is_some() && first.null_count() > 0 {
+            let (rows, name) = (counted(first.null_count() as u64, "row"), schema.field(0).name());
+            return Err(format!("{rows} without a time: leave them out by WHERE {} IS NOT NULL", one_line(name)));
+        }
         let by_value = rest.len() == 2 && !is_number(&rest[0]) && is_number(&rest[1]);
         let numbers = if by_value { &rest[1..] } else { rest };
         if !numbers.iter().all(is_number) {
             return Err(wrong("not all others are numbers"));
         }
-        // Points of one name are one point; a time that is missing is no point.
-        let (mut labels, mut instants, mut places) = (Vec::<String>::new(), Vec::new(), Vec::new());
+        // Rows of one name are one point, where each has a series of its own.
+        let (mut labels, mut instants, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(texts.len()));
+        let mut known = HashMap::new();
         for (row, text) in texts.iter().enumerate() {
-            let place = labels.iter().position(|label| label == text).filter(|_| by_value);
-            places.push(place.unwrap_or(labels.len()));
-            if place.is_none() {
+            let place = known.get(text).copied().filter(|_| by_value).unwrap_or(labels.len());
+            places.push(place);
+            if place == labels.len() {
+                known.insert(text, place);
                 labels.push(text.clone());
                 instants.extend(times.as_ref().map(|times| times[row]));
             }
         }
         let mut series: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-        let fields = &schema.fields()[batch.num_columns() - numbers.len()..];
-        for (column, field) in numbers.iter().zip(fields) {
-            let values = cast(column, &DataType::Float64).map_err(failed)?;
-            let values = values.as_primitive::<Float64Type>();
-            let which =
-                if by_value { names(&rest[0]).map_err(failed)? } else { vec![field.name().clone(); places.len()] };
-            for (row, (name, place)) in which.into_iter().zip(&places).enumerate() {
-                let at = series.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                    series.push((name, vec![None; labels.len()]));
+        if by_value {
+            let values = floats(&numbers[0]).map_err(failed)?;
+            let mut found = HashMap::new();
+            let mut met = HashSet::new();
+            for ((name, place), value) in names(&rest[0]).map_err(failed)?.into_iter().zip(places).zip(values) {
+                let at = *found.entry(name.clone()).or_insert_with(|| {
+                    series.push((name.clone(), vec![None; labels.len()]));
                     series.len() - 1
                 });
-                series[at].1[*place] =
-                    values.is_valid(row).then(|| values.value(row)).filter(|value| value.is_finite());
+                if series.len() > SERIES {
+                    break;
+                }
+                if !met.insert((place, at)) {
+                    return Err(format!("two rows are of {} and {name}: put them together by GROUP BY", labels[place]));
+                }
+                series[at].1[place] = value;
+            }
+        } else {
+            for (column, field) in numbers.iter().zip(&schema.fields()[1..]) {
+                series.push((one_line(field.name()), floats(column).map_err(failed)?));
             }
         }
         if series.len() > SERIES {
-            return Err(format!("{} series are too many to tell apart: {SERIES} can be drawn", series.len()));
+            return Err(format!("more than {SERIES} series are too many to tell apart: narrow the query"));
         }
-        let along = if times.is_some() { Along::Time(instants) } else { Along::Category };
+        // Of one time there is no line.
+        let spread = instants.iter().any(|instant| *instant != instants[0]);
+        let along = if spread { Along::Time(instants) } else { Along::Category };
         let drawing = Self { along, labels, series };
         if drawing.along == Along::Category && drawing.labels.len() > BARS {
             return Err(format!("{} bars are too many: {BARS} can be drawn; add a LIMIT", drawing.labels.len()));
+        }
+        if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
+            return Err("there is no number to draw: all are NULL".to_owned());
+        }
+        let (smallest, largest) = drawing.extent();
+        if !(largest - smallest).is_finite() {
+            return Err("the numbers are too far apart to be drawn".to_owned());
         }
         Ok(drawing.sorted())
     }
@@ -134,7 +162,7 @@ impl Drawing {
     }
 
     /// The largest value, and the smallest, zero among them.
-    fn extent(&self) -> (f64, f64) {
+    pub(super) fn extent(&self) -> (f64, f64) {
         let values = || self.series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
         (values().fold(0.0, f64::min), values().fold(0.0, f64::max))
     }
@@ -145,7 +173,7 @@ impl Drawing {
     /// One line where its series cannot be told apart.
     pub(super) fn text(&self, width: usize, color: bool) -> Result<Vec<String>, String> {
         match &self.along {
-            Along::Time(instants) if instants.len() > 1 => {
+            Along::Time(instants) => {
                 let most = if color { SERIES } else { MARKERS.len() };
                 if self.series.len() > most {
                     let lines = self.series.len();
@@ -155,7 +183,7 @@ impl Drawing {
                 }
                 Ok([self.legend(width, color), self.lines(instants, width, color)].concat())
             }
-            _ => Ok(self.bars(width, color)),
+            Along::Category => Ok(self.bars(width, color)),
         }
     }
 
@@ -191,14 +219,22 @@ impl Drawing {
     }
 
     fn lines(&self, instants: &[f64], width: usize, color: bool) -> Vec<String> {
-        let points = self.series.iter().map(|(_, values)| {
-            let points = instants.iter().zip(values).filter_map(|(at, value)| Some((*at, (*value)?)));
-            points.collect::<Vec<(f64, f64)>>()
+        // What is not known breaks a line.
+        let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
+            let points: Vec<_> = instants.iter().copied().zip(values).collect();
+            let known = |part: &[(f64, &Option<f64>)]| part.iter().filter_map(|(x, y)| Some((*x, (**y)?))).collect();
+            let runs = points.split(|(_, value)| value.is_none()).filter(|run| !run.is_empty()).map(known);
+            runs.map(|run: Vec<(f64, f64)>| (at, run)).collect::<Vec<_>>()
         });
-        let points: Vec<_> = points.collect();
-        let datasets = points.iter().enumerate().map(|(at, points)| {
-            let line = Dataset::default().marker(MARKERS[marker(at, color)].0).graph_type(GraphType::Line).data(points);
-            line.style(Style::new().fg(COLORS[at % COLORS.len()]))
+        let runs: Vec<_> = runs.collect();
+        let datasets = runs.iter().map(|(at, points)| {
+            let (kind, marker) = match (points.len(), MARKERS[marker(*at, color)].0) {
+                (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
+                (1, marker) => (GraphType::Scatter, marker),
+                (_, marker) => (GraphType::Line, marker),
+            };
+            let style = Style::new().fg(COLORS[at % COLORS.len()]);
+            Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
         });
         let (smallest, mut largest) = self.extent();
         if largest <= smallest {
@@ -210,8 +246,13 @@ impl Drawing {
         }
         let (first, last) = (instants[0], instants[instants.len() - 1]);
         let middle = (width >= 60).then(|| f64::midpoint(first, last));
-        let days = last - first >= 3.0 * 86_400.0;
-        let along = [Some(first), middle, Some(last)].into_iter().flatten().map(|at| instant(at, days));
+        let format = match (last - first >= 3.0 * 86_400.0, width < 30) {
+            (true, false) => "%Y-%m-%d",
+            (true, true) => "%m-%d",
+            (false, false) => "%m-%d %H:%M",
+            (false, true) => "%H:%M",
+        };
+        let along = [Some(first), middle, Some(last)].into_iter().flatten().map(|at| instant(at, format));
         let up = [smallest, f64::midpoint(smallest, largest), largest].map(number);
         let chart = Chart::new(datasets.collect())
             .x_axis(Axis::default().bounds([first, last]).labels(along).labels_alignment(Alignment::Right))
@@ -265,11 +306,10 @@ fn painted(text: &str, series: usize) -> String {
     style(text).color256(ansi(series)).force_styling(true).to_string()
 }
 
-/// An instant, in seconds since 1970, as a day or a time of the day.
-fn instant(at: f64, days: bool) -> String {
+/// An instant, in seconds since 1970.
+fn instant(at: f64, format: &str) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "an axis names whole seconds")]
     let time = DateTime::from_timestamp(at as i64, 0);
-    let format = if days { "%Y-%m-%d" } else { "%m-%d %H:%M" };
     time.map_or(String::new(), |time| time.format(format).to_string())
 }
 
@@ -292,9 +332,28 @@ fn bar(value: f64, largest: f64, room: usize) -> String {
     }
 }
 
-/// A number as people read it.
+/// A number as people read it: whole ones whole, others with three digits or two behind the point, tiny and huge ones with
+/// a power of ten.
 pub(super) fn number(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value:.2}") }
+    let size = value.abs();
+    let shorter = |text: String| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if !(1e-4..1e15).contains(&size) {
+        let text = format!("{value:.3e}");
+        match text.split_once('e') {
+            Some((digits, power)) => format!("{}e{power}", shorter(digits.to_owned())),
+            None => text,
+        }
+    } else if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 1.0 {
+        shorter(format!("{value:.2}"))
+    } else {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 3 and 6")]
+        let digits = (2.0 - size.log10().floor()) as usize;
+        shorter(format!("{value:.digits$}"))
+    }
 }
 
 /// A text of exactly so many columns.
@@ -311,14 +370,18 @@ fn is_number(column: &ArrayRef) -> bool {
 fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
     let options = FormatOptions::default().with_null("NULL");
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    Ok((0..column.len()).map(|row| crate::error::one_line(&formatter.value(row).to_string())).collect())
+    Ok((0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect())
+}
+
+/// The values of a column of numbers; what is none, such as NaN, is not drawn.
+fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
+    let values = cast(column, &DataType::Float64)?;
+    Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
 }
 
 /// The instants of a column of times, in seconds; `None` for what is no time.
 fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
-    if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
-        || column.null_count() > 0
-    {
+    if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
         return Ok(None);
     }
     let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
@@ -330,7 +393,8 @@ fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Date32Array, Int64Array, StringArray};
+    use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
+    use arrow::datatypes::{Field, Schema};
 
     use super::*;
 
@@ -380,5 +444,43 @@ mod tests {
         }
         let none: Vec<Option<i64>> = Vec::new();
         assert!(drawing(vec![("a", texts(&[])), ("n", numbers(&none))]).expect_err("no rows").contains("no rows"));
+    }
+
+    #[test]
+    fn what_would_draw_something_else_is_refused() {
+        let twice = vec![("c", texts(&["x", "x"])), ("s", texts(&["a", "a"])), ("n", numbers(&[Some(1), Some(5)]))];
+        assert!(drawing(twice).expect_err("two values of one point").contains("two rows are of x and a"));
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![Some(1), None]));
+        let told = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect_err("a time is missing");
+        assert_eq!(told, "1 row without a time: leave them out by WHERE day IS NOT NULL");
+        let none = drawing(vec![("c", texts(&["x"])), ("n", numbers(&[None]))]);
+        assert!(none.expect_err("no number").contains("all are NULL"));
+        let far: ArrayRef = Arc::new(Float64Array::from(vec![1e308, -1.5e308]));
+        assert!(drawing(vec![("c", texts(&["x", "y"])), ("n", far)]).expect_err("overflow").contains("too far apart"));
+    }
+
+    #[test]
+    fn columns_of_one_name_are_two_series() {
+        let field = |name, kind| Field::new(name, kind, true);
+        let schema =
+            Schema::new(vec![field("c", DataType::Utf8), field("n", DataType::Int64), field("n", DataType::Int64)]);
+        let columns = vec![texts(&["x"]), numbers(&[Some(1)]), numbers(&[Some(2)])];
+        let batch = RecordBatch::try_new(Arc::new(schema), columns).expect("a batch");
+        let drawing = Drawing::of(&batch.schema(), &[batch]).expect("a drawing");
+        assert_eq!(drawing.series, [("n".to_owned(), vec![Some(1.0)]), ("n".to_owned(), vec![Some(2.0)])]);
+    }
+
+    #[test]
+    fn gaps_are_left_and_lonely_points_are_drawn() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 10, 20, 30, 40]));
+        let lonely = numbers(&[Some(4), None, Some(4), None, Some(4)]);
+        let lines = drawing(vec![("day", days), ("n", lonely)]).expect("a drawing").text(60, false).expect("lines");
+        assert_eq!(lines.iter().map(|line| line.matches('•').count()).sum::<usize>(), 3, "{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn numbers_keep_the_digits_that_count() {
+        let told = [0.0, 7.0, 250.5, 1.005, 0.0035, 0.25, 1e-9, 2e25, -1234.5].map(number);
+        assert_eq!(told, ["0", "7", "250.5", "1", "0.0035", "0.25", "1e-9", "2e25", "-1234.5"]);
     }
 }

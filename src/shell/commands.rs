@@ -77,7 +77,7 @@ impl Command {
             _ => {}
         }
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        Some(Self::named(name, rest.trim()))
+        Some(Self::named(name.trim_end_matches(';'), rest.trim()))
     }
 
     fn named(name: &str, rest: &str) -> Result<Self, String> {
@@ -88,6 +88,7 @@ impl Command {
         };
         let takes = || format!("{name} takes {}, found `{rest}`", entry.takes);
         let text = || (!rest.is_empty()).then(|| rest.to_owned());
+        let file = || Some(rest.trim_end_matches(';').trim_end()).filter(|name| !name.is_empty());
         let word = || match rest.trim_end_matches(';').split_whitespace().collect::<Vec<_>>().as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(*word)),
@@ -107,7 +108,7 @@ impl Command {
             "\\pager" => Self::Pager(switch()?),
             "\\timing" => Self::Timing(switch()?),
             "\\format" => Self::Format(word()?.map(str::parse).transpose()?),
-            "\\o" => Self::Output(text().map(PathBuf::from)),
+            "\\o" => Self::Output(file().map(PathBuf::from)),
             "\\chart" => Self::Chart(text()),
             "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} takes a statement"))?),
             "\\watch" => {
@@ -116,7 +117,7 @@ impl Command {
                     Some(seconds).filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(takes)?,
                 ))
             }
-            "\\i" => Self::Include(text().ok_or_else(|| format!("{name} takes the name of a file"))?.into()),
+            "\\i" => Self::Include(file().ok_or_else(|| format!("{name} takes the name of a file"))?.into()),
             _ if !rest.trim_end_matches(';').is_empty() => return Err(format!("{name} takes nothing, found `{rest}`")),
             "\\l" => Self::Connections,
             "\\budget" => Self::Budget,
@@ -142,6 +143,8 @@ mod tests {
         assert_eq!(parsed("  \\d  mentions ; "), Ok(Command::Describe(Some("mentions".into()))));
         assert_eq!(parsed("\\d"), Ok(Command::Describe(None)));
         assert_eq!(parsed("quit;"), Ok(Command::Quit));
+        assert_eq!(parsed("\\q;"), Ok(Command::Quit));
+        assert_eq!(parsed("\\o a.csv;"), Ok(Command::Output(Some("a.csv".into()))));
         assert_eq!(parsed("\\x off"), Ok(Command::Expanded(Some(false))));
         assert_eq!(parsed("\\watch"), Ok(Command::Watch(Duration::from_secs(60))));
         assert_eq!(parsed("\\cost SELECT 1; SELECT 2"), Ok(Command::Cost("SELECT 1; SELECT 2".into())));

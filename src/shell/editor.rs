@@ -1,20 +1,22 @@
 //! The line editor: statements of several lines, colours, completion, and a history that lasts.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use console::style;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-use rustyline::completion::{Completer, Pair};
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
+use rustyline::{Behavior, ColorMode, CompletionType, Config, Context, Editor, Helper};
 
-use super::commands::COMMANDS;
+use super::commands::{COMMANDS, Command};
+use super::output::Format;
 use super::words::{KEYWORDS, Words};
 use crate::config::state_folder;
 
@@ -43,6 +45,8 @@ impl Typist {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .color_mode(if color { ColorMode::Enabled } else { ColorMode::Disabled })
+            // The prompt is no result: it does not go where stdout is sent.
+            .behavior(Behavior::PreferTerm)
             .max_history_size(REMEMBERED)?
             .history_ignore_space(true)
             .build();
@@ -81,17 +85,53 @@ impl Typist {
     }
 }
 
-/// Whether a text can be run: a command, or statements with their semicolon.
-pub(super) fn is_whole(text: &str) -> bool {
-    let text = text.trim();
-    if text.is_empty() || text.starts_with('\\') || matches!(text, "exit" | "quit" | "help") {
-        return true;
+/// A statement, or a command, of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The line that it begins with, from 1.
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// The statements and commands of a text, one after another, and what is behind the last semicolon. Commands take a line.
+pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
+    let (mut found, mut open, mut begun) = (Vec::new(), String::new(), 1);
+    for (number, line) in (1..).zip(text.lines()) {
+        if is_blank(&open) {
+            open.clear();
+            begun = number;
+            if Command::parse(line).is_some() {
+                found.push(Piece { line: number, text: line.trim().to_owned() });
+                continue;
+            }
+        }
+        open.push_str(line);
+        open.push('\n');
+        if line.contains(';') && ends(&open) {
+            found.push(Piece { line: begun, text: std::mem::take(&mut open) });
+        }
     }
+    let open = (!is_blank(&open)).then_some(Piece { line: begun, text: open });
+    (found, open)
+}
+
+/// Whether there is nothing but space and comments.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+        || Tokenizer::new(&GenericDialect {}, text)
+            .tokenize()
+            .is_ok_and(|tokens| tokens.iter().all(|token| matches!(token, Token::Whitespace(_) | Token::EOF)))
+}
+
+/// Whether the last statement has its semicolon. What is wrong is for the parser to tell; what may go on, such as a quote
+/// that is open, has none.
+fn ends(text: &str) -> bool {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
-    let last =
-        |tokens: Vec<Token>| tokens.into_iter().rfind(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
-    // What cannot be read yet may go on: a quote that is open.
-    tokens.is_ok_and(|tokens| last(tokens) == Some(Token::SemiColon))
+    let is_text = |token: &Token| !matches!(token, Token::Whitespace(_) | Token::EOF);
+    match tokens {
+        Ok(tokens) => tokens.into_iter().rfind(is_text) == Some(Token::SemiColon),
+        Err(error) => !["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open)),
+    }
 }
 
 impl Helper for Known {}
@@ -102,26 +142,63 @@ impl Hinter for Known {
 
 impl Validator for Known {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if is_whole(context.input()) { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+        let (_, open) = pieces(context.input());
+        Ok(if open.is_none() { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
 
 impl Completer for Known {
     type Candidate = Pair;
 
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
-        if typed.starts_with('\\') && !typed.contains(' ') {
+        if typed.starts_with('\\') {
+            return self.command(line, at, context);
+        }
+        let (start, found) = self.words.complete(typed);
+        // A quote that is closed already is not closed again.
+        let closed = line[at..].starts_with('\'');
+        let replacement = |typed: String| match typed.strip_suffix('\'') {
+            Some(open) if closed => open.to_owned(),
+            _ => typed,
+        };
+        let pairs = found.into_iter().map(|found| Pair { display: found.shown, replacement: replacement(found.typed) });
+        Ok((start, pairs.collect()))
+    }
+}
+
+impl Known {
+    /// Completes a command, or what it takes.
+    fn command(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..at];
+        let Some((name, rest)) = typed.split_once(' ') else {
             let fits = COMMANDS.iter().filter(|command| command.name.starts_with(typed));
             let pairs = fits.map(|command| Pair {
                 display: format!("{} {}", command.name, command.takes).trim_end().to_owned(),
                 replacement: command.name.to_owned(),
             });
             return Ok((0, pairs.collect()));
+        };
+        let of = |words: &mut dyn Iterator<Item = &str>| {
+            let fits = words.filter(|word| word.starts_with(rest));
+            let pairs = fits.map(|word| Pair { display: word.to_owned(), replacement: word.to_owned() });
+            Ok((at - rest.len(), pairs.collect()))
+        };
+        match name {
+            "\\i" | "\\o" => FilenameCompleter::new().complete(line, at, context),
+            "\\format" => of(&mut Format::NAMES.into_iter()),
+            "\\x" | "\\pager" | "\\timing" => of(&mut ["on", "off"].into_iter()),
+            "\\c" => of(&mut self.words.connections.iter().map(String::as_str)),
+            "\\d" => of(&mut self.words.tables.iter().map(String::as_str)),
+            "\\cost" | "\\chart" => {
+                let (start, found) = self.words.complete(typed);
+                Ok((
+                    start,
+                    found.into_iter().map(|found| Pair { display: found.shown, replacement: found.typed }).collect(),
+                ))
+            }
+            _ => Ok((at, Vec::new())),
         }
-        let (start, found) = self.words.complete(typed);
-        let pairs = found.into_iter().map(|found| Pair { display: found.shown, replacement: found.typed });
-        Ok((start, pairs.collect()))
     }
 }
 
@@ -143,19 +220,18 @@ impl Highlighter for Known {
     }
 }
 
-/// The text with words, texts, numbers and comments in colours. What cannot be read stays as it is.
+/// The text with words, texts, numbers and comments in colours. What cannot be read stays as it is, and so does what is
+/// long: it is read anew with each key.
 fn colored(line: &str) -> String {
+    const LONG: usize = 4_096;
+    if line.len() > LONG {
+        return line.to_owned();
+    }
     let mut tokens = Vec::new();
     // An open quote ends it; what came before is there.
     let _ = Tokenizer::new(&GenericDialect {}, line).tokenize_with_location_into_buf(&mut tokens);
-    let starts: Vec<usize> = std::iter::once(0)
-        .chain(line.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1))
-        .collect();
-    let byte = |line_number: u64, column: u64| -> Option<usize> {
-        let start = *starts.get(usize::try_from(line_number).ok()?.checked_sub(1)?)?;
-        let column = usize::try_from(column).ok()?.checked_sub(1)?;
-        Some(line[start..].char_indices().nth(column).map_or(line.len(), |(at, _)| start + at))
-    };
+    let places = places(line);
+    let byte = |line: u64, column: u64| places.get(&(line, column)).copied();
     let (mut shown, mut from) = (String::with_capacity(line.len() * 2), 0);
     for token in tokens {
         let (start, end) = (token.span.start, token.span.end);
@@ -182,18 +258,43 @@ fn colored(line: &str) -> String {
     shown
 }
 
+/// Where in a text each line and column is, both from 1, as the tokenizer counts them.
+pub(super) fn places(text: &str) -> HashMap<(u64, u64), usize> {
+    let (mut line, mut column) = (1, 1);
+    let mut places = HashMap::new();
+    for (at, c) in text.char_indices() {
+        places.insert((line, column), at);
+        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+    }
+    places.insert((line, column), text.len());
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn statements_end_with_a_semicolon_that_is_no_text() {
-        for whole in ["SELECT 1;", "SELECT ';';", "\\d", "", "SELECT 1; -- done\n", "exit"] {
-            assert!(is_whole(whole), "{whole}");
+        for whole in
+            ["SELECT 1;", "SELECT ';';", "\\d", "", "SELECT 1; -- done\n", "exit", "-- a note", "SELECT U&'\\zz';"]
+        {
+            assert_eq!(pieces(whole).1, None, "{whole}");
         }
-        for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;"] {
-            assert!(!is_whole(open), "{open}");
+        for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"]
+        {
+            assert!(pieces(open).1.is_some(), "{open}");
         }
+    }
+
+    #[test]
+    fn a_text_is_cut_into_statements_and_commands() {
+        let text = "-- report\r\n\\format csv\r\nSELECT 'a;\r\n\\b';\n\nSELECT 1; SELECT 2;\nquit\nSELECT 3 -- no end";
+        let (found, open) = pieces(text);
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.trim())).collect();
+        let expected = [(2, "\\format csv"), (3, "SELECT 'a;\n\\b';"), (6, "SELECT 1; SELECT 2;"), (7, "quit")];
+        assert_eq!(found, expected);
+        assert_eq!(open, Some(Piece { line: 8, text: "SELECT 3 -- no end\n".to_owned() }));
     }
 
     #[test]

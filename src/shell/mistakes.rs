@@ -1,8 +1,10 @@
 //! Where in a statement a mistake is, and what may have been meant.
 
+use datafusion::common::config::ExtensionOptions;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
+use crate::config::SessionSettings;
 use crate::error::{describe, nearest};
 
 /// What went wrong, for people.
@@ -67,14 +69,26 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     Some([format!("  {ahead}{part}{behind}"), format!("  {}^", " ".repeat(width))])
 }
 
-/// The table that may have been meant by one that there is not. The engine says so itself of columns and functions, our
+/// The table or setting that may have been meant by one that there is not. The engine says so itself of columns and functions, our
 /// own errors of settings and zones.
 async fn meant(line: &str, context: &SessionContext) -> Option<String> {
-    let (_, rest) = line.split_once("table '")?;
-    let (name, _) = rest.split_once("' not found")?;
+    if let Some(key) =
+        between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
+    {
+        let full = format!("savedsearch.{key}");
+        let known = SessionSettings::default().entries();
+        let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);
+        return known.map(str::to_owned);
+    }
+    let name = between(line, "table '", "' not found").or_else(|| between(line, "No table named '", "'"))?;
     let name = name.rsplit('.').next()?;
     let known = super::words::tables(context).await;
     nearest(name, known.iter().map(|(name, _)| name.as_str())).map(str::to_owned)
+}
+
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(name, _)| name)
 }
 
 #[cfg(test)]

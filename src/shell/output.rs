@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -20,14 +19,15 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::chart::Drawing;
-use super::screen::{Display, Screen, Shown};
+use super::screen::{Display, Rest, Screen, Shown};
 use super::{picture, table};
 use crate::error::nearest;
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people. Held until the result is whole, since widths depend on all rows.
+    /// A table for people. Held until the result is whole, since widths depend on all rows; on a terminal they depend on
+    /// those of a screenful.
     Table,
     /// Comma-separated values, RFC 4180, with a header; NULL is empty, lists are JSON.
     Csv,
@@ -132,7 +132,7 @@ impl Output {
     /// Where a binary format would go to a terminal.
     pub fn stdout(format: Format) -> io::Result<Self> {
         if format.is_binary() && io::stdout().is_terminal() {
-            return Err(io::Error::other("this format is binary: name a file with -o, or redirect the output"));
+            return Err(io::Error::other("this format is binary: it goes to a file, by -o, or \\o in the shell"));
         }
         Ok(Self { format, target: Target::Stdout, results: 0, under_way: false, display: None })
     }
@@ -183,6 +183,14 @@ impl Output {
         self.under_way = false;
     }
 
+    /// The file that does not have its name yet.
+    pub(super) fn partial(&self) -> Option<&Path> {
+        match &self.target {
+            Target::File { partial, .. } => Some(partial),
+            Target::Stdout | Target::Device(_) => None,
+        }
+    }
+
     /// Takes back the result that was begun last and could not be ended, where it went to a file.
     ///
     /// # Errors
@@ -209,10 +217,13 @@ impl Output {
         }
         self.results += 1;
         self.under_way = true;
-        if let (Target::Stdout, Format::Table, Some(display)) = (&self.target, self.format, &self.display) {
+        let terminal = matches!(self.target, Target::Stdout) && io::stdout().is_terminal();
+        if let (true, Format::Table, Some(display)) = (terminal, self.format, &self.display) {
             return Ok(ResultWriter::on_screen(display.clone(), schema));
         }
         let sink: Box<dyn Write + Send> = match &self.target {
+            // A chart has colours of its own, and names that are harmless.
+            Target::Stdout if terminal && self.format != Format::Chart => Box::new(Harmless(io::stdout())),
             Target::Stdout => Box::new(io::stdout()),
             Target::Device(file) | Target::File { file, .. } => Box::new(Arc::clone(file)),
         };
@@ -221,8 +232,7 @@ impl Output {
             // Two tables without a line between them are one.
             writeln!(sink)?;
         }
-        let on_screen = matches!(self.target, Target::Stdout);
-        Ok(ResultWriter::new(self.format, schema, sink, on_screen))
+        Ok(ResultWriter::new(self.format, schema, sink, terminal))
     }
 
     /// Gives a file its name.
@@ -254,6 +264,24 @@ impl Drop for Output {
             // A leftover partial file is named as such; there is nobody to tell.
             let _ = std::fs::remove_file(partial);
         }
+    }
+}
+
+/// A terminal that is sent nothing which moves its cursor or colours it, whatever is in the data.
+struct Harmless<W>(W);
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The writers write whole texts; a character that is cut in two is nothing that a terminal obeys.
+        let text = String::from_utf8_lossy(bytes);
+        let harmless = |c: char| if c.is_control() && !matches!(c, '\n' | '\t' | '\r') { '\u{fffd}' } else { c };
+        let shown: String = text.chars().map(harmless).collect();
+        self.0.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -303,6 +331,8 @@ pub(super) struct ResultWriter {
     schema: SchemaRef,
     writer: Writer,
     rows: usize,
+    /// Whether lines go to a terminal.
+    terminal: bool,
 }
 
 enum Writer {
@@ -326,11 +356,11 @@ enum Writer {
 }
 
 impl ResultWriter {
-    fn new(format: Format, schema: SchemaRef, sink: Sink, on_screen: bool) -> Self {
+    fn new(format: Format, schema: SchemaRef, sink: Sink, terminal: bool) -> Self {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
             Format::Table | Format::Markdown | Format::Chart | Format::Svg | Format::Png => {
-                Writer::Held { sink, batches: Vec::new(), format, on_screen }
+                Writer::Held { sink, batches: Vec::new(), format, on_screen: terminal }
             }
             Format::Csv => Writer::Csv { sink, separator: b',', header: true },
             Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
@@ -339,23 +369,28 @@ impl ResultWriter {
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
             Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
         };
-        Self { schema, writer, rows: 0 }
+        Self { schema, writer, rows: 0, terminal }
     }
 
     fn on_screen(display: Display, schema: SchemaRef) -> Self {
         let writer = Writer::Screen(Box::new(Screen::new(display, Arc::clone(&schema))));
-        Self { schema, writer, rows: 0 }
+        Self { schema, writer, rows: 0, terminal: true }
     }
 
-    /// Whether a pager has the screen, so that nothing else may write there.
-    pub(super) fn is_paging(&self) -> bool {
-        matches!(&self.writer, Writer::Screen(screen) if screen.is_paging())
+    /// Whether a batch would be printed to the terminal now.
+    pub(super) fn would_print(&self, batch: &RecordBatch) -> bool {
+        match &self.writer {
+            Writer::Screen(screen) => screen.would_print(batch),
+            Writer::Held { .. } => false,
+            _ => self.terminal,
+        }
     }
 
-    /// Takes a batch; line formats have written it when this returns. Breaks off where no more is wanted.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<ControlFlow<()>> {
+    /// Takes a batch; line formats have written it when this returns. Where it says that something is left over, no more
+    /// is wanted.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<Rest> {
         if batch.num_rows() == 0 {
-            return Ok(ControlFlow::Continue(()));
+            return Ok(Rest::Nothing);
         }
         self.rows += batch.num_rows();
         match &mut self.writer {
@@ -375,12 +410,12 @@ impl ResultWriter {
                 begun.writer(parquet_writer(&self.schema))?.write(batch).map_err(parquet_error)?
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(Rest::Nothing)
     }
 
     /// Ends the result, and says what was shown of it.
     pub(super) fn finish(self) -> io::Result<Shown> {
-        let Self { schema, writer, rows } = self;
+        let Self { schema, writer, rows, .. } = self;
         let shown = Shown { rows, ..Shown::default() };
         match writer {
             Writer::Screen(screen) => return screen.finish(),
@@ -426,6 +461,9 @@ fn held(
         Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
         Format::Chart | Format::Svg | Format::Png => {
             let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
+            if format == Format::Png && picture::lacks_letters(&drawing) {
+                eprintln!("note: the font of PNGs has Latin, Greek and Cyrillic letters only: svg has all");
+            }
             match format {
                 Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
                 Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),

@@ -25,8 +25,8 @@ const SPINNER: &str = "{spinner} {wide_msg}";
 const BAR: &str = "{spinner} {bar:16.cyan/dim} {wide_msg}";
 
 impl Progress {
-    /// Shows what the connection does from now on.
-    pub(super) fn start(connection: Arc<Connection>) -> Self {
+    /// Shows what the connections do from now on.
+    pub(super) fn start(connections: Vec<Arc<Connection>>) -> Self {
         if !io::stderr().is_terminal() {
             return Self { bar: ProgressBar::hidden(), ticking: None };
         }
@@ -36,14 +36,15 @@ impl Progress {
         let style = |template| ProgressStyle::with_template(template).expect("a valid template").progress_chars("██░");
         bar.set_style(style(SPINNER));
         let shown = bar.clone();
-        let before = Counts::of(&connection);
+        let before = Counts::of(&connections);
         let ticking = tokio::spawn(async move {
             let mut measured = false;
             loop {
                 // Before the line, so that a quick query shows none.
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                let counts = Counts::of(&connection).since(&before);
-                let announced = connection.announced().max(counts.requests);
+                let counts = Counts::of(&connections).since(&before);
+                let announced: u64 = connections.iter().map(|connection| connection.announced()).sum();
+                let announced = announced.max(counts.requests);
                 if announced > 1 {
                     if !std::mem::replace(&mut measured, true) {
                         shown.set_style(style(BAR));
@@ -51,17 +52,13 @@ impl Progress {
                     shown.set_length(announced);
                     shown.set_position(counts.requests);
                 }
-                let wait = connection.client().throttled_for();
+                let waits = connections.iter().map(|connection| connection.client().throttled_for());
+                let wait = waits.max().unwrap_or_default();
                 shown.set_message(message(&counts, announced, wait, shown.elapsed()));
                 shown.tick();
             }
         });
         Self { bar, ticking: Some(ticking) }
-    }
-
-    /// Does something that may print, with the line out of the way.
-    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.bar.suspend(print)
     }
 }
 
@@ -121,8 +118,8 @@ impl TermLike for Narrow {
     }
 }
 
-/// What a connection has done.
-#[derive(Debug, Clone, Copy)]
+/// What connections have done.
+#[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     pages: u64,
     rows: u64,
@@ -130,10 +127,13 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(connection: &Connection) -> Self {
-        let log = connection.client().log();
+    fn of(connections: &[Arc<Connection>]) -> Self {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Self { pages: read(&log.pages), rows: read(&log.rows), requests: read(&log.requests) }
+        connections.iter().map(|connection| connection.client().log()).fold(Self::default(), |sum, log| Self {
+            pages: sum.pages + read(&log.pages),
+            rows: sum.rows + read(&log.rows),
+            requests: sum.requests + read(&log.requests),
+        })
     }
 
     fn since(&self, before: &Self) -> Self {

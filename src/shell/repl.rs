@@ -3,17 +3,21 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::compute::concat_batches;
 use console::style;
 use datafusion::error::DataFusionError;
+use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::chart::Drawing;
 use super::commands::{COMMANDS, Command};
-use super::editor::{Typist, is_whole};
+use super::editor::{Piece, Typist, pieces};
 use super::mistakes::Mistake;
 use super::output::{Format, Output, terminal_width};
 use super::remembered;
@@ -23,7 +27,7 @@ use super::schema;
 use super::screen::Display;
 use super::words::Words;
 use crate::config::variable;
-use crate::error::describe;
+use crate::error::{describe, one_line};
 
 /// Files that include each other deeper than this include each other for ever.
 const DEEPEST: usize = 16;
@@ -39,34 +43,48 @@ Ctrl-C drops a line or cancels a query, Ctrl-R searches, Ctrl-D leaves.";
 pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::line(format!("cannot read the terminal: {error}"));
     let mut typist = Typist::new().map_err(terminal)?;
-    eprintln!("savedsearch {}. Statements end with ;   \\? for help, \\d for the tables.", env!("CARGO_PKG_VERSION"));
     let mut repl = Repl::new(shell, format);
+    // From now on an interrupt is for what has the terminal: the editor of the line, a query, a pager.
+    let _interrupts = signal(SignalKind::interrupt())?;
+    let _ending = AbortOnDropHandle::new(tokio::spawn(end_on_signal(Arc::clone(&repl.unfinished))));
+    eprintln!("savedsearch {}. Statements end with ;   \\? for help, \\d for the tables.", env!("CARGO_PKG_VERSION"));
     loop {
-        let searches = repl.searches();
-        typist.know(Words::of(repl.shell.context(), repl.shell.connection(), &searches).await);
+        let words = repl.words().await;
+        typist.know(words);
         let prompt = format!("{}> ", repl.shell.connection_name());
         let begun = std::mem::take(&mut repl.begun);
-        // The editor blocks; it waits on a thread of its own, so that the runtime goes on.
-        let read = tokio::task::spawn_blocking(move || {
-            let line = typist.read(&prompt, &begun);
-            (typist, line)
-        });
-        let line;
-        (typist, line) = read.await.map_err(|error| Failure::line(error.to_string()))?;
-        let text = match line {
+        // On this thread, which has the signals of the terminal; others take over what it did.
+        let text = match tokio::task::block_in_place(|| typist.read(&prompt, &begun)) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(terminal(error)),
         };
-        match repl.take(&text, 0).await {
+        match repl.take(&text, None).await {
             Ok(Next::Prompt) => {}
             Ok(Next::Leave) => break,
             Err(Failure::ReaderGone) => return Err(Failure::ReaderGone),
-            Err(failure) => told(failure),
+            Err(failure) => repl.told(failure),
         }
     }
     repl.end_file()
+}
+
+/// Ends the process on SIGTERM, with the terminal as it was and nothing half written left behind. The line editor cannot be
+/// waited out: it waits for a key.
+async fn end_on_signal(unfinished: Arc<Mutex<Option<PathBuf>>>) {
+    const TERMINATED: i32 = 128 + 15;
+    let before = tcgetattr(io::stdin()).ok();
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    terminate.recv().await;
+    if let Some(before) = before {
+        // There is nobody to tell where the terminal has gone.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
+    }
+    if let Some(partial) = unfinished.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        let _ = std::fs::remove_file(partial);
+    }
+    std::process::exit(TERMINATED);
 }
 
 /// What comes after a line.
@@ -74,6 +92,13 @@ pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
 enum Next {
     Prompt,
     Leave,
+}
+
+/// A file that is run, and how many are around it.
+#[derive(Debug, Clone, Copy)]
+struct Within<'f> {
+    path: &'f Path,
+    depth: usize,
 }
 
 /// What holds from line to line.
@@ -84,6 +109,8 @@ struct Repl {
     reports: Reports,
     /// Where results go instead of the terminal.
     file: Option<(PathBuf, Output)>,
+    /// The file that does not have its name yet.
+    unfinished: Arc<Mutex<Option<PathBuf>>>,
     /// The statement that was run last.
     last: String,
     /// What the next prompt begins with.
@@ -97,7 +124,7 @@ impl Repl {
         let reports = Reports::default();
         shell.report(reports);
         let (display, last, begun) = (Display::default(), String::new(), String::new());
-        Self { shell, format, display, reports, file: None, last, begun, remembered: None }
+        Self { shell, format, display, reports, file: None, unfinished: Arc::default(), last, begun, remembered: None }
     }
 
     /// The saved searches of the last list: of this session, or of one before it.
@@ -115,31 +142,73 @@ impl Repl {
         known
     }
 
-    /// Runs a line: a command or statements.
-    async fn take(&mut self, text: &str, depth: usize) -> Result<Next, Failure> {
-        match Command::parse(text) {
-            Some(command) => Box::pin(self.obey(command.map_err(Failure::line)?, depth)).await,
-            None if text.trim().trim_matches(';').is_empty() => Ok(Next::Prompt),
-            None => {
-                text.trim().clone_into(&mut self.last);
-                self.run(text).await?;
-                Ok(Next::Prompt)
+    /// What may be typed now.
+    async fn words(&mut self) -> Words {
+        let searches = self.searches();
+        let connections = self.shell.connections().iter().map(|(name, _)| name.clone()).collect();
+        Words::of(self.shell.context(), self.shell.connection(), searches, connections).await
+    }
+
+    /// Runs what was typed, or a file: commands and statements, one after another.
+    async fn take(&mut self, text: &str, within: Option<Within<'_>>) -> Result<Next, Failure> {
+        let (pieces, open) = pieces(text);
+        // A file may leave out the last semicolon.
+        for Piece { line, text } in pieces.into_iter().chain(open) {
+            let next = match Command::parse(&text) {
+                Some(Ok(command)) => {
+                    if let Command::Chart(Some(_)) = command {
+                        text.trim().clone_into(&mut self.last);
+                    }
+                    Box::pin(self.obey(command, within.map_or(0, |within| within.depth))).await
+                }
+                Some(Err(wrong)) => Err(Failure::line(wrong)),
+                None => {
+                    text.trim().clone_into(&mut self.last);
+                    self.run(&text).await.map(|()| Next::Prompt)
+                }
+            };
+            match (next, within) {
+                (Ok(Next::Prompt), _) => {}
+                (Err(Failure::Query(Mistake { line: what, marked })), Some(Within { path, .. })) => {
+                    let what = format!("{}: line {line}: {what}", path.display());
+                    return Err(Failure::Query(Mistake { line: what, marked }));
+                }
+                (other, _) => return other,
             }
         }
+        Ok(Next::Prompt)
     }
 
     /// Runs statements, whose results go to the file or to the terminal.
     async fn run(&mut self, text: &str) -> Result<(), Failure> {
-        if let Some((_, file)) = &mut self.file {
-            let result = self.shell.run(text, file).await;
-            if result.is_err() {
-                // What was written before stays.
-                file.take_back()?;
-            }
-            return result;
+        let Some((path, file)) = &mut self.file else {
+            let mut output = self.screen(self.format)?;
+            return self.shell.run(text, &mut output).await;
+        };
+        let result = self.shell.run(text, file).await;
+        if let Err(Failure::ReaderGone) = result {
+            let line = format!("nobody reads {} any more: results go to the terminal again", path.display());
+            self.file = None;
+            return Err(Failure::line(line));
         }
-        let mut output = self.screen(self.format)?;
-        self.shell.run(text, &mut output).await
+        if result.is_err() {
+            // What was written before stays.
+            file.take_back()?;
+        }
+        result
+    }
+
+    /// Says what went wrong, and goes on.
+    fn told(&self, failure: Failure) {
+        match failure {
+            Failure::Query(Mistake { line, marked }) => {
+                marked.iter().flatten().for_each(|line| eprintln!("{line}"));
+                let line = self.shell.redact(one_line(&line));
+                eprintln!("{} {line}", style("error:").for_stderr().red().bold());
+            }
+            Failure::Cancelled => eprintln!("cancelled"),
+            Failure::ReaderGone => {}
+        }
     }
 
     fn screen(&self, format: Format) -> io::Result<Output> {
@@ -200,7 +269,6 @@ impl Repl {
             Command::Output(to) => self.output(to)?,
             Command::Chart(None) => self.draw()?,
             Command::Chart(Some(text)) => {
-                text.clone_into(&mut self.last);
                 let mut output = self.screen(Format::Chart)?;
                 self.shell.run(&text, &mut output).await?;
             }
@@ -254,6 +322,7 @@ impl Repl {
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
             let file = Output::file(self.format, &path).map_err(cannot)?;
+            *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
             eprintln!("results go to {} as {}, until \\o", path.display(), self.format.name());
             self.file = Some((path, file));
         }
@@ -265,6 +334,7 @@ impl Repl {
         if let Some((path, file)) = self.file.take() {
             let wrote = file.results() > 0;
             file.close()?;
+            *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
             eprintln!("{} {}", if wrote { "wrote" } else { "no result for" }, path.display());
         }
         Ok(())
@@ -274,8 +344,8 @@ impl Repl {
     fn draw(&self) -> Result<(), Failure> {
         let line = match self.shell.last() {
             None => "there is no result to draw: \\chart SELECT … draws one",
-            Some(Kept { whole: false, .. }) => {
-                "the last result was too long to be kept whole: \\chart SELECT … draws one"
+            Some(Kept { lacks: Some(why), .. }) => {
+                return Err(Failure::line(format!("the last result {why}: \\chart SELECT … draws one")));
             }
             Some(Kept { schema, batches, .. }) => {
                 let drawing = Drawing::of(schema, batches).map_err(Failure::line)?;
@@ -291,8 +361,12 @@ impl Repl {
         let failed = |error: DataFusionError| Failure::line(describe(&error));
         let frame = self.shell.context().sql("SELECT * FROM system.budget").await.map_err(failed)?;
         let batches = frame.collect().await.map_err(failed)?;
-        match batches.iter().find(|batch| batch.num_rows() > 0) {
-            Some(batch) => self.show(batch)?,
+        let all = match batches.first() {
+            Some(first) => Some(concat_batches(&first.schema(), &batches).map_err(|error| failed(error.into()))?),
+            None => None,
+        };
+        match all.filter(|batch| batch.num_rows() > 0) {
+            Some(batch) => self.show(&batch)?,
             None => eprintln!("the profile declares no limit, and the service has told none"),
         }
         let spent = requests(self.shell.connection().client().log());
@@ -308,7 +382,7 @@ impl Repl {
         let result = loop {
             let now = self.shell.connection().clock().now().format("%Y-%m-%d %H:%M:%S UTC");
             eprintln!("{now}, every {} s until Ctrl-C", every.as_secs());
-            if let Err(failure) = self.run(&text).await {
+            if let Err(failure) = self.take(&text, None).await {
                 break Err(failure);
             }
             tokio::select! {
@@ -326,19 +400,7 @@ impl Repl {
             return Err(at(format!("files include each other {DEEPEST} deep")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| at(format!("cannot be read: {error}")))?;
-        let mut pending = String::new();
-        for line in text.lines().chain([";"]) {
-            let command = pending.trim().is_empty() && line.trim_start().starts_with('\\');
-            pending.push_str(line);
-            pending.push('\n');
-            if (command || line.contains(';')) && is_whole(&pending) {
-                let text = std::mem::take(&mut pending);
-                if self.take(&text, depth + 1).await? == Next::Leave {
-                    return Ok(Next::Leave);
-                }
-            }
-        }
-        if pending.trim().is_empty() { Ok(Next::Prompt) } else { Err(at("the last statement has no end".to_owned())) }
+        self.take(&text, Some(Within { path, depth: depth + 1 })).await
     }
 }
 
@@ -364,23 +426,6 @@ fn print(lines: &[String]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     lines.iter().try_for_each(|line| writeln!(stdout, "{line}"))?;
     stdout.flush()
-}
-
-/// Says what went wrong, and goes on.
-fn told(failure: Failure) {
-    match failure {
-        Failure::Query(mistake) => tell(&mistake),
-        Failure::Cancelled => eprintln!("cancelled"),
-        Failure::ReaderGone => {}
-    }
-}
-
-/// A mistake on stderr, with its place in the statement where somebody sits before it.
-pub(super) fn tell(Mistake { line, marked }: &Mistake) {
-    for line in marked.iter().flatten() {
-        eprintln!("{line}");
-    }
-    eprintln!("{} {line}", style("error:").for_stderr().red().bold());
 }
 
 /// The text, after the user's editor has had it.

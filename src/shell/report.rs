@@ -8,8 +8,8 @@ use crate::exec::{Spent, Window};
 /// What a statement came to.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    /// What was printed.
-    pub(super) shown: Shown,
+    /// What was printed; `None` where there was nothing to print.
+    pub(super) shown: Option<Shown>,
     /// From the statement to its plan.
     pub(super) planning: Duration,
     /// From the statement to its first rows, where there are some.
@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub(super) elapsed: Duration,
     pub(super) spent: Spent,
     pub(super) windows: Vec<Window>,
+    /// Whether it was warned that something is missing.
+    pub(super) warned: bool,
 }
 
 /// Milliseconds of waiting that somebody may notice.
@@ -28,10 +30,17 @@ const NAMED: usize = 2;
 impl Report {
     /// In one line. `timing` says where the time went.
     pub(super) fn line(&self, timing: bool) -> String {
-        let Self { shown, planning, first, elapsed, spent, windows } = self;
-        let mut parts = vec![match shown.rest {
+        let Self { shown, planning, first, elapsed, spent, windows, warned } = self;
+        if shown.is_none() && spent.requests == 0 {
+            return "done".to_owned();
+        }
+        let rest = shown.map_or(Rest::Nothing, |shown| shown.rest);
+        let shown = shown.unwrap_or_default();
+        let mut parts = vec![match rest {
+            _ if self.shown.is_none() => "done".to_owned(),
             Rest::Nothing => counted(shown.rows as u64, "row"),
             Rest::Some => format!("the first {} of more: \\rows 0 shows all", counted(shown.rows as u64, "row")),
+            Rest::Left => "the pager was left, no more rows were asked for".to_owned(),
             Rest::Unknown => {
                 let rows = counted(shown.rows as u64, "row");
                 format!("the first {rows}, no more were asked for: \\rows 0 asks for all")
@@ -53,7 +62,8 @@ impl Report {
             parts.push(format!("{} repeated", spent.retries));
         }
         if spent.wait_ms >= NOTICED {
-            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms))));
+            // Of requests side by side each counts.
+            parts.push(format!("waits of {}", seconds(Duration::from_millis(spent.wait_ms))));
         }
         if !windows.is_empty() {
             let named = windows.iter().take(NAMED).map(|window| {
@@ -67,10 +77,10 @@ impl Report {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             parts.push(format!("window {named}{more}"));
         }
-        match (spent.incomplete, shown.rest) {
-            (0, Rest::Nothing) if spent.requests > 0 => parts.push("complete".to_owned()),
-            (0, _) => {}
-            (_, _) => parts.push("NOT WHOLE".to_owned()),
+        if spent.incomplete > 0 || *warned {
+            parts.push("NOT WHOLE".to_owned());
+        } else if rest == Rest::Nothing && spent.requests > 0 {
+            parts.push("complete".to_owned());
         }
         parts.join(" · ")
     }
@@ -96,7 +106,8 @@ mod tests {
 
     fn report(shown: Shown, spent: Spent) -> Report {
         let [planning, elapsed] = [2, 1_250].map(Duration::from_millis);
-        Report { shown, planning, first: Some(Duration::from_millis(30)), elapsed, spent, windows: Vec::new() }
+        let first = Some(Duration::from_millis(30));
+        Report { shown: Some(shown), planning, first, elapsed, spent, windows: Vec::new(), warned: false }
     }
 
     #[test]
@@ -110,7 +121,7 @@ mod tests {
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };
         assert_eq!(
             whole.line(true),
-            "1000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 repeated · waited 1 min 1 s · \
+            "1000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 repeated · waits of 1 min 1 s · \
              window 7d (default), 1d Europe/Berlin and 1 more · complete"
         );
     }
@@ -125,5 +136,9 @@ mod tests {
         );
         let less = report(Shown { rows: 5, ..Shown::default() }, Spent { incomplete: 1, ..one }).line(false);
         assert!(less.ends_with("NOT WHOLE"), "{less}");
+        let warned = Report { warned: true, ..report(Shown::default(), one) }.line(false);
+        assert!(warned.ends_with("NOT WHOLE"), "{warned}");
+        let done = Report { shown: None, ..report(Shown::default(), one) }.line(false);
+        assert_eq!(done, "done · 1.2 s · 1 request · complete");
     }
 }

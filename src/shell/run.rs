@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -16,22 +17,26 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::task::JoinError;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::estimate::estimate;
 use super::mistakes::Mistake;
 use super::output::Output;
 use super::progress::Progress;
-use super::report::Report;
-use super::screen::Shown;
+use super::report::{Report, counted};
+use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
 use crate::connection::Connection;
-use crate::exec::{FetchExec, spent, windows};
+use crate::exec::{Spent, Window, spent, windows};
 use crate::table::TableFunctions;
 
 /// Rows of the last result that are kept to be drawn: more make no chart.
 const KEPT: usize = 10_000;
+
+/// How long it is looked whether a result ends where no more of it is shown: what is there by then was asked for anyway.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// A session at a prompt.
 pub struct Shell {
@@ -41,9 +46,20 @@ pub struct Shell {
     /// Position of the one that queries are about where they name none.
     chosen: usize,
     told_window: bool,
-    estimates: bool,
+    estimates: Estimates,
     reports: Option<Reports>,
     last: Option<Kept>,
+}
+
+/// Whether statements are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Estimates {
+    /// They are.
+    None,
+    /// Queries are not; what costs nothing takes effect, since statements behind it may need it.
+    Script,
+    /// Nothing takes effect.
+    Alone,
 }
 
 /// What is said after each result.
@@ -57,8 +73,8 @@ pub(super) struct Reports {
 pub(super) struct Kept {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
-    /// Whether it is all there.
-    pub(super) whole: bool,
+    /// Why it is not all there.
+    pub(super) lacks: Option<&'static str>,
 }
 
 /// Why statements were not all run.
@@ -83,6 +99,8 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            // What the writers say themselves, of results that are not as the format takes them.
+            io::ErrorKind::Other => Self::line(error.to_string()),
             _ => Self::line(format!("cannot write the result: {error}")),
         }
     }
@@ -112,13 +130,21 @@ impl Shell {
         // Errors then say where in a statement they are.
         context.state_ref().write().config_mut().options_mut().sql_parser.collect_spans = true;
         let connections = vec![(CATALOG.to_owned(), connection)];
-        Self { context, connections, chosen: 0, told_window: false, estimates: false, reports: None, last: None }
+        Self {
+            context,
+            connections,
+            chosen: 0,
+            told_window: false,
+            estimates: Estimates::None,
+            reports: None,
+            last: None,
+        }
     }
 
     /// Tells what queries would cost instead of running them. Settings and views still take effect.
     #[must_use]
     pub fn estimating(self, estimates: bool) -> Self {
-        Self { estimates, ..self }
+        Self { estimates: if estimates { Estimates::Script } else { Estimates::None }, ..self }
     }
 
     /// Knows these connections by name, each a catalog of the session; the one of [`Shell::new`] is among them.
@@ -209,9 +235,9 @@ impl Shell {
         Ok(())
     }
 
-    /// Says what statements would cost.
+    /// Says what a query would cost, and changes nothing.
     pub(super) async fn cost(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
-        let before = (std::mem::replace(&mut self.estimates, true), self.reports.take());
+        let before = (std::mem::replace(&mut self.estimates, Estimates::Alone), self.reports.take());
         let result = self.run(text, output).await;
         (self.estimates, self.reports) = before;
         result
@@ -219,46 +245,63 @@ impl Shell {
 
     async fn mistake(&self, error: &DataFusionError, text: &str) -> Failure {
         let Mistake { line, marked } = Mistake::of(error, text, &self.context).await;
-        // The engine quotes values, and a value may repeat the key.
-        let redact = |text: String| self.connection().client().redact(&text);
-        Failure::Query(Mistake { line: redact(line), marked: marked.map(|lines| lines.map(redact)) })
+        Failure::Query(Mistake {
+            line: self.redact(line),
+            marked: marked.map(|lines| lines.map(|line| self.redact(line))),
+        })
+    }
+
+    /// The engine quotes values, and a value may repeat a key.
+    pub(super) fn redact(&self, text: String) -> String {
+        self.connections.iter().fold(text, |text, (_, connection)| connection.client().redact(&text))
     }
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
         let plan = self.context.state().statement_to_plan(statement).await?;
-        let plan = match plan {
-            // It would run its query: an empty table stands for what comes of it.
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) if self.estimates => {
-                let plan = self.context.state().create_physical_plan(&table.input).await?;
-                let empty = MemTable::try_new(plan.schema(), vec![Vec::new()])?;
-                self.context.register_table(table.name, Arc::new(empty))?;
-                write(&estimate(&plan)?, output)?;
-                return Ok(None);
-            }
-            plan => plan,
-        };
-        let frame = self.context.execute_logical_plan(plan).await?;
+        if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
+            return Ok(None);
+        }
+        let before = self.standing();
+        let mut progress = Some(Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect()));
+        let mut read = Vec::new();
+        if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &plan {
+            // It reads what it makes a table of.
+            let input = self.context.state().create_physical_plan(&table.input).await?;
+            self.tell_window(&input);
+            read = windows(&input);
+        }
+        let context = self.context.clone();
+        let executing = tokio::spawn(async move { context.execute_logical_plan(plan).await });
+        let frame = AbortOnDropHandle::new(executing).await.map_err(unforeseen)??;
         if frame.schema().fields().is_empty() {
             // SET and DDL have run, and have no result.
-            if self.reports.is_some() {
-                eprintln!("{}", console::style("done").for_stderr().dim());
-            }
-            return Ok(None);
+            drop(progress);
+            let after = self.standing();
+            self.warn(&before);
+            let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
+            let (elapsed, warned) = (begun.elapsed(), after.warned() > before.warned());
+            return Ok(Some(Report {
+                shown: None,
+                planning: elapsed,
+                first: None,
+                elapsed,
+                spent,
+                windows: read,
+                warned,
+            }));
         }
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
-        if self.estimates {
+        if self.estimates != Estimates::None {
             write(&estimate(&plan)?, output)?;
             return Ok(None);
         }
         self.tell_window(&plan);
-        let (planning, mut first) = (begun.elapsed(), None);
+        let (planning, mut first, mut printing) = (begun.elapsed(), None, Duration::ZERO);
         let mut stream = execute_stream(Arc::clone(&plan), task)?;
-        let warned = self.connection().client().log().warnings().len();
-        let mut progress = Some(Progress::start(Arc::clone(self.connection())));
         let mut result = output.begin(stream.schema())?;
-        let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), whole: true };
+        let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
         self.last = None;
         // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
         let (sender, mut batches) = tokio::sync::mpsc::channel(1);
@@ -270,40 +313,89 @@ impl Shell {
             }
         });
         let reading = AbortOnDropHandle::new(reading);
-        let mut wanted = ControlFlow::Continue(());
-        while wanted.is_continue()
+        let mut rest = Rest::Nothing;
+        while rest == Rest::Nothing
             && let Some(batch) = batches.recv().await
         {
             let batch = batch?;
             first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
-            wanted = aside(progress.as_ref(), || result.write(&batch))?;
+            if result.would_print(&batch) {
+                progress = None;
+            }
+            let printed = Instant::now();
+            rest = result.write(&batch)?;
+            printing += printed.elapsed();
             if self.reports.is_some() {
                 kept.add(batch);
             }
-            if result.is_paging() {
-                progress = None;
+        }
+        if rest == Rest::Unknown {
+            // What is on its way is looked at.
+            match timeout(ON_ITS_WAY, batches.recv()).await {
+                Ok(None) => rest = Rest::Nothing,
+                Ok(Some(Ok(batch))) if batch.num_rows() > 0 => rest = Rest::Some,
+                _ => {}
             }
         }
-        if wanted.is_break() {
+        if rest == Rest::Nothing {
+            // It ended, or it broke; what came of it is not whole then.
+            reading.await.map_err(unforeseen)?;
+        } else {
             // What nobody reads on costs nothing more.
             drop(reading);
-            kept.whole = false;
-        } else {
-            // It ended, or it broke; what came of it is not whole then.
-            reading.await.map_err(|error| {
-                Broken::Failed(Failure::line(format!("the query failed in a way that nobody foresaw: {error}")))
-            })?;
+            kept.lacks.get_or_insert("was not read to its end");
         }
-        let elapsed = begun.elapsed();
-        let shown = aside(progress.as_ref(), || result.finish())?;
-        output.ended();
+        let elapsed = begun.elapsed().saturating_sub(printing);
         drop(progress);
+        let shown = Shown { rest, ..result.finish()? };
+        output.ended();
         self.last = Some(kept);
-        for warning in self.connection().client().log().warnings().iter().skip(warned) {
-            eprintln!("warning: this result is not whole: {}", warning.message);
+        self.warn(&before);
+        if self.reports.is_none() && shown.hidden > 0 {
+            let columns = counted(shown.hidden as u64, "column");
+            eprintln!("note: {columns} left out for want of room: a wider terminal, or --format csv, shows all");
         }
-        let (spent, windows) = (spent(&plan), windows(&plan));
-        Ok(Some(Report { shown, planning, first, elapsed, spent, windows }))
+        let (spent, windows, warned) = (spent(&plan), windows(&plan), self.standing().warned() > before.warned());
+        Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
+    }
+
+    /// Prints what a statement would cost that has its effect at once, or says that it has none; `false` for a query.
+    async fn estimate(&mut self, plan: &LogicalPlan, output: &mut Output) -> Result<bool, Broken> {
+        let alone = self.estimates == Estimates::Alone;
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
+                let input = self.context.state().create_physical_plan(&table.input).await?;
+                if !alone {
+                    // It would run its query: an empty table stands for what comes of it, for the statements behind.
+                    let empty = MemTable::try_new(input.schema(), vec![Vec::new()])?;
+                    self.context.register_table(table.name.clone(), Arc::new(empty))?;
+                }
+                write(&estimate(&input)?, output)?;
+                Ok(true)
+            }
+            LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
+                Err(Broken::Failed(Failure::line("\\cost takes a query: nothing else costs requests")))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What the connections have done by now.
+    fn standing(&self) -> Standing {
+        let logs = self.connections.iter().map(|(_, connection)| connection.client().log());
+        Standing(logs.map(|log| (log.requests.load(Ordering::Relaxed), log.warned())).collect())
+    }
+
+    /// Prints what was warned of since.
+    fn warn(&self, before: &Standing) {
+        for ((_, connection), (_, warned)) in self.connections.iter().zip(&before.0) {
+            let log = connection.client().log();
+            let new = usize::try_from(log.warned() - warned).unwrap_or(usize::MAX);
+            let warnings = log.warnings();
+            for warning in &warnings[warnings.len().saturating_sub(new)..] {
+                eprintln!("warning: this result is not whole: {}", warning.message);
+            }
+        }
     }
 
     /// Tells once which window is read where the query bounds no time.
@@ -312,30 +404,40 @@ impl Shell {
         if self.told_window || self.reports.is_some() {
             return;
         }
-        if let Some(window) = default_window(plan) {
-            eprintln!("note: no time is bounded: reading the profile's default window, {window}; see README, Time");
+        if let Some(Window { words, .. }) = windows(plan).iter().find(|window| window.default) {
+            eprintln!("note: no time is bounded: reading the profile's default window, {words}; see README, Time");
             self.told_window = true;
         }
     }
 }
 
-impl Kept {
-    fn add(&mut self, batch: RecordBatch) {
-        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
-        self.whole &= rows + batch.num_rows() <= KEPT;
-        if self.whole {
-            self.batches.push(batch);
-        } else {
-            self.batches.clear();
-        }
+/// Requests and warnings of each connection.
+struct Standing(Vec<(u64, u64)>);
+
+impl Standing {
+    fn requests(&self) -> u64 {
+        self.0.iter().map(|(requests, _)| requests).sum()
+    }
+
+    fn warned(&self) -> u64 {
+        self.0.iter().map(|(_, warned)| warned).sum()
     }
 }
 
-/// Prints something, with the line of the progress out of the way.
-fn aside<T>(progress: Option<&Progress>, print: impl FnOnce() -> T) -> T {
-    match progress {
-        Some(progress) => progress.aside(print),
-        None => print(),
+fn unforeseen(error: JoinError) -> Broken {
+    Broken::Failed(Failure::line(format!("the query failed in a way that nobody foresaw: {error}")))
+}
+
+impl Kept {
+    fn add(&mut self, batch: RecordBatch) {
+        let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
+        if rows + batch.num_rows() > KEPT {
+            self.lacks = Some("was too long to be kept");
+            self.batches.clear();
+        }
+        if self.lacks.is_none() {
+            self.batches.push(batch);
+        }
     }
 }
 
@@ -347,11 +449,6 @@ pub(super) fn write(batch: &RecordBatch, output: &mut Output) -> io::Result<Show
     let shown = result.finish()?;
     output.ended();
     Ok(shown)
-}
-
-fn default_window(plan: &Arc<dyn ExecutionPlan>) -> Option<String> {
-    let own = plan.downcast_ref::<FetchExec>().and_then(FetchExec::default_window).map(str::to_owned);
-    own.or_else(|| plan.children().into_iter().find_map(default_window))
 }
 
 /// The statements of a text, empty ones left out.

@@ -1,7 +1,6 @@
 //! Results on a terminal: tables that fit, a pager where they are longer than the screen, and an end where nobody reads on.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use arrow::array::RecordBatch;
@@ -51,6 +50,8 @@ pub(super) enum Rest {
     Some,
     /// Nobody looked.
     Unknown,
+    /// The pager was left, and nobody looked.
+    Left,
 }
 
 /// Prints one result.
@@ -88,56 +89,66 @@ impl Screen {
         }
     }
 
-    /// Takes a batch. Breaks off where no more is wanted.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<ControlFlow<()>> {
-        let held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
-        let room = match self.display.rows {
-            0 => usize::MAX,
-            rows => rows - self.shown.rows - held,
-        };
+    /// Takes a batch. Where it says that something is left over, no more is wanted.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<Rest> {
+        let room = self.room();
         let part = batch.slice(0, batch.num_rows().min(room));
-        let enough = batch.num_rows() >= room;
-        if enough {
-            self.shown.rest = if batch.num_rows() > room { Rest::Some } else { Rest::Unknown };
-        }
         let printed = if self.sink.is_some() {
             self.rows(&part)
         } else {
             self.held.push(part);
-            if held + batch.num_rows() >= self.height { self.begin(true) } else { Ok(()) }
+            if self.held() >= self.height { self.begin(true) } else { Ok(()) }
         };
         match printed {
-            Ok(()) if enough => Ok(ControlFlow::Break(())),
-            Ok(()) => Ok(ControlFlow::Continue(())),
+            Ok(()) if batch.num_rows() > room => Ok(Rest::Some),
+            Ok(()) if batch.num_rows() == room => Ok(Rest::Unknown),
+            Ok(()) => Ok(Rest::Nothing),
             // Whoever read it has seen enough.
-            Err(error) if self.is_paging() && error.kind() == io::ErrorKind::BrokenPipe => {
-                self.shown.rest = Rest::Unknown;
-                Ok(ControlFlow::Break(()))
-            }
+            Err(error) if self.is_paging() && error.kind() == io::ErrorKind::BrokenPipe => Ok(Rest::Left),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a pager has the screen.
-    pub(super) fn is_paging(&self) -> bool {
+    /// Whether a batch would be printed now, instead of being held.
+    pub(super) fn would_print(&self, batch: &RecordBatch) -> bool {
+        self.sink.is_some() || self.held() + batch.num_rows().min(self.room()) >= self.height
+    }
+
+    /// Rows that are still wanted.
+    fn room(&self) -> usize {
+        match self.display.rows {
+            0 => usize::MAX,
+            rows => rows.saturating_sub(self.shown.rows + self.held()),
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.held.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn is_paging(&self) -> bool {
         matches!(self.sink, Some(Sink::Pager(..)))
     }
 
     /// Ends the result.
     pub(super) fn finish(mut self) -> io::Result<Shown> {
-        if self.sink.is_none() {
-            self.begin(false)?;
-        }
-        if let Some(layout) = &self.layout {
-            let foot = layout.foot(&self.schema);
-            match self.lines(&foot) {
-                Err(error) if !(self.is_paging() && error.kind() == io::ErrorKind::BrokenPipe) => return Err(error),
-                _ => {}
-            }
+        let printed = if self.sink.is_none() { self.begin(false) } else { Ok(()) };
+        let printed = printed.and_then(|()| {
+            let foot = self.layout.as_ref().map(|layout| layout.foot(&self.schema)).unwrap_or_default();
+            self.lines(&foot)
+        });
+        match printed {
+            Err(error) if !(self.is_paging() && error.kind() == io::ErrorKind::BrokenPipe) => return Err(error),
+            _ => {}
         }
         if let Some(Sink::Pager(child, stdin)) = &mut self.sink {
             drop(stdin.take());
-            child.wait()?;
+            let status = child.wait()?;
+            // A pager that a signal ended was ended by the user.
+            if let Some(code @ 1..) = status.code() {
+                let command = pager_command();
+                return Err(io::Error::other(format!("the pager `{command}` failed with status {code}: \\pager off")));
+            }
         }
         Ok(self.shown)
     }
@@ -171,10 +182,10 @@ impl Screen {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> io::Result<()> {
-        let lines = match &self.layout {
+        let lines = match &mut self.layout {
             Some(_) if batch.num_rows() == 0 => Vec::new(),
             Some(layout) => layout.rows(batch)?,
-            None => expanded(batch, self.shown.rows)?,
+            None => expanded(batch, self.shown.rows, self.width)?,
         };
         self.shown.rows += batch.num_rows();
         self.lines(&lines)
@@ -206,19 +217,26 @@ impl Drop for Screen {
     }
 }
 
-/// The pager of the user, or `less`; none where there is none.
+/// The pager of the user, or `less`, as a command of the shell.
+fn pager_command() -> String {
+    variable("PAGER").unwrap_or_else(|| "less".to_owned())
+}
+
+/// The pager, running; none where there is none.
 fn pager() -> Option<Child> {
-    let command = variable("PAGER").unwrap_or_else(|| "less".to_owned());
+    let command = pager_command();
+    // Variables may stand before it.
+    let program = command.split_whitespace().find(|word| !word.contains('='))?;
+    let mut find = Command::new("sh");
+    find.args(["-c", "command -v \"$1\"", "sh", program]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !find.status().is_ok_and(|status| status.success()) {
+        return None;
+    }
     let mut pager = Command::new("sh");
-    pager.args(["-c", &format!("exec {command}")]).stdin(Stdio::piped());
+    pager.args(["-c", &command]).stdin(Stdio::piped());
     if variable("LESS").is_none() {
         // Colours as they are, lines cut, nothing cleared at the end.
         pager.env("LESS", "FRSX");
-    }
-    let found =
-        Command::new("sh").args(["-c", "command -v \"${1%% *}\"", "sh", &command]).stdout(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
-        return None;
     }
     pager.spawn().ok()
 }

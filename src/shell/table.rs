@@ -4,7 +4,7 @@
 
 use std::io;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
@@ -19,8 +19,7 @@ pub(super) struct Layout {
     pub(super) hidden: usize,
     markdown: bool,
     color: bool,
-    /// Whether it is for a terminal.
-    bounded: bool,
+    purpose: Purpose,
     /// Whether texts that do not fit go on in the next line, instead of being cut.
     wraps: bool,
 }
@@ -33,13 +32,13 @@ const AROUND: usize = 3;
 impl Layout {
     /// As wide as all of it, in Markdown or with lines.
     pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
-        let columns = natural(schema, batches, false)?.into_iter().enumerate().collect();
-        Ok(Self { columns, hidden: 0, markdown, color: false, bounded: false, wraps: false })
+        let columns = natural(schema, batches, Purpose::of(markdown))?.into_iter().enumerate().collect();
+        Ok(Self { columns, hidden: 0, markdown, color: false, purpose: Purpose::of(markdown), wraps: false })
     }
 
     /// At most so wide: texts are cut, and where that does not do, the last columns are left out.
     pub(super) fn fitting(schema: &Schema, batches: &[RecordBatch], width: usize, color: bool) -> io::Result<Self> {
-        let natural = natural(schema, batches, true)?;
+        let natural = natural(schema, batches, Purpose::Terminal)?;
         // Half a number or half an instant is none.
         let least = |(natural, field): (&usize, &FieldRef)| match may_be_cut(field.data_type()) {
             true => *natural.min(&LEAST),
@@ -75,7 +74,7 @@ impl Layout {
             }
         }
         let (columns, hidden) = (widths.into_iter().enumerate().collect(), natural.len() - shown);
-        Ok(Self { columns, hidden, markdown: false, color, bounded: true, wraps: false })
+        Ok(Self { columns, hidden, markdown: false, color, purpose: Purpose::Terminal, wraps: false })
     }
 
     /// The same, with texts that go on in the next line.
@@ -86,7 +85,7 @@ impl Layout {
     /// The lines above the rows.
     pub(super) fn head(&self, schema: &Schema) -> Vec<String> {
         let mut table = self.table();
-        let name = |(at, width): &(usize, usize)| self.fitted(&plain(schema.field(*at).name(), self.markdown), *width);
+        let name = |(at, width): &(usize, usize)| self.fitted(schema.field(*at).name(), *width);
         table.set_header(self.columns.iter().map(name).map(Cell::new));
         self.fix(&mut table, schema);
         let lines: Vec<String> = table.lines().collect();
@@ -95,11 +94,15 @@ impl Layout {
         lines.into_iter().take(keep).collect()
     }
 
-    /// The lines of rows.
-    pub(super) fn rows(&self, batch: &RecordBatch) -> io::Result<Vec<String>> {
+    /// The lines of rows. Numbers and instants that are wider than those before widen their columns.
+    pub(super) fn rows(&mut self, batch: &RecordBatch) -> io::Result<Vec<String>> {
         let schema = batch.schema();
-        // The lines of a plan are its structure; those of other texts would tear the table apart.
-        let plan = !self.markdown && schema.fields().last().is_some_and(|field| field.name() == "plan");
+        let (plan, purpose) = (!self.markdown && is_plan(&schema), self.purpose);
+        for (at, width) in &mut self.columns {
+            if !may_be_cut(schema.field(*at).data_type()) {
+                *width = widest(batch.column(*at), plan, purpose)?.max(*width);
+            }
+        }
         let mut table = self.table();
         let options = FormatOptions::default();
         let columns = self.columns.iter().map(|(at, _)| ArrayFormatter::try_new(batch.column(*at).as_ref(), &options));
@@ -111,7 +114,10 @@ impl Layout {
                     return if self.color { null.add_attribute(Attribute::Dim) } else { null };
                 }
                 let text = values.value(row).to_string();
-                Cell::new(if plan { text } else { self.fitted(&plain(&text, self.markdown), *width) })
+                Cell::new(match plan {
+                    true => text.lines().map(|line| purpose.shown(line)).collect::<Vec<_>>().join("\n"),
+                    false => self.fitted(&text, *width),
+                })
             });
             table.add_row(cells.collect::<Vec<_>>());
         }
@@ -126,12 +132,13 @@ impl Layout {
         if self.markdown { Vec::new() } else { self.head(schema).into_iter().take(1).collect() }
     }
 
-    /// The text, cut where it does not fit.
+    /// The text as it is shown, cut where it does not fit.
     fn fitted(&self, text: &str, width: usize) -> String {
-        match (self.bounded, self.wraps) {
-            (false, _) => text.to_owned(),
-            (true, true) => tamed(text),
-            (true, false) => truncate_str(&tamed(text), width, "…").into_owned(),
+        let text = self.purpose.shown(text);
+        if self.purpose != Purpose::Terminal || self.wraps {
+            text
+        } else {
+            truncate_str(&text, width, "…").into_owned()
         }
     }
 
@@ -162,44 +169,79 @@ impl Layout {
 }
 
 /// The lines of one row, a column each: for rows that are wider than anything.
-pub(super) fn expanded(batch: &RecordBatch, begun: usize) -> io::Result<Vec<String>> {
+pub(super) fn expanded(batch: &RecordBatch, begun: usize, width: usize) -> io::Result<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
-    let schema = batch.schema();
+    let (schema, purpose) = (batch.schema(), Purpose::Terminal);
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
     let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io::Error::other)?;
-    let names = schema.fields().iter().map(|field| measure_text_width(field.name())).max().unwrap_or_default();
+    let names: Vec<String> = schema.fields().iter().map(|field| purpose.shown(field.name())).collect();
+    let widest = names.iter().map(|name| measure_text_width(name)).max().unwrap_or_default().min((width / 3).max(8));
+    let cut = |name: &String| {
+        let name = truncate_str(name, widest, "…");
+        console::pad_str(&name, widest, console::Alignment::Left, None).into_owned()
+    };
+    let names: Vec<String> = names.iter().map(cut).collect();
     let mut lines = Vec::new();
     for row in 0..batch.num_rows() {
-        lines.push(format!("─[ row {} ]{}", begun + row + 1, "─".repeat(names)));
-        for (field, values) in schema.fields().iter().zip(&columns) {
-            let name = console::pad_str(field.name(), names, console::Alignment::Left, None);
-            lines.push(format!("{name} │ {}", plain(&values.value(row).to_string(), false)));
+        lines.push(format!("─[ row {} ]{}", begun + row + 1, "─".repeat(widest)));
+        for (name, values) in names.iter().zip(&columns) {
+            lines.push(format!("{name} │ {}", purpose.shown(&values.value(row).to_string())));
         }
     }
     Ok(lines)
 }
 
+/// What a table is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Terminal,
+    Text,
+    Markdown,
+}
+
+impl Purpose {
+    fn of(markdown: bool) -> Self {
+        if markdown { Self::Markdown } else { Self::Text }
+    }
+
+    /// The text as it is shown.
+    fn shown(self, text: &str) -> String {
+        let text = plain(text, self == Self::Markdown);
+        if self == Self::Terminal { tamed(&text) } else { text }
+    }
+}
+
 /// The widths that columns have by themselves.
-fn natural(schema: &Schema, batches: &[RecordBatch], bounded: bool) -> io::Result<Vec<usize>> {
-    let mut widths: Vec<usize> =
-        schema.fields().iter().map(|field| measure_text_width(&plain(field.name(), false))).collect();
-    let options = FormatOptions::default().with_null("NULL");
-    let plan = schema.fields().last().is_some_and(|field| field.name() == "plan");
+fn natural(schema: &Schema, batches: &[RecordBatch], purpose: Purpose) -> io::Result<Vec<usize>> {
+    let name = |field: &FieldRef| measure_text_width(&purpose.shown(field.name())).max(1);
+    let mut widths: Vec<usize> = schema.fields().iter().map(name).collect();
+    let plan = is_plan(schema);
     for batch in batches {
         for (column, width) in batch.columns().iter().zip(&mut widths) {
-            let values = ArrayFormatter::try_new(column.as_ref(), &options).map_err(io::Error::other)?;
-            for row in 0..batch.num_rows() {
-                let text = values.value(row).to_string();
-                let widest = match plan {
-                    true => text.lines().map(measure_text_width).max().unwrap_or_default(),
-                    false if bounded => measure_text_width(&tamed(&plain(&text, false))),
-                    false => measure_text_width(&plain(&text, false)),
-                };
-                *width = widest.max(*width);
-            }
+            *width = widest(column, plan, purpose)?.max(*width);
         }
     }
-    Ok(widths.into_iter().map(|width| width.max(1)).collect())
+    Ok(widths)
+}
+
+/// The width of the widest value.
+fn widest(column: &ArrayRef, plan: bool, purpose: Purpose) -> io::Result<usize> {
+    let options = FormatOptions::default().with_null("NULL");
+    let values = ArrayFormatter::try_new(column.as_ref(), &options).map_err(io::Error::other)?;
+    let width = |row| {
+        let text = values.value(row).to_string();
+        match plan {
+            true => text.lines().map(|line| measure_text_width(&purpose.shown(line))).max().unwrap_or_default(),
+            false => measure_text_width(&purpose.shown(&text)),
+        }
+    };
+    Ok((0..column.len()).map(width).max().unwrap_or_default())
+}
+
+/// Whether a result is that of EXPLAIN: the lines of a plan are its structure; those of other texts would tear the table
+/// apart.
+fn is_plan(schema: &Schema) -> bool {
+    schema.fields().last().is_some_and(|field| field.name() == "plan")
 }
 
 /// Whether a part of a value says something.
@@ -230,7 +272,14 @@ fn tamed(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {}
+            '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' => {}
             '\u{fe0e}' | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => {}
             '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}' if shown.ends_with(LAM) => shown.extend(['\u{200c}', c]),
             c => shown.push(c),
@@ -241,7 +290,7 @@ fn tamed(text: &str) -> String {
 
 /// The whole table of a result that is there.
 pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch], markdown: bool) -> io::Result<Vec<String>> {
-    let layout = Layout::whole(schema, batches, markdown)?;
+    let mut layout = Layout::whole(schema, batches, markdown)?;
     let mut lines = layout.head(schema);
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         lines.extend(layout.rows(batch)?);
@@ -288,7 +337,7 @@ mod tests {
                 .map(Some);
         let batch = batch(&wide);
         for width in [14, 20, 40, 80] {
-            let layout =
+            let mut layout =
                 Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), width, false).expect("a layout");
             let lines = [layout.head(&batch.schema()), layout.rows(&batch).expect("rows")].concat();
             for line in &lines {
@@ -308,6 +357,36 @@ mod tests {
         {
             let tamed = tamed(text);
             assert_eq!(measure_text_width(&tamed), counted(&tamed), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wider_number_later_on_widens_its_column() {
+        let batch = batch(&[Some("a"), Some("b"), None]);
+        let mut layout = Layout::fitting(&batch.schema(), &[batch.slice(0, 1)], 40, false).expect("a layout");
+        assert_eq!(layout.rows(&batch.slice(0, 1)).expect("a row"), ["| 0 | a    |"]);
+        assert_eq!(layout.rows(&batch.slice(2, 1)).expect("a row"), ["| 200 | NULL |"]);
+    }
+
+    #[test]
+    fn a_bar_in_a_text_is_no_column_of_markdown() {
+        let batch = batch(&[Some("a|b")]);
+        let lines = whole(&batch.schema(), &[batch], true).expect("lines");
+        assert_eq!(lines, ["| n | text |", "|---|------|", "| 0 | a\\|b |"]);
+    }
+
+    #[test]
+    fn nothing_that_moves_a_cursor_gets_through() {
+        let evil = "a\u{1b}[31m\u{9b}b\u{202e}\u{2028}c";
+        let columns: [(&str, ArrayRef); 2] = [
+            (evil, Arc::new(StringArray::from(vec![evil]))),
+            ("plan", Arc::new(StringArray::from(vec![format!("{evil}\n  {evil}")]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let mut layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 80, false).expect("a layout");
+        let table = [layout.head(&batch.schema()), layout.rows(&batch).expect("rows")].concat();
+        for line in table.iter().chain(&expanded(&batch, 0, 80).expect("lines")) {
+            assert!(!line.contains(|c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{2028}')), "{line:?}");
         }
     }
 

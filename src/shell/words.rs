@@ -5,8 +5,12 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::editor::places;
 use crate::connection::Connection;
+use crate::error::one_line;
 use crate::profile::Zone;
 
 /// The words that there are at the moment.
@@ -20,8 +24,9 @@ pub(super) struct Words {
     pub(super) settings: Vec<String>,
     /// Saved searches with their names, as the last list had them.
     searches: Vec<(String, String)>,
-    /// Other catalogs.
-    pub(super) catalogs: Vec<String>,
+    catalogs: Vec<String>,
+    /// Connections by name.
+    pub(super) connections: Vec<String>,
     periods: Vec<String>,
 }
 
@@ -110,13 +115,14 @@ pub(super) const KEYWORDS: [&str; 71] = [
 ];
 
 impl Words {
-    /// The words of a session, with these saved searches.
+    /// The words of a session, with these saved searches and connections.
     pub(super) async fn of(
         context: &SessionContext,
         connection: &Arc<Connection>,
-        searches: &[(String, String)],
+        searches: Vec<(String, String)>,
+        connections: Vec<String>,
     ) -> Self {
-        let mut words = Self::default();
+        let mut words = Self { searches, connections, ..Self::default() };
         let state = context.state();
         for (name, table) in tables(context).await {
             let schema = table.schema();
@@ -128,7 +134,6 @@ impl Words {
         let settings = state.config().options().entries().into_iter().map(|entry| entry.key);
         words.settings = settings.collect();
         words.settings.sort_by_key(|key| !key.starts_with("savedsearch."));
-        words.searches = searches.to_vec();
         words.catalogs = context.catalog_names();
         words.periods = connection.profile().window.usual();
         for words in [&mut words.tables, &mut words.functions, &mut words.catalogs] {
@@ -153,11 +158,8 @@ impl Words {
             fits.map(|known| Candidate { shown: known.to_owned(), typed: known.to_owned() }).collect::<Vec<_>>()
         };
         let found = match last {
-            "FROM" | "JOIN" | "DESCRIBE" | "\\D" => {
-                of(&mut self.tables.iter().chain(&self.catalogs).map(String::as_str))
-            }
-            "SET" | "SHOW" | "RESET" => of(&mut self.settings.iter().map(String::as_str)),
-            "\\C" => of(&mut self.catalogs.iter().map(String::as_str)),
+            "FROM" | "JOIN" | "DESCRIBE" => of(&mut self.tables.iter().chain(&self.catalogs).map(String::as_str)),
+            "SET" | "SHOW" => of(&mut self.settings.iter().map(String::as_str)),
             _ if word.is_empty() => Vec::new(),
             _ => {
                 let mut found = of(&mut self.columns_in(text).into_iter());
@@ -183,36 +185,63 @@ impl Words {
         columns.map(|(_, column)| column.as_str()).collect()
     }
 
-    /// The values that may stand in a quote.
+    /// The values that may stand in a quote behind a text.
     fn values(&self, before: &str, typed: &str) -> Vec<Candidate> {
-        let lower = before.to_lowercase();
-        let lower = lower
-            .trim_end_matches(|c: char| c == '(' || c == ',' || c == '[' || c == '\'' || c.is_numeric() || c == ' ');
-        let column = lower.trim_end_matches("in").trim_end_matches(['=', '<', '>', ' ', '!']);
-        let column = column.trim_end().rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
-        let typed = typed.to_lowercase();
+        let lower = typed.to_lowercase();
         let plain = |values: &mut dyn Iterator<Item = &str>| {
-            let fits = values.filter(|value| value.to_lowercase().starts_with(&typed));
+            let fits = values.filter(|value| value.to_lowercase().starts_with(&lower));
             fits.map(|value| Candidate { shown: value.to_owned(), typed: format!("{value}'") }).collect()
         };
-        match column {
-            "aid" => {
-                let of_aid = |aid: &str| aid.starts_with(&typed);
-                let fits =
-                    self.searches.iter().filter(|(aid, name)| of_aid(aid) || name.to_lowercase().contains(&typed));
+        match compared(before).as_deref() {
+            Some("aid") => {
+                let of_aid = |aid: &str| aid.to_lowercase().starts_with(&lower);
+                // What would move the cursor is no aid that anybody types.
+                let searches = self.searches.iter().filter(|(aid, _)| !aid.contains(char::is_control));
+                let fits = searches.filter(|(aid, name)| of_aid(aid) || name.to_lowercase().contains(&lower));
                 let fits: Vec<_> = fits.collect();
                 // Where several names fit, what was typed stays until one is left.
                 let stays = fits.len() > 1 && !fits.iter().all(|(aid, _)| of_aid(aid));
                 let candidate = |(aid, name): &(String, String)| Candidate {
-                    shown: format!("{aid}  {name}"),
-                    typed: if stays { typed.clone() } else { format!("{aid}'") },
+                    shown: format!("{aid}  {}", one_line(name)),
+                    typed: if stays { typed.to_owned() } else { format!("{}'", aid.replace('\'', "''")) },
                 };
                 fits.into_iter().map(candidate).collect()
             }
-            "duration" => plain(&mut self.periods.iter().map(String::as_str)),
-            "timezone" | "zone" => plain(&mut Zone::names()),
+            Some("duration") => plain(&mut self.periods.iter().map(String::as_str)),
+            Some("timezone" | "zone") => plain(&mut Zone::names()),
             _ => Vec::new(),
         }
+    }
+}
+
+/// The column or argument that the value behind a text is compared with: `aid = `, `aid IN ('1', `, `aid => `.
+fn compared(before: &str) -> Option<String> {
+    let mut tokens = Vec::new();
+    // What cannot be read is behind what can.
+    let _ = Tokenizer::new(&GenericDialect {}, before).tokenize_with_location_into_buf(&mut tokens);
+    let is_word =
+        |token: &Token, word: &str| matches!(token, Token::Word(found) if found.value.eq_ignore_ascii_case(word));
+    let tokens = tokens.into_iter().map(|token| token.token).filter(|token| !matches!(token, Token::Whitespace(_)));
+    let tokens: Vec<Token> = tokens.collect();
+    let mut back = tokens.into_iter().rev().peekable();
+    let in_list = |token: &Token| {
+        matches!(
+            token,
+            Token::Comma | Token::LParen | Token::LBracket | Token::SingleQuotedString(_) | Token::Number(..)
+        )
+    };
+    while back.next_if(in_list).is_some() {}
+    match back.next()? {
+        Token::Eq | Token::Neq | Token::RArrow | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {}
+        token if is_word(&token, "IN") => {
+            back.next_if(|token| is_word(token, "NOT"));
+        }
+        token if is_word(&token, "ZONE") => return Some("zone".to_owned()),
+        _ => return None,
+    }
+    match back.next()? {
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        _ => None,
     }
 }
 
@@ -236,15 +265,15 @@ pub(super) async fn tables(context: &SessionContext) -> Vec<(String, Arc<dyn Tab
     found
 }
 
-/// Where the text of a quote begins that is not closed.
+/// Where the text of a quote begins that is not closed; comments and names have no quotes.
 fn open_quote(text: &str) -> Option<usize> {
-    let mut open = None;
-    for (at, c) in text.char_indices() {
-        if c == '\'' {
-            open = if open.is_none() { Some(at + 1) } else { None };
-        }
-    }
-    open
+    let mut tokens = Vec::new();
+    Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
+    // What cannot be read begins behind what can.
+    let end = tokens.last().map(|token| token.span.end);
+    let end = end.map_or(Some(0), |end| places(text).get(&(end.line, end.column)).copied())?;
+    let rest = text[end..].trim_start();
+    rest.starts_with('\'').then(|| text.len() - rest.len() + 1)
 }
 
 #[cfg(test)]
@@ -264,6 +293,7 @@ mod tests {
             settings: vec![text("savedsearch.max_requests")],
             searches: vec![(text("183772"), text("Acme – brand")), (text("184889"), text("Globex"))],
             catalogs: vec![text("other")],
+            connections: vec![text("here")],
             periods: vec![text("7d"), text("30d")],
         }
     }
@@ -286,11 +316,15 @@ mod tests {
     #[test]
     fn values_are_completed_in_quotes() {
         assert_eq!(typed("SELECT * FROM mentions WHERE aid = '18"), ["183772'", "184889'"]);
-        assert_eq!(typed("… WHERE aid IN ('183772', 'glob"), ["184889'"]);
-        assert_eq!(typed("… mentions(aid => 'acme"), ["183772'"]);
-        assert_eq!(typed("… WHERE duration = '3"), ["30d'"]);
-        assert_eq!(typed("… WHERE timezone = 'europe/berl"), ["Europe/Berlin'"]);
-        assert_eq!(typed("… WHERE title = 'a"), [""; 0]);
+        assert_eq!(typed("SELECT 1 WHERE aid IN ('183772', 'glob"), ["184889'"]);
+        assert_eq!(typed("SELECT 1 FROM mentions(aid => 'acme"), ["183772'"]);
+        assert_eq!(typed("SELECT 1 WHERE duration = '3"), ["30d'"]);
+        assert_eq!(typed("SELECT 1 WHERE timezone = 'europe/berl"), ["Europe/Berlin'"]);
+        assert_eq!(typed("SELECT 1 -- it's\n FROM mentions WHERE \"aid\" IN ('r-1', 7, 'glo"), ["184889'"]);
+        assert_eq!(typed("SELECT 1 FROM mentions WHERE aid = 'a'' b"), [""; 0]);
+        assert_eq!(typed("SELECT published_at AT TIME ZONE 'europe/berl"), ["Europe/Berlin'"]);
+        assert_eq!(typed("SELECT 1 -- aid = 'gl"), [""; 0], "a comment");
+        assert_eq!(typed("SELECT 1 FROM mentions WHERE title = 'a"), [""; 0]);
         let (start, found) = words().complete("SELECT 'x' WHERE aid = 'gl");
         assert_eq!((start, found[0].shown.as_str()), (24, "184889  Globex"));
     }

@@ -129,6 +129,38 @@ fn each_command_has_examples_completions_and_a_page_of_the_manual() {
 }
 
 #[test]
+fn a_table_that_nobody_looks_at_is_whole() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "300"]);
+    let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '2026-06-01T00:00:00Z..2026-07-01T00:00:00Z' LIMIT 3";
+    let output = service.sql(&["-c", sql]).output().unwrap();
+    let table = out(&output);
+    let columns = |line: &str| line.matches(" | ").count();
+    assert!(columns(table.lines().nth(1).unwrap()) > 25 && !table.contains('…'), "{table}");
+    assert_eq!((table.lines().count(), err(&output)), (7, String::new()), "{table}");
+}
+
+#[test]
+fn what_another_connection_lacks_is_told_too() {
+    let here = Simulate::start(&["--now", NOW, "--mentions", "300"]);
+    let there = Simulate::start(&["--now", NOW, "--mentions", "300", "--fault", "403:aid=184889"]);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("savedsearch.toml");
+    let entry = |name: &str, to: &Simulate| {
+        format!("[connections.{name}]\nbase_url = \"{}\"\napi_key_env = \"KEY\"\n", to.base_url)
+    };
+    fs::write(&config, format!("{}{}", entry("here", &here), entry("there", &there))).unwrap();
+    let sql = "SELECT count(DISTINCT id) FROM there.v4.mentions WHERE aid IN ('183772', '184889')";
+    let mut command = savedsearch(&["--config", config.to_str().unwrap(), "sql", "--set", "partial=on", "-c", sql]);
+    let output = command.env("KEY", "demo-key-comms").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(
+        err(&output).contains("warning: this result is not whole") && err(&output).contains("184889"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
 fn charts_and_pictures_show_the_result() {
     let service = Simulate::start(&["--now", NOW, "--mentions", "3000", "--searches", "2"]);
     let sources = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '30d' GROUP BY source ORDER BY n DESC";
@@ -154,6 +186,12 @@ fn charts_and_pictures_show_the_result() {
             _ => assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 10_000),
         }
     }
+    let exact = folder.path().join("exact.svg");
+    let sql = "SELECT 'a' AS k, 16777217 AS v UNION ALL SELECT 'b', 0.001";
+    let output = service.sql(&["--format", "svg", "-o", exact.to_str().unwrap(), "-c", sql]).output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    let picture = fs::read_to_string(exact).unwrap();
+    assert!(picture.contains("a: 16777217") && picture.contains("b: 0.001"), "{picture}");
     for (sql, said) in [
         ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all others are numbers"),
         ("SELECT 'a' AS a, 1 AS n WHERE false", "no rows to draw"),
@@ -278,7 +316,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         (vec!["sql", "-c", "SELECT id FROM mentions LIMIT -1"], "", 1, "LIMIT must be >= 0"),
         (vec!["sql", "--set", "colour=red", "-c", "SELECT 1"], "", 2, "there is no setting savedsearch.colour"),
         (vec!["sql", "--set", "colour", "-c", "SELECT 1"], "", 2, "--set takes KEY=VALUE"),
-        (vec!["sql", "--format", "xml", "-c", "SELECT 1"], "", 2, "`xml` is no format"),
+        (vec!["sql", "--format", "xml", "-c", "SELECT 1"], "", 2, "invalid value 'xml' for '--format"),
         (
             vec!["--profile", profile, "sql", "-c", "SELECT 1"],
             "",

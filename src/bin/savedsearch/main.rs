@@ -10,11 +10,14 @@ use std::io::{self, IsTerminal, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
+use datafusion_saved_search::catalog::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::shell::{Display, Failure, Format, Mistake, Output, Shell, interact};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
@@ -143,7 +146,7 @@ struct SqlArguments {
     file: Option<PathBuf>,
     /// Format of the results: table, csv, tsv, json, ndjson, markdown, arrow or parquet; and of a time or a category with
     /// numbers: chart, svg or png
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[arg(long, value_name = "FORMAT", default_value = "table", hide_possible_values = true, value_parser = formats())]
     format: Format,
     /// File for the results, instead of stdout; it appears only when they are whole
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -151,7 +154,7 @@ struct SqlArguments {
     /// Prints what the statements would cost, without a request, instead of running them
     #[arg(long)]
     estimate: bool,
-    /// Setting of the session, as in SET: max_requests=50, datafusion.execution.target_partitions=1
+    /// Setting of the session: max_requests=50 for savedsearch.max_requests, datafusion.execution.target_partitions=1
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -310,7 +313,10 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     for (name, other) in &others {
-        context.register_catalog(name, catalog(other).map_err(|error| Exit::usage(describe(&error)))?);
+        // The default one has its catalog already, and views are the same under both names.
+        let own = context.catalog(CATALOG).filter(|_| Arc::ptr_eq(other, &connection));
+        let catalog = own.map_or_else(|| catalog(other), Ok).map_err(|error| Exit::usage(describe(&error)))?;
+        context.register_catalog(name, catalog);
     }
     for setting in &sql.set {
         let (key, value) =
@@ -343,7 +349,9 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> 
             .map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display()))),
         // On a terminal tables fit it, and all rows are shown.
         None => Output::stdout(sql.format)
-            .map(|output| output.displaying(Display { rows: 0, pager: false, ..Display::default() }))
+            .map(|output| {
+                output.displaying(Display { rows: 0, pager: false, wraps: sql.estimate, ..Display::default() })
+            })
             .map_err(Exit::usage),
     };
     let mut output = output?;
@@ -417,6 +425,10 @@ impl Ending {
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

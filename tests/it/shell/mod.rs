@@ -188,21 +188,21 @@ fn tab_completes_without_a_request() {
     terminal.line("SELECT aid FROM saved_searches LIMIT 1;", "complete");
     terminal.clear();
     let cost = desk.cost(|| {
-        terminal.keys("select tit\t from men\t wh\t\x1b");
+        terminal.keys("select tit\t from men\t wh\t");
         terminal.sees("select title from mentions wh");
-        terminal.keys("\x15select id from mentions where ai\t = 'brand\t");
+        terminal.keys("\x01\x0bselect id from mentions where ai\t = 'brand\t");
         terminal.sees("where aid = '183772'");
         terminal.keys(" and dura\t = '30\t and timez\t = 'europe/berl\t");
         terminal.sees("and duration = '30d' and timezone = 'Europe/Berlin'");
-        terminal.keys("\x15SET savedsearch.max\t");
+        terminal.keys("\x01\x0bSET savedsearch.max\t");
         terminal.sees("SET savedsearch.max_requests");
         // Several: they are shown, with their names.
-        terminal.keys("\x15SELECT 1 FROM mentions WHERE aid = 'acme\t\t");
+        terminal.keys("\x01\x0bSELECT 1 FROM mentions WHERE aid = 'acme\t\t");
         terminal.sees("183772  Acme – brand");
         terminal.sees("184889  Acme – products");
-        terminal.keys("\x15\\wat\t");
+        terminal.keys("\x01\x0b\\wat\t");
         terminal.sees("\\watch");
-        terminal.keys("\x15");
+        terminal.keys("\x01\x0b");
     });
     assert_eq!(cost, 0);
 }
@@ -268,13 +268,15 @@ fn nobody_reads_on_and_nothing_more_is_asked_for() {
     let cost = desk.cost(|| drop(whole.line(all, "complete")));
     // A pager that its reader leaves after a screen.
     let mut terminal = desk.shell((24, 80), &[("PAGER", "head -n 12")]);
-    let left = desk.cost(|| drop(terminal.line(all, "no more were asked for")));
+    let left = desk.cost(|| drop(terminal.line(all, "the pager was left, no more rows were asked for")));
     assert!(left < cost, "{left} of {cost}");
     // Rows that are not to be shown.
     terminal.line("\\rows 150", "150 rows at most");
     terminal.line("\\pager off", "pager: off");
     let first = desk.cost(|| drop(terminal.line(all, "the first 150 rows of more")));
     assert!(first < cost, "{first} of {cost}");
+    terminal.line("\\rows 4", "4 rows at most");
+    terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "4 rows · ");
     terminal.line("\\rows 3", "3 rows at most");
     terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "of more");
     insta::assert_snapshot!("the_first_rows", terminal.last());
@@ -314,6 +316,8 @@ fn results_go_to_files_and_statements_come_from_them() {
     fs::write(&more, format!("\\i {more}\n")).unwrap();
     terminal.line(&format!("\\i {more}"), "include each other 16 deep");
     terminal.line("\\i nowhere.sql", "nowhere.sql: cannot be read");
+    fs::write(&more, "-- a report\n\\timing off\nSELECT 1;\n\nSELECT one;\n-- the end").unwrap();
+    terminal.line(&format!("\\i {more}"), "d.sql: line 5: there is no column one");
 }
 
 #[test]
@@ -323,6 +327,13 @@ fn a_statement_is_edited_and_run_again() {
     fs::write(&editor, "sed -i 's/one/two/' \"$1\"\n").unwrap();
     let mut terminal = desk.shell((24, 80), &[("EDITOR", &format!("sh {editor}"))]);
     terminal.line("\\watch", "there is no statement to watch");
+    // Nobody but the editor is interrupted.
+    let mut asleep = desk.shell((24, 80), &[("EDITOR", "sh -c 'echo busy; exec sleep 60' #")]);
+    asleep.keys("\\e\r");
+    asleep.sees("busy");
+    asleep.keys("\x03");
+    asleep.prompt("cannot edit");
+    asleep.line("SELECT 'here' AS still;", "| here ");
     terminal.line("SELECT 'one' AS word;", "no request");
     terminal.keys("\\e\r");
     terminal.sees("> SELECT 'two' AS word;");
@@ -332,10 +343,7 @@ fn a_statement_is_edited_and_run_again() {
     terminal.keys("\\watch 1\r");
     let screen = terminal.sees("every 1 s until Ctrl-C");
     assert!(screen.contains("UTC"), "{screen}");
-    let twice = |screen: &str| screen.matches("| two ").count() >= 2;
-    while !twice(&terminal.screen()) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    terminal.wait("another run", |screen| screen.matches("| two ").count() >= 2);
     terminal.keys("\x03");
     terminal.enter("SELECT 'on' AS goes;", "| on ");
 }
@@ -373,4 +381,56 @@ fn connections_are_listed_and_chosen() {
     let screen = terminal.line("\\l", "there ");
     assert!(screen.contains("| * | there "), "{screen}");
     terminal.line("\\d mentions", "\\cost SQL");
+    // What is made at one of them stays there.
+    terminal.keys("\\c here\r");
+    terminal.sees("here>");
+    terminal.line("CREATE VIEW mine AS SELECT 'a view' AS v;", "done");
+    terminal.line("\\c there", "queries ask there");
+    terminal.line("SELECT * FROM mine;", "not found");
+    terminal.line("\\c here", "queries ask here");
+    terminal.line("SELECT * FROM mine;", "| a view ");
+}
+
+#[test]
+fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((24, 80), &[]);
+    let create = "CREATE TABLE mine AS SELECT id FROM mentions WHERE aid = '183772' LIMIT 5";
+    let cost = desk.cost(|| drop(terminal.line(&format!("\\cost {create}"), "all")));
+    assert_eq!(cost, 0);
+    terminal.line("\\cost SET savedsearch.max_requests = 7", "\\cost takes a query");
+    terminal.line("SHOW savedsearch.max_requests;", "| 1000 ");
+    terminal.line("SELECT * FROM mine;", "not found");
+    terminal.line(&format!("{create};"), "done · ");
+    assert!(
+        terminal.last().contains("done · TIME · 1 request · window 7d (default) · complete"),
+        "{}",
+        terminal.last()
+    );
+    terminal.line("SELECT count(*) AS n FROM mine;", "| 5 ");
+}
+
+#[test]
+fn what_is_pasted_is_run_line_by_line() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.clear();
+    terminal.keys("\x1b[200~\\timing on\nSELECT 'one;\n' AS a;\n-- a note\nSELECT 2 AS b; SELECT 3 AS c;\x1b[201~\r");
+    terminal.prompt("| 3 ");
+    let screen = terminal.screen();
+    assert!(screen.contains("where the time went: on") && screen.contains("| one;\\n |"), "{screen}");
+    assert_eq!(screen.matches("planned in").count(), 3, "{screen}");
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing_behind() {
+    let desk = Desk::new();
+    let file = desk.file("a.csv");
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.line("\\format csv", "format: csv");
+    terminal.line(&format!("\\o {file}"), "results go to");
+    terminal.line("SELECT 1;", "no request");
+    terminal.signal("TERM");
+    assert_eq!(terminal.status(), 143);
+    assert_eq!(fs::read_dir(desk.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(), 0);
 }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -91,7 +92,8 @@ impl Terminal {
         self.wait(expected, |screen| screen.replace('\n', "").contains(expected))
     }
 
-    fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
+    /// The screen once it is as wanted.
+    pub(crate) fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.screen();
@@ -148,6 +150,12 @@ impl Terminal {
     pub(crate) fn clear(&mut self) {
         self.keys("\x0c");
         self.wait("a clear screen", |screen| screen.lines().count() == 1 && screen.ends_with('>'));
+    }
+
+    /// Sends the program a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let process = self.child.process_id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
     }
 
     /// The exit status, once the program has ended.
