@@ -26,7 +26,7 @@ pub(super) fn svg(drawing: &Drawing) -> Result<String, String> {
     let exact = power == 0 && drawing.series.iter().flat_map(|(_, values)| values.iter().flatten()).all(exact);
     let short = |name: &str| truncate_str(name, NAME, "…").into_owned();
     let series = drawing.series.iter().map(|(name, values)| {
-        let name = if power == 0 { short(name) } else { format!("{} (10^{power})", short(name)) };
+        let name = if power == 0 { short(name) } else { format!("{} (×10^{power})", short(name)) };
         let mut series = Series::new(name, Vec::new());
         series.data = values.iter().map(|value| value.map(|value| narrow(scaled(value)))).collect();
         series
