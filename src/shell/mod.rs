@@ -28,6 +28,7 @@ mod schema;
 mod screen;
 mod table;
 mod words;
+mod writer;
 
 pub use mistakes::Mistake;
 pub use output::{Format, Output};

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow::compute::concat_batches;
 use console::style;
 use datafusion::error::DataFusionError;
-use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
@@ -36,7 +36,8 @@ const HELP: &str = "Statements end with ; and may take several lines. EXPLAIN SE
 service will be asked. Tab completes, aids by the names of the last list too.
 Ctrl-C drops a line or cancels a query, Ctrl-R searches, Ctrl-D leaves.";
 
-/// Reads statements and commands from the terminal until the user leaves.
+/// Reads statements and commands from the terminal until the user leaves. Runs on a multi-threaded runtime, in the future
+/// that it blocks on.
 ///
 /// # Errors
 /// Where the terminal cannot be read, or nobody reads what is printed.
@@ -46,7 +47,8 @@ pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
     let mut repl = Repl::new(shell, format);
     // From now on an interrupt is for what has the terminal: the editor of the line, a query, a pager.
     let _interrupts = signal(SignalKind::interrupt())?;
-    let _ending = AbortOnDropHandle::new(tokio::spawn(end_on_signal(Arc::clone(&repl.unfinished))));
+    let before = tcgetattr(io::stdin()).ok();
+    let _ending = AbortOnDropHandle::new(tokio::spawn(end_on_signal(before, Arc::clone(&repl.unfinished))));
     eprintln!("savedsearch {}. Statements end with ;   \\? for help, \\d for the tables.", env!("CARGO_PKG_VERSION"));
     loop {
         let words = repl.words().await;
@@ -70,13 +72,17 @@ pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
     repl.end_file()
 }
 
-/// Ends the process on SIGTERM, with the terminal as it was and nothing half written left behind. The line editor cannot be
-/// waited out: it waits for a key.
-async fn end_on_signal(unfinished: Arc<Mutex<Option<PathBuf>>>) {
-    const TERMINATED: i32 = 128 + 15;
-    let before = tcgetattr(io::stdin()).ok();
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
-    terminate.recv().await;
+/// Ends the process on SIGTERM and SIGHUP, with the terminal as it was before and nothing half written left behind. The line
+/// editor cannot be waited out: it waits for a key.
+async fn end_on_signal(before: Option<Termios>, unfinished: Arc<Mutex<Option<PathBuf>>>) {
+    const SIGNALLED: i32 = 128;
+    let (Ok(mut terminate), Ok(mut hang_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
+        return;
+    };
+    let number = tokio::select! {
+        _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
+        _ = hang_up.recv() => SignalKind::hangup().as_raw_value(),
+    };
     if let Some(before) = before {
         // There is nobody to tell where the terminal has gone.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
@@ -84,7 +90,7 @@ async fn end_on_signal(unfinished: Arc<Mutex<Option<PathBuf>>>) {
     if let Some(partial) = unfinished.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         let _ = std::fs::remove_file(partial);
     }
-    std::process::exit(TERMINATED);
+    std::process::exit(SIGNALLED + number);
 }
 
 /// What comes after a line.

@@ -5,11 +5,12 @@ mod terminal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion_saved_search::Clock;
-use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, Settings};
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, RateLimit, Running, Settings};
 
 use self::terminal::{Start, Terminal, without_times};
 use crate::support::{corpus, now};
@@ -260,6 +261,47 @@ fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
 }
 
 #[test]
+fn the_wait_for_a_rate_limit_is_counted_down() {
+    let corpus = Corpus::generate(CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() });
+    let rate_limit = Some(RateLimit { requests: 3, window: Duration::from_secs(30) });
+    let desk = Desk::with(Arc::new(corpus), Settings { rate_limit, ..Settings::default() });
+    for size in [(24, 80), (24, 40)] {
+        let mut terminal = desk.shell(size, &[]);
+        terminal.keys("SELECT count(DISTINCT text) FROM mentions WHERE duration = '90d';\r");
+        let screen = terminal.sees("rate limit: ");
+        assert!(screen.contains(" s"), "{screen}");
+        terminal.keys("\x03");
+        terminal.prompt("cancelled");
+    }
+}
+
+#[test]
+fn a_pager_has_the_screen_until_it_is_left() {
+    if !Command::new("sh").args(["-c", "command -v less"]).output().unwrap().status.success() {
+        println!("left out: there is no less");
+        return;
+    }
+    let desk = Desk::new();
+    let mut terminal = desk.shell((12, 80), &[("PAGER", "less")]);
+    // It is interrupted without an end of the shell, even before the first statement.
+    terminal.keys("\\d mentions\r");
+    terminal.wait("a pager", |screen| screen.ends_with("\n:"));
+    terminal.keys("\x03 q");
+    terminal.prompt("\\cost SQL");
+    terminal.clear();
+    terminal.keys("SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';\r");
+    let screen = terminal.wait("a pager", |screen| screen.ends_with("\n:"));
+    assert!(screen.contains("| id ") || screen.contains("| 9007199254740993 "), "{screen}");
+    terminal.keys("q");
+    terminal.prompt(" requests · window 9");
+    // A pager that there is not is none, and one that fails is told.
+    let mut without = desk.shell((12, 80), &[("PAGER", "no-such-pager --at-all")]);
+    without.line("SELECT value FROM generate_series(1, 30);", "30 rows · ");
+    let mut failing = desk.shell((12, 80), &[("PAGER", "sh -c 'exit 3'")]);
+    failing.line("SELECT value FROM generate_series(1, 30);", "failed with status 3: \\pager off");
+}
+
+#[test]
 fn nobody_reads_on_and_nothing_more_is_asked_for() {
     let desk = Desk::new();
     let all = "SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';";
@@ -426,11 +468,13 @@ fn what_is_pasted_is_run_line_by_line() {
 fn a_signal_ends_it_and_leaves_nothing_behind() {
     let desk = Desk::new();
     let file = desk.file("a.csv");
-    let mut terminal = desk.shell((24, 80), &[]);
-    terminal.line("\\format csv", "format: csv");
-    terminal.line(&format!("\\o {file}"), "results go to");
-    terminal.line("SELECT 1;", "no request");
-    terminal.signal("TERM");
-    assert_eq!(terminal.status(), 143);
+    for (signal, status) in [("TERM", 143), ("HUP", 129)] {
+        let mut terminal = desk.shell((24, 80), &[]);
+        terminal.line("\\format csv", "format: csv");
+        terminal.line(&format!("\\o {file}"), "results go to");
+        terminal.line("SELECT 1;", "no request");
+        terminal.signal(signal);
+        assert_eq!(terminal.status(), status);
+    }
     assert_eq!(fs::read_dir(desk.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(), 0);
 }

@@ -1,0 +1,275 @@
+//! The batches of one result, written in a format.
+//!
+//! Line formats are written as batches come; others are held until the result is whole. What fails before its first row has
+//! written nothing.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::csv::WriterBuilder as CsvBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::StreamWriter;
+use arrow::json::writer::{JsonArray, LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::chart::Drawing;
+use super::output::{Format, terminal_width};
+use super::screen::{Display, Rest, Screen, Shown};
+use super::{picture, table};
+
+/// Where the bytes of a result go.
+pub(super) type Sink = BufWriter<Box<dyn Write + Send>>;
+
+/// Writes the batches of one result.
+pub(super) struct ResultWriter {
+    schema: SchemaRef,
+    writer: Writer,
+    rows: usize,
+    /// Whether lines go to a terminal.
+    terminal: bool,
+}
+
+enum Writer {
+    Screen(Box<Screen>),
+    Held {
+        sink: Sink,
+        batches: Vec<RecordBatch>,
+        format: Format,
+        on_screen: bool,
+    },
+    Csv {
+        sink: Sink,
+        separator: u8,
+        header: bool,
+    },
+    Json(JsonWriter<Sink, JsonArray>),
+    Ndjson(JsonWriter<Sink, LineDelimited>),
+    /// Begun with the first row: what fails before it leaves nothing behind.
+    Arrow(Begun<StreamWriter<Sink>>),
+    Parquet(Begun<ArrowWriter<Sink>>),
+}
+
+impl ResultWriter {
+    /// A writer; `terminal` says that its lines go to one.
+    pub(super) fn new(format: Format, schema: SchemaRef, sink: Sink, terminal: bool) -> Self {
+        let json = || JsonBuilder::new().with_explicit_nulls(true);
+        let writer = match format {
+            Format::Table | Format::Markdown | Format::Chart | Format::Svg | Format::Png => {
+                Writer::Held { sink, batches: Vec::new(), format, on_screen: terminal }
+            }
+            Format::Csv => Writer::Csv { sink, separator: b',', header: true },
+            Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
+            Format::Json => Writer::Json(json().build(sink)),
+            Format::Ndjson => Writer::Ndjson(json().build(sink)),
+            Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
+            Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
+        };
+        Self { schema, writer, rows: 0, terminal }
+    }
+
+    /// A table for somebody who sits before the terminal.
+    pub(super) fn on_screen(display: Display, schema: SchemaRef) -> Self {
+        let writer = Writer::Screen(Box::new(Screen::new(display, Arc::clone(&schema))));
+        Self { schema, writer, rows: 0, terminal: true }
+    }
+
+    /// Whether a batch would be printed to the terminal now.
+    pub(super) fn would_print(&self, batch: &RecordBatch) -> bool {
+        match &self.writer {
+            Writer::Screen(screen) => screen.would_print(batch),
+            Writer::Held { .. } => false,
+            _ => self.terminal,
+        }
+    }
+
+    /// Takes a batch; line formats have written it when this returns. Where it says that something is left over, no more
+    /// is wanted.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<Rest> {
+        if batch.num_rows() == 0 {
+            return Ok(Rest::Nothing);
+        }
+        self.rows += batch.num_rows();
+        match &mut self.writer {
+            Writer::Screen(screen) => return screen.write(batch),
+            Writer::Held { batches, .. } => batches.push(batch.clone()),
+            Writer::Csv { sink, separator, header } => {
+                sink.write_all(&csv(batch, *separator, std::mem::take(header))?)?;
+                sink.flush()?;
+            }
+            Writer::Json(writer) => writer.write(batch).map_err(io_error)?,
+            Writer::Ndjson(writer) => {
+                writer.write(batch).map_err(io_error)?;
+                writer.get_mut().flush()?;
+            }
+            Writer::Arrow(begun) => begun.writer(arrow_writer(&self.schema))?.write(batch).map_err(io_error)?,
+            Writer::Parquet(begun) => {
+                begun.writer(parquet_writer(&self.schema))?.write(batch).map_err(parquet_error)?
+            }
+        }
+        Ok(Rest::Nothing)
+    }
+
+    /// Ends the result, and says what was shown of it.
+    pub(super) fn finish(self) -> io::Result<Shown> {
+        let Self { schema, writer, rows, .. } = self;
+        let shown = Shown { rows, ..Shown::default() };
+        match writer {
+            Writer::Screen(screen) => return screen.finish(),
+            Writer::Held { mut sink, batches, format, on_screen } => {
+                held(&mut sink, &schema, &batches, format, on_screen)?;
+                sink.flush()
+            }
+            Writer::Csv { mut sink, separator, header } => {
+                if header {
+                    // An empty result still has its header.
+                    sink.write_all(&csv(&RecordBatch::new_empty(schema), separator, true)?)?;
+                }
+                sink.flush()
+            }
+            Writer::Json(mut writer) => {
+                writer.finish().map_err(io_error)?;
+                let mut sink = writer.into_inner();
+                writeln!(sink)?;
+                sink.flush()
+            }
+            Writer::Ndjson(mut writer) => {
+                writer.finish().map_err(io_error)?;
+                writer.into_inner().flush()
+            }
+            Writer::Arrow(begun) => begun.finish(arrow_writer(&schema))?.into_inner().map_err(io_error)?.flush(),
+            Writer::Parquet(begun) => {
+                begun.finish(parquet_writer(&schema))?.into_inner().map_err(parquet_error)?.flush()
+            }
+        }?;
+        Ok(shown)
+    }
+}
+
+/// Writes a result that had to be whole.
+fn held(
+    sink: &mut Sink,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    format: Format,
+    on_screen: bool,
+) -> io::Result<()> {
+    let lines = match format {
+        Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
+        Format::Chart | Format::Svg | Format::Png => {
+            let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
+            if format == Format::Png && picture::lacks_letters(&drawing) {
+                eprintln!("note: the font of PNGs has Latin, Greek and Cyrillic letters only: svg has all");
+            }
+            match format {
+                Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
+                Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),
+                // A file takes no colours.
+                _ => {
+                    drawing.text(terminal_width(), on_screen && console::colors_enabled()).map_err(io::Error::other)?
+                }
+            }
+        }
+        _ => Vec::new(),
+    };
+    lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
+}
+
+/// The cause itself where it is one of I/O, so that a closed pipe is seen as such.
+fn io_error(error: ArrowError) -> io::Error {
+    match error {
+        ArrowError::IoError(_, error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+fn parquet_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(cause) => io::Error::other(cause),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// The lines of a batch. They are made in memory, since the CSV writer hides the cause of an error of its sink.
+fn csv(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
+    let mut writer = CsvBuilder::new().with_header(header).with_delimiter(separator).build(Vec::new());
+    writer.write(&flat(batch)?).map_err(io_error)?;
+    Ok(writer.into_inner())
+}
+
+/// The batch with nested columns as JSON texts, which CSV has no form for.
+fn flat(batch: &RecordBatch) -> io::Result<RecordBatch> {
+    let schema = batch.schema();
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if field.data_type().is_nested() {
+            fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+            columns.push(json_texts(field.name(), column)?);
+        } else {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(io_error)
+}
+
+/// Each value of a nested column as JSON.
+fn json_texts(name: &str, column: &ArrayRef) -> io::Result<ArrayRef> {
+    let field = Field::new(name, column.data_type().clone(), true);
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::clone(column)]).map_err(io_error)?;
+    let mut writer = JsonBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+    writer.write(&batch).map_err(io_error)?;
+    writer.finish().map_err(io_error)?;
+    let lines = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
+    // Each line is {"<name>":<value>}.
+    let start = serde_json::Value::from(name).to_string().len() + 2;
+    let texts = lines.lines().enumerate().map(|(row, line)| column.is_valid(row).then(|| &line[start..line.len() - 1]));
+    Ok(Arc::new(texts.collect::<StringArray>()))
+}
+
+/// A writer that puts something into its sink as soon as it is made.
+enum Begun<W> {
+    Not(Option<Sink>),
+    Yes(Box<W>),
+}
+
+impl<W> Begun<W> {
+    fn writer(&mut self, make: impl FnOnce(Sink) -> io::Result<W>) -> io::Result<&mut W> {
+        if let Self::Not(sink) = self {
+            let sink = sink.take().ok_or_else(|| io::Error::other("the result could not be begun"))?;
+            *self = Self::Yes(Box::new(make(sink)?));
+        }
+        match self {
+            Self::Yes(writer) => Ok(writer),
+            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+        }
+    }
+
+    fn finish(mut self, make: impl FnOnce(Sink) -> io::Result<W>) -> io::Result<W> {
+        self.writer(make)?;
+        match self {
+            Self::Yes(writer) => Ok(*writer),
+            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+        }
+    }
+}
+
+fn arrow_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<StreamWriter<Sink>> {
+    |sink| StreamWriter::try_new(sink, schema).map_err(io_error)
+}
+
+fn parquet_writer(schema: &SchemaRef) -> impl FnOnce(Sink) -> io::Result<ArrowWriter<Sink>> {
+    |sink| {
+        let zstd = Compression::ZSTD(ZstdLevel::default());
+        let properties = WriterProperties::builder().set_compression(zstd).build();
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties)).map_err(parquet_error)
+    }
+}
