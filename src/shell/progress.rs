@@ -44,12 +44,11 @@ impl Progress {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let counts = Counts::of(&connections).since(&before);
                 let announced: u64 = connections.iter().map(|connection| connection.announced()).sum();
-                let announced = announced.max(counts.requests);
-                if announced > 1 {
+                if announced > 1 && (measured || announced > counts.requests) {
                     if !std::mem::replace(&mut measured, true) {
                         shown.set_style(style(BAR));
                     }
-                    shown.set_length(announced);
+                    shown.set_length(announced.max(counts.requests));
                     shown.set_position(counts.requests);
                 }
                 let waits = connections.iter().map(|connection| connection.client().throttled_for());
@@ -152,9 +151,9 @@ fn message(counts: &Counts, announced: u64, wait: Duration, elapsed: Duration) -
         // Writing into a text cannot fail.
         let _ = write!(text, "rate limit: {} s · ", wait.as_secs() + 1);
     }
-    let requests = match announced {
-        0 | 1 => counted(counts.requests, "request"),
-        announced => format!("{} of {announced} requests", counts.requests),
+    let requests = match announced > counts.requests.max(1) {
+        true => format!("{} of {announced} requests", counts.requests),
+        false => counted(counts.requests, "request"),
     };
     let (rows, pages) = (counted(counts.rows, "row"), counted(counts.pages, "page"));
     let _ = write!(text, "{rows} · {requests} · {} s · {pages}", elapsed.as_secs());

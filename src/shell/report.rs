@@ -23,7 +23,7 @@ pub(super) struct Report {
 }
 
 /// Milliseconds of waiting that somebody may notice.
-const NOTICED: u64 = 100;
+const NOTICED: u64 = 500;
 /// Windows that are named; there may be hundreds.
 const NAMED: usize = 2;
 
