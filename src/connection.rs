@@ -241,26 +241,24 @@ impl Connection {
         let request = PageRequest::list();
         let accept = move |body: &[u8]| Ok(decoder.decode(&PageRequest::list(), body)?.batch.num_rows() as u64);
         let body = self.answer(query, scan, request, accept).await?;
-        self.note_searches(&body)?;
+        self.note_searches(&body);
         Ok(body)
     }
 
-    /// Takes note of the names in a list.
-    fn note_searches(&self, body: &[u8]) -> Result<()> {
+    /// Takes note of the names in a list, where it has some: no query hangs on them.
+    fn note_searches(&self, body: &[u8]) {
         let list = &self.profile().tables.saved_searches;
         let place = |name: &str| list.columns.iter().position(|column| column.name == name);
-        let (Some(aid), Some(name)) = (place("aid"), place("name")) else { return Ok(()) };
+        let (Some(aid), Some(name)) = (place("aid"), place("name")) else { return };
         let decoder = Decoder::new(Arc::clone(self.profile()), Arc::new(list.clone()), &[aid, name]);
-        let batch = decoder.decode(&PageRequest::list(), body)?.batch;
-        let [aids, names] = [0, 1].map(|at| arrow::compute::cast(batch.column(at), &DataType::Utf8));
-        let bad = |error| Error::new(ErrorKind::Profile, format!("aids or names are no texts: {error}"));
-        let (aids, names) = (aids.map_err(bad)?, names.map_err(bad)?);
+        let Ok(Decoded { batch, .. }) = decoder.decode(&PageRequest::list(), body) else { return };
+        let texts = |at: usize| arrow::compute::cast(batch.column(at), &DataType::Utf8);
+        let (Ok(aids), Ok(names)) = (texts(0), texts(1)) else { return };
         let pairs = aids.as_string::<i32>().iter().zip(names.as_string::<i32>());
         let mut known = HashSet::new();
         let found = pairs.filter_map(|(aid, name)| Some((aid?.to_owned(), name.unwrap_or_default().to_owned())));
         let found = found.filter(|(aid, _)| known.insert(aid.clone())).collect();
         *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        Ok(())
     }
 
     /// The answer to a request without mentions. All scans of a query share one request. `accept` gives the number of

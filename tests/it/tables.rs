@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::simulator::{KEY, Settings};
-use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
 
 use crate::support::{BIG, OTHER, World, corpus, now, pages, rows};
 
@@ -216,4 +216,22 @@ async fn the_costs_in_the_readme_are_what_queries_cost() {
         }
     }
     assert!(checked >= 15, "only {checked} queries of the README were checked");
+}
+
+#[tokio::test]
+async fn names_of_the_list_are_known_afterwards_and_no_query_hangs_on_them() {
+    let world = World::new().await;
+    let connection = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap()).build().unwrap();
+    let context = session(&connection).unwrap();
+    assert_eq!(connection.known_searches(), []);
+    context.sql("SELECT aid FROM saved_searches").await.unwrap().collect().await.unwrap();
+    assert!(connection.known_searches().contains(&(BIG.to_owned(), "Acme – brand".to_owned())));
+
+    // The recent searches of this list have no name.
+    let name = "{ name = \"name\", type = \"utf8\", at = \"/name\" }";
+    let text = include_str!("../../src/profile/builtin/v4.toml");
+    let text = text.replacen(name, "{ name = \"name\", type = \"utf8\", null = false, at = \"/name\" }", 1);
+    let profile = Profile::parse(&text, "named").unwrap();
+    let world = World::with(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() }, profile).await;
+    assert_eq!(world.rows("SELECT id FROM mentions LIMIT 3").await.len(), 3);
 }
