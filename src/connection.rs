@@ -42,7 +42,7 @@ pub struct Connection {
     clock: Clock,
     queries: Mutex<Queries>,
     fields: Mutex<Fields>,
-    searches: Mutex<Vec<(String, String)>>,
+    searches: Mutex<Option<Vec<(String, String)>>>,
 }
 
 /// Makes a [`Connection`].
@@ -187,8 +187,8 @@ impl Connection {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).unknown()
     }
 
-    /// The saved searches of the last list, aids with their names. No request is made: empty until a query asked for it.
-    pub fn known_searches(&self) -> Vec<(String, String)> {
+    /// The saved searches of the last list, aids with their names. No request is made: `None` until a query asked for it.
+    pub fn known_searches(&self) -> Option<Vec<(String, String)>> {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -258,7 +258,7 @@ impl Connection {
         let mut known = HashSet::new();
         let found = pairs.filter_map(|(aid, name)| Some((aid?.to_owned(), name.unwrap_or_default().to_owned())));
         let found = found.filter(|(aid, _)| known.insert(aid.clone())).collect();
-        *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     }
 
     /// The answer to a request without mentions. All scans of a query share one request. `accept` gives the number of

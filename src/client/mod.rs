@@ -136,9 +136,10 @@ impl Client {
         })
     }
 
-    /// Names the key without telling it: equal keys have equal names.
+    /// Names the key without telling it: equal keys of one host have equal names.
     pub fn key_name(&self) -> String {
-        self.key.digest("name")[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        let host = self.base_url.host_str().unwrap_or_default();
+        self.key.digest(host)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The same client with other bounds of trying again.

@@ -21,6 +21,7 @@ use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
 use super::report::counted;
 use crate::error::one_line;
+use crate::profile::Zone;
 
 /// What is drawn.
 #[derive(Debug, PartialEq)]
@@ -36,7 +37,7 @@ pub(super) struct Drawing {
 /// What goes along the first axis.
 #[derive(Debug, PartialEq)]
 pub(super) enum Along {
-    /// Instants, as numbers that are as far apart as they are.
+    /// Times, as numbers that are as far apart as they are.
     Time(Vec<f64>),
     /// Names, in the order of the result.
     Category,
@@ -379,14 +380,21 @@ fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
     Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
 }
 
-/// The instants of a column of times, in seconds; `None` for what is no time.
+/// The times of a column, in seconds since 1970 of the clocks of its zone; `None` for what is no time.
 fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
-    if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
-        return Ok(None);
-    }
-    let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    let zone = match column.data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        DataType::Date32 | DataType::Date64 => None,
+        _ => return Ok(None),
+    };
+    let zone = zone.and_then(|zone| zone.parse::<Zone>().ok()).unwrap_or(Zone::UTC);
+    let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
     let micros = cast(&micros, &DataType::Int64)?;
-    Ok(Some(micros.as_primitive::<Int64Type>().values().iter().map(|micros| *micros as f64 / 1e6).collect()))
+    let local = |micros: i64| {
+        let at = DateTime::from_timestamp_micros(micros).map(|at| zone.local(at).and_utc().timestamp_micros());
+        at.unwrap_or(micros) as f64 / 1e6
+    };
+    Ok(Some(micros.as_primitive::<Int64Type>().values().iter().map(|micros| local(*micros)).collect()))
 }
 
 #[cfg(test)]
@@ -468,6 +476,17 @@ mod tests {
         let batch = RecordBatch::try_new(Arc::new(schema), columns).expect("a batch");
         let drawing = Drawing::of(&batch.schema(), &[batch]).expect("a drawing");
         assert_eq!(drawing.series, [("n".to_owned(), vec![Some(1.0)]), ("n".to_owned(), vec![Some(2.0)])]);
+    }
+
+    #[test]
+    fn days_are_those_of_the_column() {
+        // Midnight in Berlin, which is on the day before in UTC.
+        let micros = [1_763_161_200_000_000, 1_763_766_000_000_000];
+        let days = arrow::array::TimestampMicrosecondArray::from(micros.to_vec()).with_timezone("Europe/Berlin");
+        let drawing = drawing(vec![("day", Arc::new(days) as ArrayRef), ("n", numbers(&[Some(1), Some(2)]))]);
+        let lines = drawing.expect("a drawing").text(80, false).expect("lines");
+        let axis = lines.last().expect("an axis");
+        assert!(axis.contains("2025-11-15") && axis.ends_with("2025-11-22"), "{axis}");
     }
 
     #[test]

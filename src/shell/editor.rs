@@ -1,12 +1,12 @@
 //! The line editor: statements of several lines, colours, completion, and a history that lasts.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::PathBuf;
+use std::str::Chars;
 
 use console::style;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -93,45 +93,96 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// The statements and commands of a text, one after another, and what is behind the last semicolon. Commands take a line.
+/// The statements and commands of a text, one after another, and what is behind the last semicolon. Commands begin where a
+/// statement could, and take the rest of their line.
 pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
-    let (mut found, mut open, mut begun) = (Vec::new(), String::new(), 1);
-    for (number, line) in (1..).zip(text.lines()) {
-        if is_blank(&open) {
-            open.clear();
-            begun = number;
-            if Command::parse(line).is_some() {
-                found.push(Piece { line: number, text: line.trim().to_owned() });
-                continue;
+    let (mut found, mut from) = (Vec::new(), 0);
+    loop {
+        match read(text, from, &mut found) {
+            // What a command takes is no SQL: it begins anew behind it.
+            Ended::AtCommand(next) => from = next,
+            Ended::AtEnd(open) => return (found, open),
+        }
+    }
+}
+
+/// Where the reading of a text ended.
+enum Ended {
+    /// Behind a command, at this byte.
+    AtCommand(usize),
+    /// At the end, in a statement that goes on.
+    AtEnd(Option<Piece>),
+}
+
+/// Reads statements from a byte of a text on, up to the next command.
+fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
+    let (rest, lines_before) = (&text[from..], text[..from].matches('\n').count());
+    let mut tokens = Vec::new();
+    let error = Tokenizer::new(&GenericDialect {}, rest).tokenize_with_location_into_buf(&mut tokens).err();
+    let mut cursor = Cursor::new(rest);
+    let line_of = |line: u64| lines_before + usize::try_from(line).unwrap_or(usize::MAX);
+    let (mut begun, mut end, mut last_line): (Option<(usize, usize)>, usize, u64) = (None, 0, 1);
+    for token in &tokens {
+        let (start, line) = (cursor.byte(token.span.start), token.span.start.line);
+        (end, last_line) = (cursor.byte(token.span.end), token.span.end.line);
+        if matches!(token.token, Token::Whitespace(_) | Token::EOF) {
+            continue;
+        }
+        if begun.is_none() {
+            let line_start = rest[..start].rfind('\n').map_or(0, |at| at + 1);
+            let alone = rest[line_start..start].trim().is_empty();
+            let tail = rest[start..].lines().next().unwrap_or_default();
+            if (alone || tail.starts_with('\\')) && Command::parse(tail).is_some() {
+                found.push(Piece { line: line_of(line), text: tail.trim().to_owned() });
+                return Ended::AtCommand(from + start + tail.len());
             }
         }
-        open.push_str(line);
-        open.push('\n');
-        if line.contains(';') && ends(&open) {
-            found.push(Piece { line: begun, text: std::mem::take(&mut open) });
+        let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
+        if token.token == Token::SemiColon {
+            begun = None;
+            // Nothing stands before a semicolon that is alone.
+            if begun_at < start {
+                found.push(Piece { line: begun_line, text: rest[begun_at..end].to_owned() });
+            }
         }
     }
-    let open = (!is_blank(&open)).then_some(Piece { line: begun, text: open });
-    (found, open)
-}
-
-/// Whether there is nothing but space and comments.
-fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
-        || Tokenizer::new(&GenericDialect {}, text)
-            .tokenize()
-            .is_ok_and(|tokens| tokens.iter().all(|token| matches!(token, Token::Whitespace(_) | Token::EOF)))
-}
-
-/// Whether the last statement has its semicolon. What is wrong is for the parser to tell; what may go on, such as a quote
-/// that is open, has none.
-fn ends(text: &str) -> bool {
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
-    let is_text = |token: &Token| !matches!(token, Token::Whitespace(_) | Token::EOF);
-    match tokens {
-        Ok(tokens) => tokens.into_iter().rfind(is_text) == Some(Token::SemiColon),
-        Err(error) => !["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open)),
+    let open = |(line, at): (usize, usize)| Piece { line, text: rest[at..].to_owned() };
+    let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
+    let last = open(begun.unwrap_or((line_of(last_line), end)));
+    // What may go on, such as a quote that is open, has no end yet. What is wrong is for the parser to tell.
+    if ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open)) {
+        return Ended::AtEnd(Some(last));
     }
+    found.push(last);
+    Ended::AtEnd(None)
+}
+
+/// Finds the bytes of a text by lines and columns, both from 1, that come one after another, as the tokenizer counts them.
+struct Cursor<'t> {
+    chars: Chars<'t>,
+    at: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'t> Cursor<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { chars: text.chars(), at: 0, line: 1, column: 1 }
+    }
+
+    fn byte(&mut self, to: Location) -> usize {
+        while (self.line, self.column) < (to.line, to.column) {
+            let Some(c) = self.chars.next() else { break };
+            self.at += c.len_utf8();
+            (self.line, self.column) = if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+        self.at
+    }
+}
+
+/// The byte of a text behind the last of its tokens.
+pub(super) fn behind(text: &str, tokens: &[TokenWithSpan]) -> usize {
+    tokens.last().map_or(0, |token| Cursor::new(text).byte(token.span.end))
 }
 
 impl Helper for Known {}
@@ -155,7 +206,14 @@ impl Completer for Known {
         if typed.starts_with('\\') {
             return self.command(line, at, context);
         }
-        let (start, found) = self.words.complete(typed);
+        Ok(self.sql(line, at))
+    }
+}
+
+impl Known {
+    /// Completes the SQL before a place.
+    fn sql(&self, line: &str, at: usize) -> (usize, Vec<Pair>) {
+        let (start, found) = self.words.complete(&line[..at]);
         // A quote that is closed already is not closed again.
         let closed = line[at..].starts_with('\'');
         let replacement = |typed: String| match typed.strip_suffix('\'') {
@@ -163,11 +221,9 @@ impl Completer for Known {
             _ => typed,
         };
         let pairs = found.into_iter().map(|found| Pair { display: found.shown, replacement: replacement(found.typed) });
-        Ok((start, pairs.collect()))
+        (start, pairs.collect())
     }
-}
 
-impl Known {
     /// Completes a command, or what it takes.
     fn command(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
@@ -190,13 +246,7 @@ impl Known {
             "\\x" | "\\pager" | "\\timing" => of(&mut ["on", "off"].into_iter()),
             "\\c" => of(&mut self.words.connections.iter().map(String::as_str)),
             "\\d" => of(&mut self.words.tables.iter().map(String::as_str)),
-            "\\cost" | "\\chart" => {
-                let (start, found) = self.words.complete(typed);
-                Ok((
-                    start,
-                    found.into_iter().map(|found| Pair { display: found.shown, replacement: found.typed }).collect(),
-                ))
-            }
+            "\\cost" | "\\chart" => Ok(self.sql(line, at)),
             _ => Ok((at, Vec::new())),
         }
     }
@@ -230,12 +280,10 @@ fn colored(line: &str) -> String {
     let mut tokens = Vec::new();
     // An open quote ends it; what came before is there.
     let _ = Tokenizer::new(&GenericDialect {}, line).tokenize_with_location_into_buf(&mut tokens);
-    let places = places(line);
-    let byte = |line: u64, column: u64| places.get(&(line, column)).copied();
+    let mut cursor = Cursor::new(line);
     let (mut shown, mut from) = (String::with_capacity(line.len() * 2), 0);
     for token in tokens {
-        let (start, end) = (token.span.start, token.span.end);
-        let (Some(start), Some(end)) = (byte(start.line, start.column), byte(end.line, end.column)) else { break };
+        let (start, end) = (cursor.byte(token.span.start), cursor.byte(token.span.end));
         if start < from || end < start {
             break;
         }
@@ -256,18 +304,6 @@ fn colored(line: &str) -> String {
     }
     shown.push_str(&line[from..]);
     shown
-}
-
-/// Where in a text each line and column is, both from 1, as the tokenizer counts them.
-pub(super) fn places(text: &str) -> HashMap<(u64, u64), usize> {
-    let (mut line, mut column) = (1, 1);
-    let mut places = HashMap::new();
-    for (at, c) in text.char_indices() {
-        places.insert((line, column), at);
-        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
-    }
-    places.insert((line, column), text.len());
-    places
 }
 
 #[cfg(test)]
@@ -292,9 +328,21 @@ mod tests {
         let text = "-- report\r\n\\format csv\r\nSELECT 'a;\r\n\\b';\n\nSELECT 1; SELECT 2;\nquit\nSELECT 3 -- no end";
         let (found, open) = pieces(text);
         let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.trim())).collect();
-        let expected = [(2, "\\format csv"), (3, "SELECT 'a;\n\\b';"), (6, "SELECT 1; SELECT 2;"), (7, "quit")];
+        let expected =
+            [(2, "\\format csv"), (3, "SELECT 'a;\r\n\\b';"), (6, "SELECT 1;"), (6, "SELECT 2;"), (7, "quit")];
         assert_eq!(found, expected);
-        assert_eq!(open, Some(Piece { line: 8, text: "SELECT 3 -- no end\n".to_owned() }));
+        assert_eq!(open, Some(Piece { line: 8, text: "SELECT 3 -- no end".to_owned() }));
+        let (found, open) = pieces("\\o it's.csv\nSELECT 1; \\watch 5\n;; /* a\n; */ SELECT 2;");
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str())).collect();
+        assert_eq!(found, [(1, "\\o it's.csv"), (2, "SELECT 1;"), (2, "\\watch 5"), (4, "SELECT 2;")]);
+        assert_eq!(open, None);
+    }
+
+    #[test]
+    fn a_long_text_is_read_once() {
+        let rows = "('a;\n', 1),\n".repeat(50_000);
+        let (found, open) = pieces(&format!("SELECT count(*) FROM (VALUES {rows} ('b', 2));"));
+        assert_eq!((found.len(), open), (1, None));
     }
 
     #[test]

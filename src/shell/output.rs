@@ -186,13 +186,12 @@ impl Output {
     /// # Errors
     /// Where the file cannot be cut.
     pub(super) fn take_back(&mut self) -> io::Result<()> {
-        if let Target::File { file, before, .. } = &self.target
-            && self.under_way
-        {
-            file.set_len(*before)?;
-            file.as_ref().seek(SeekFrom::Start(*before))?;
+        if std::mem::take(&mut self.under_way) {
             self.results -= 1;
-            self.under_way = false;
+            if let Target::File { file, before, .. } = &self.target {
+                file.set_len(*before)?;
+                file.as_ref().seek(SeekFrom::Start(*before))?;
+            }
         }
         Ok(())
     }
@@ -264,7 +263,7 @@ impl<W: Write> Write for Harmless<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // The writers write whole texts; a character that is cut in two is nothing that a terminal obeys.
         let text = String::from_utf8_lossy(bytes);
-        let harmless = |c: char| if c.is_control() && !matches!(c, '\n' | '\t' | '\r') { '\u{fffd}' } else { c };
+        let harmless = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
         let shown: String = text.chars().map(harmless).collect();
         self.0.write_all(shown.as_bytes())?;
         Ok(bytes.len())

@@ -138,9 +138,9 @@ impl Repl {
         let client = self.shell.connection().client();
         let known = self.shell.connection().known_searches();
         let name = client.key_name();
-        if known.is_empty() {
+        let Some(known) = known else {
             return remembered::recall(&name);
-        }
+        };
         if self.remembered.as_ref() != Some(&known) {
             remembered::remember(&name, &known);
             self.remembered = Some(known.clone());
@@ -339,8 +339,8 @@ impl Repl {
     fn end_file(&mut self) -> Result<(), Failure> {
         if let Some((path, file)) = self.file.take() {
             let wrote = file.results() > 0;
-            file.close()?;
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            file.close()?;
             eprintln!("{} {}", if wrote { "wrote" } else { "no result for" }, path.display());
         }
         Ok(())

@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::estimate::estimate;
@@ -262,6 +262,7 @@ impl Shell {
         if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
             return Ok(None);
         }
+        let at_once = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         let before = self.standing();
         let mut progress = Some(Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect()));
         let mut read = Vec::new();
@@ -275,6 +276,9 @@ impl Shell {
         let executing = tokio::spawn(async move { context.execute_logical_plan(plan).await });
         let frame = AbortOnDropHandle::new(executing).await.map_err(unforeseen)??;
         if frame.schema().fields().is_empty() {
+            if !at_once {
+                return Err(Broken::Failed(Failure::line("a query without columns has nothing to show: name some")));
+            }
             // SET and DDL have run, and have no result.
             drop(progress);
             let after = self.standing();
@@ -329,13 +333,15 @@ impl Shell {
                 kept.add(batch);
             }
         }
-        if rest == Rest::Unknown {
+        let soon = Instant::now() + ON_ITS_WAY;
+        while matches!(rest, Rest::Unknown | Rest::Left) {
             // What is on its way is looked at.
-            match timeout(ON_ITS_WAY, batches.recv()).await {
-                Ok(None) => rest = Rest::Nothing,
-                Ok(Some(Ok(batch))) if batch.num_rows() > 0 => rest = Rest::Some,
-                _ => {}
-            }
+            rest = match timeout_at(soon, batches.recv()).await {
+                Ok(None) => Rest::Nothing,
+                Ok(Some(Ok(batch))) if batch.num_rows() == 0 => continue,
+                Ok(Some(Ok(_))) if rest == Rest::Unknown => Rest::Some,
+                _ => break,
+            };
         }
         if rest == Rest::Nothing {
             // It ended, or it broke; what came of it is not whole then.
@@ -373,8 +379,18 @@ impl Shell {
                 write(&estimate(&input)?, output)?;
                 Ok(true)
             }
-            LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
-                Err(Broken::Failed(Failure::line("\\cost takes a query: nothing else costs requests")))
+            LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
+                for input in plan.inputs() {
+                    let input = self.context.state().create_physical_plan(input).await?;
+                    write(&estimate(&input)?, output)?;
+                }
+                Ok(true)
+            }
+            LogicalPlan::Statement(statement) if alone && matches!(statement, PlannedStatement::Execute(_)) => {
+                Err(Broken::Failed(Failure::line("\\cost does not look into prepared statements: give it the query")))
+            }
+            LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) if alone => {
+                Err(Broken::Failed(Failure::line("\\cost takes a query: this takes effect without a request")))
             }
             _ => Ok(false),
         }

@@ -107,9 +107,10 @@ impl Layout {
         let options = FormatOptions::default();
         let columns = self.columns.iter().map(|(at, _)| ArrayFormatter::try_new(batch.column(*at).as_ref(), &options));
         let columns: Vec<_> = columns.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let nulls: Vec<_> = self.columns.iter().map(|(at, _)| batch.column(*at).logical_nulls()).collect();
         for row in 0..batch.num_rows() {
-            let cells = self.columns.iter().zip(&columns).map(|((at, width), values)| {
-                if batch.column(*at).is_null(row) {
+            let cells = self.columns.iter().zip(&columns).zip(&nulls).map(|(((_, width), values), nulls)| {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     let null = Cell::new("NULL");
                     return if self.color { null.add_attribute(Attribute::Dim) } else { null };
                 }
@@ -366,6 +367,14 @@ mod tests {
         let mut layout = Layout::fitting(&batch.schema(), &[batch.slice(0, 1)], 40, false).expect("a layout");
         assert_eq!(layout.rows(&batch.slice(0, 1)).expect("a row"), ["| 0 | a    |"]);
         assert_eq!(layout.rows(&batch.slice(2, 1)).expect("a row"), ["| 200 | NULL |"]);
+    }
+
+    #[test]
+    fn null_is_visible_whatever_its_type() {
+        let untyped: ArrayRef = Arc::new(arrow::array::NullArray::new(1));
+        let batch = RecordBatch::try_from_iter_with_nullable([("n", untyped, true)]).expect("a batch");
+        let lines = whole(&batch.schema(), &[batch], false).expect("lines");
+        assert_eq!(lines[3], "| NULL |");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::editor::places;
+use super::editor::behind;
 use crate::connection::Connection;
 use crate::error::one_line;
 use crate::profile::Zone;
@@ -270,9 +270,7 @@ fn open_quote(text: &str) -> Option<usize> {
     let mut tokens = Vec::new();
     Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
     // What cannot be read begins behind what can.
-    let end = tokens.last().map(|token| token.span.end);
-    let end = end.map_or(Some(0), |end| places(text).get(&(end.line, end.column)).copied())?;
-    let rest = text[end..].trim_start();
+    let rest = text[behind(text, &tokens)..].trim_start();
     rest.starts_with('\'').then(|| text.len() - rest.len() + 1)
 }
 

@@ -442,6 +442,7 @@ fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
     assert_eq!(cost, 0);
     terminal.line("\\cost SET savedsearch.max_requests = 7", "\\cost takes a query");
     terminal.line("SHOW savedsearch.max_requests;", "| 1000 ");
+    terminal.line("SELECT FROM saved_searches;", "a query without columns has nothing to show");
     terminal.line("SELECT * FROM mine;", "not found");
     terminal.line(&format!("{create};"), "done · ");
     assert!(
