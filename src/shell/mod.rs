@@ -19,6 +19,7 @@ mod estimate;
 mod mistakes;
 mod output;
 mod picture;
+mod pieces;
 mod progress;
 mod remembered;
 mod repl;

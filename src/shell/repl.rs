@@ -17,9 +17,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::chart::Drawing;
 use super::commands::{COMMANDS, Command};
-use super::editor::{Piece, Typist, pieces};
+use super::editor::Typist;
 use super::mistakes::Mistake;
 use super::output::{Format, Output, terminal_width};
+use super::pieces::{Piece, pieces};
 use super::remembered;
 use super::report::counted;
 use super::run::{Failure, Kept, Reports, Shell, write};

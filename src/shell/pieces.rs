@@ -1,0 +1,149 @@
+//! A text as statements and commands, one after another: what was typed, pasted, or is in a file.
+
+use std::str::Chars;
+
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::commands::Command;
+
+/// A statement, or a command, of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The line that it begins with, from 1.
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// The statements and commands of a text, one after another, and what is behind the last semicolon. Commands begin where a
+/// statement could, and take the rest of their line.
+pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
+    let (mut found, mut from) = (Vec::new(), 0);
+    loop {
+        match read(text, from, &mut found) {
+            // What a command takes is no SQL: it begins anew behind it.
+            Ended::AtCommand(next) => from = next,
+            Ended::AtEnd(open) => return (found, open),
+        }
+    }
+}
+
+/// Where the reading of a text ended.
+enum Ended {
+    /// Behind a command, at this byte.
+    AtCommand(usize),
+    /// At the end, in a statement that goes on.
+    AtEnd(Option<Piece>),
+}
+
+/// Reads statements from a byte of a text on, up to the next command.
+fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
+    let (rest, lines_before) = (&text[from..], text[..from].matches('\n').count());
+    let mut tokens = Vec::new();
+    let error = Tokenizer::new(&GenericDialect {}, rest).tokenize_with_location_into_buf(&mut tokens).err();
+    let mut cursor = Cursor::new(rest);
+    let line_of = |line: u64| lines_before + usize::try_from(line).unwrap_or(usize::MAX);
+    let (mut begun, mut end, mut last_line): (Option<(usize, usize)>, usize, u64) = (None, 0, 1);
+    for token in &tokens {
+        let (start, line) = (cursor.byte(token.span.start), token.span.start.line);
+        (end, last_line) = (cursor.byte(token.span.end), token.span.end.line);
+        if matches!(token.token, Token::Whitespace(_) | Token::EOF) {
+            continue;
+        }
+        if begun.is_none() {
+            let line_start = rest[..start].rfind('\n').map_or(0, |at| at + 1);
+            let alone = rest[line_start..start].trim().is_empty();
+            let tail = rest[start..].lines().next().unwrap_or_default();
+            if (alone || tail.starts_with('\\')) && Command::parse(tail).is_some() {
+                found.push(Piece { line: line_of(line), text: tail.trim().to_owned() });
+                return Ended::AtCommand(from + start + tail.len());
+            }
+        }
+        let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
+        if token.token == Token::SemiColon {
+            begun = None;
+            // Nothing stands before a semicolon that is alone.
+            if begun_at < start {
+                found.push(Piece { line: begun_line, text: rest[begun_at..end].to_owned() });
+            }
+        }
+    }
+    let open = |(line, at): (usize, usize)| Piece { line, text: rest[at..].to_owned() };
+    let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
+    let last = open(begun.unwrap_or((line_of(last_line), end)));
+    // What may go on, such as a quote that is open, has no end yet. What is wrong is for the parser to tell.
+    if ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open)) {
+        return Ended::AtEnd(Some(last));
+    }
+    found.push(last);
+    Ended::AtEnd(None)
+}
+
+/// Finds the bytes of a text by lines and columns, both from 1, that come one after another, as the tokenizer counts them.
+pub(super) struct Cursor<'t> {
+    chars: Chars<'t>,
+    at: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { chars: text.chars(), at: 0, line: 1, column: 1 }
+    }
+
+    /// The byte of a place that is not before the one that was asked for last.
+    pub(super) fn byte(&mut self, to: Location) -> usize {
+        while (self.line, self.column) < (to.line, to.column) {
+            let Some(c) = self.chars.next() else { break };
+            self.at += c.len_utf8();
+            (self.line, self.column) = if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
+        }
+        self.at
+    }
+}
+
+/// The byte of a text behind the last of its tokens.
+pub(super) fn behind(text: &str, tokens: &[TokenWithSpan]) -> usize {
+    tokens.last().map_or(0, |token| Cursor::new(text).byte(token.span.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_end_with_a_semicolon_that_is_no_text() {
+        for whole in
+            ["SELECT 1;", "SELECT ';';", "\\d", "", "SELECT 1; -- done\n", "exit", "-- a note", "SELECT U&'\\zz';"]
+        {
+            assert_eq!(pieces(whole).1, None, "{whole}");
+        }
+        for open in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"]
+        {
+            assert!(pieces(open).1.is_some(), "{open}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_into_statements_and_commands() {
+        let text = "-- report\r\n\\format csv\r\nSELECT 'a;\r\n\\b';\n\nSELECT 1; SELECT 2;\nquit\nSELECT 3 -- no end";
+        let (found, open) = pieces(text);
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.trim())).collect();
+        let expected =
+            [(2, "\\format csv"), (3, "SELECT 'a;\r\n\\b';"), (6, "SELECT 1;"), (6, "SELECT 2;"), (7, "quit")];
+        assert_eq!(found, expected);
+        assert_eq!(open, Some(Piece { line: 8, text: "SELECT 3 -- no end".to_owned() }));
+        let (found, open) = pieces("\\o it's.csv\nSELECT 1; \\watch 5\n;; /* a\n; */ SELECT 2;");
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str())).collect();
+        assert_eq!(found, [(1, "\\o it's.csv"), (2, "SELECT 1;"), (2, "\\watch 5"), (4, "SELECT 2;")]);
+        assert_eq!(open, None);
+    }
+
+    #[test]
+    fn a_long_text_is_read_once() {
+        let rows = "('a;\n', 1),\n".repeat(50_000);
+        let (found, open) = pieces(&format!("SELECT count(*) FROM (VALUES {rows} ('b', 2));"));
+        assert_eq!((found.len(), open), (1, None));
+    }
+}
