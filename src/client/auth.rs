@@ -89,6 +89,11 @@ impl Secret {
     }
 }
 
+/// A digest as the name of a file or an entry: long enough that no two are alike.
+pub(super) fn name_of(digest: [u8; 32]) -> String {
+    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Characters of base64 that are not there by chance.
 const LEAST: usize = 6;
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::auth::name_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Budget, RateWindow};
 
@@ -36,7 +37,7 @@ impl Ledger {
     /// The ledger in a folder; `None` where no limit needs one.
     pub(super) fn of(folder: &Path, identity: [u8; 32], budget: &Budget) -> Option<Self> {
         let windows: Vec<RateWindow> = budget.windows.iter().copied().filter(|window| window.seconds > SHORT).collect();
-        let name: String = identity[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = name_of(identity);
         (!windows.is_empty()).then(|| Self { path: folder.join(format!("ledger-{name}.json")), windows })
     }
 

@@ -51,6 +51,7 @@ pub use self::query::{Completeness, Held, Memory, QueryBudget, Scan};
 pub use self::recording::{Recorder, Replay};
 pub use self::retry::RetryPolicy;
 
+use self::auth::name_of;
 use self::breaker::Breaker;
 use self::in_flight::{Flight, InFlight};
 use self::ledger::Ledger;
@@ -139,7 +140,7 @@ impl Client {
     /// Names the key without telling it: equal keys of one host have equal names.
     pub fn key_name(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
-        self.key.digest(host)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        name_of(self.key.digest(host))
     }
 
     /// The same client with other bounds of trying again.
