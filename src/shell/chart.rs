@@ -46,7 +46,7 @@ pub(super) enum Along {
 /// Series that can be told apart in one picture.
 const SERIES: usize = 9;
 /// Bars that fit into one picture.
-pub(super) const BARS: usize = 60;
+const BARS: usize = 60;
 /// Lines of a drawing in a terminal.
 const HEIGHT: u16 = 16;
 /// Markers of series with their signs in the legend, in order.
@@ -162,7 +162,7 @@ impl Drawing {
         }
     }
 
-    /// The largest value, and the smallest, zero among them.
+    /// The smallest value, and the largest, zero among them.
     pub(super) fn extent(&self) -> (f64, f64) {
         let values = || self.series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
         (values().fold(0.0, f64::min), values().fold(0.0, f64::max))

@@ -77,9 +77,11 @@ impl Typist {
     pub(super) fn read(&mut self, prompt: &str, begun: &str) -> Result<String, ReadlineError> {
         let text = self.editor.readline_with_initial(prompt, (begun, ""))?;
         // A history that cannot take it does not stop the statement.
-        if !text.trim().is_empty() && self.editor.add_history_entry(text.trim_end()).is_ok_and(|added| added) {
-            let saved = self.history.as_ref().map(|history| self.editor.append_history(history));
-            drop(saved);
+        if !text.trim().is_empty()
+            && self.editor.add_history_entry(text.trim_end()).is_ok_and(|added| added)
+            && let Some(history) = &self.history
+        {
+            let _ = self.editor.append_history(history);
         }
         Ok(text)
     }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
-use arrow::compute::concat_batches;
 use console::style;
 use datafusion::error::DataFusionError;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -15,11 +14,10 @@ use rustyline::error::ReadlineError;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::chart::Drawing;
 use super::commands::{COMMANDS, Command};
 use super::editor::Typist;
 use super::mistakes::Mistake;
-use super::output::{Format, Output, terminal_width};
+use super::output::{Format, Output};
 use super::pieces::{Piece, pieces};
 use super::remembered;
 use super::report::counted;
@@ -223,9 +221,10 @@ impl Repl {
     }
 
     /// Shows a table that is there.
-    fn show(&self, batch: &RecordBatch) -> Result<(), Failure> {
+    fn show(&self, batches: &[RecordBatch]) -> Result<(), Failure> {
+        let Some(first) = batches.first() else { return Ok(()) };
         let display = Display { expanded: false, rows: 0, wraps: true, ..self.display.clone() };
-        write(batch, &mut Output::stdout(Format::Table)?.displaying(display))?;
+        write(&first.schema(), batches, &mut Output::stdout(Format::Table)?.displaying(display))?;
         Ok(())
     }
 
@@ -235,10 +234,10 @@ impl Repl {
             Command::Help => help(),
             Command::Describe(None) => {
                 let tables = schema::all(self.shell.context()).await;
-                self.show(&tables.map_err(|error| Failure::line(describe(&error)))?)?;
+                self.show(&[tables.map_err(|error| Failure::line(describe(&error)))?])?;
             }
             Command::Describe(Some(name)) => self.describe(&name).await?,
-            Command::Connections => self.show(&self.connections().map_err(Failure::line)?)?,
+            Command::Connections => self.show(&[self.connections().map_err(Failure::line)?])?,
             Command::Connect(None) => eprintln!("queries ask {}", self.shell.connection_name()),
             Command::Connect(Some(name)) => {
                 self.shell.choose(&name).map_err(Failure::line)?;
@@ -299,7 +298,7 @@ impl Repl {
             Err(error) => return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context()).await)),
         };
         let (columns, lines) = schema::one(&table).map_err(|error| Failure::line(describe(&error)))?;
-        self.show(&columns)?;
+        self.show(&[columns])?;
         lines.iter().for_each(|line| eprintln!("{line}"));
         Ok(())
     }
@@ -349,32 +348,24 @@ impl Repl {
 
     /// Draws the last result once more.
     fn draw(&self) -> Result<(), Failure> {
-        let line = match self.shell.last() {
-            None => "there is no result to draw: \\chart SELECT … draws one",
-            Some(Kept { lacks: Some(why), .. }) => {
-                return Err(Failure::line(format!("the last result {why}: \\chart SELECT … draws one")));
-            }
-            Some(Kept { schema, batches, .. }) => {
-                let drawing = Drawing::of(schema, batches).map_err(Failure::line)?;
-                let lines = drawing.text(terminal_width(), console::colors_enabled()).map_err(Failure::line)?;
-                print(&lines)?;
-                return Ok(());
-            }
+        let Some(Kept { schema, batches, lacks }) = self.shell.last() else {
+            return Err(Failure::line("there is no result to draw: \\chart SELECT … draws one"));
         };
-        Err(Failure::line(line))
+        if let Some(why) = lacks {
+            return Err(Failure::line(format!("the last result {why}: \\chart SELECT … draws one")));
+        }
+        write(schema, batches, &mut self.screen(Format::Chart)?)?;
+        Ok(())
     }
 
     async fn budget(&self) -> Result<(), Failure> {
         let failed = |error: DataFusionError| Failure::line(describe(&error));
         let frame = self.shell.context().sql("SELECT * FROM system.budget").await.map_err(failed)?;
         let batches = frame.collect().await.map_err(failed)?;
-        let all = match batches.first() {
-            Some(first) => Some(concat_batches(&first.schema(), &batches).map_err(|error| failed(error.into()))?),
-            None => None,
-        };
-        match all.filter(|batch| batch.num_rows() > 0) {
-            Some(batch) => self.show(&batch)?,
-            None => eprintln!("the profile declares no limit, and the service has told none"),
+        if batches.iter().any(|batch| batch.num_rows() > 0) {
+            self.show(&batches)?;
+        } else {
+            eprintln!("the profile declares no limit, and the service has told none");
         }
         let spent = requests(self.shell.connection().client().log());
         eprintln!("{} so far, from here to {}", counted(spent, "request"), self.shell.connection_name());
@@ -425,14 +416,6 @@ fn help() {
         eprintln!("{:<18} {}", name(entry), entry.what);
     }
     eprintln!("\n{HELP}");
-}
-
-/// Prints lines to stdout.
-fn print(lines: &[String]) -> io::Result<()> {
-    use std::io::Write;
-    let mut stdout = io::stdout().lock();
-    lines.iter().try_for_each(|line| writeln!(stdout, "{line}"))?;
-    stdout.flush()
 }
 
 /// The text, after the user's editor has had it.

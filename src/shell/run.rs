@@ -298,7 +298,7 @@ impl Shell {
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
         if self.estimates != Estimates::None {
-            write(&estimate(&plan)?, output)?;
+            tell_cost(&plan, output)?;
             return Ok(None);
         }
         self.tell_window(&plan);
@@ -376,13 +376,13 @@ impl Shell {
                     let empty = MemTable::try_new(input.schema(), vec![Vec::new()])?;
                     self.context.register_table(table.name.clone(), Arc::new(empty))?;
                 }
-                write(&estimate(&input)?, output)?;
+                tell_cost(&input, output)?;
                 Ok(true)
             }
             LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
                 for input in plan.inputs() {
                     let input = self.context.state().create_physical_plan(input).await?;
-                    write(&estimate(&input)?, output)?;
+                    tell_cost(&input, output)?;
                 }
                 Ok(true)
             }
@@ -457,11 +457,20 @@ impl Kept {
     }
 }
 
+/// Writes what a plan would cost.
+fn tell_cost(plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
+    let cost = estimate(plan)?;
+    write(&cost.schema(), &[cost], output)?;
+    Ok(())
+}
+
 /// Writes a result that is there.
-pub(super) fn write(batch: &RecordBatch, output: &mut Output) -> io::Result<Shown> {
-    let mut result = output.begin(batch.schema())?;
-    // It is all there: whether more is wanted makes no difference.
-    let _ = result.write(batch)?;
+pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Output) -> io::Result<Shown> {
+    let mut result = output.begin(Arc::clone(schema))?;
+    for batch in batches {
+        // It is all there: whether more is wanted makes no difference.
+        let _ = result.write(batch)?;
+    }
     let shown = result.finish()?;
     output.ended();
     Ok(shown)

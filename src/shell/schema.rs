@@ -47,7 +47,7 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
     };
     let pushed = |name: &str| {
         let (own, profile) = own.zip(profile)?;
-        Some(sent(own.table(), own.table().spec(profile).column(name)?, profile)).filter(|sent| !sent.is_empty())
+        Some(sent(own.table(), spec?.column(name)?, profile))
     };
     let fields = || schema.fields().iter();
     let columns = batch([

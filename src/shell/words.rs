@@ -148,7 +148,7 @@ impl Words {
         if let Some(start) = open_quote(text) {
             return (start, self.values(text[..start - 1].trim_end(), &text[start..]));
         }
-        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '\\');
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
         let start = text.char_indices().rev().take_while(|(_, c)| is_word(*c)).last().map_or(text.len(), |(at, _)| at);
         let (before, word) = (text[..start].to_uppercase(), &text[start..]);
         let last = before.split_whitespace().next_back().unwrap_or_default();

@@ -40,7 +40,6 @@ enum Writer {
         sink: Sink,
         batches: Vec<RecordBatch>,
         format: Format,
-        on_screen: bool,
     },
     Csv {
         sink: Sink,
@@ -60,7 +59,7 @@ impl ResultWriter {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
             Format::Table | Format::Markdown | Format::Chart | Format::Svg | Format::Png => {
-                Writer::Held { sink, batches: Vec::new(), format, on_screen: terminal }
+                Writer::Held { sink, batches: Vec::new(), format }
             }
             Format::Csv => Writer::Csv { sink, separator: b',', header: true },
             Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
@@ -116,12 +115,12 @@ impl ResultWriter {
 
     /// Ends the result, and says what was shown of it.
     pub(super) fn finish(self) -> io::Result<Shown> {
-        let Self { schema, writer, rows, .. } = self;
+        let Self { schema, writer, rows, terminal } = self;
         let shown = Shown { rows, ..Shown::default() };
         match writer {
             Writer::Screen(screen) => return screen.finish(),
-            Writer::Held { mut sink, batches, format, on_screen } => {
-                held(&mut sink, &schema, &batches, format, on_screen)?;
+            Writer::Held { mut sink, batches, format } => {
+                held(&mut sink, &schema, &batches, format, terminal)?;
                 sink.flush()
             }
             Writer::Csv { mut sink, separator, header } => {
@@ -156,7 +155,7 @@ fn held(
     schema: &SchemaRef,
     batches: &[RecordBatch],
     format: Format,
-    on_screen: bool,
+    terminal: bool,
 ) -> io::Result<()> {
     let lines = match format {
         Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
@@ -169,9 +168,7 @@ fn held(
                 Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
                 Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),
                 // A file takes no colours.
-                _ => {
-                    drawing.text(terminal_width(), on_screen && console::colors_enabled()).map_err(io::Error::other)?
-                }
+                _ => drawing.text(terminal_width(), terminal && console::colors_enabled()).map_err(io::Error::other)?,
             }
         }
         _ => Vec::new(),

@@ -73,14 +73,17 @@ impl Drop for Desk {
 const SCRIPTS: &str = "SELECT * FROM (VALUES ('plain', 1.5, NULL), ('日本語のテキスト', 20, 'نص عربي طويل للاختبار'), \
                        ('emoji 👩‍👩‍👧 ❤️ and é', NULL, 'a text that goes on and on and on')) AS t(word, amount, note);";
 
+/// Compares the screen of a line with the one that is kept under a name.
+fn compare(terminal: &mut Terminal, line: &str, expected: &str, name: &str) {
+    terminal.line(line, expected);
+    insta::assert_snapshot!(name, terminal.last());
+}
+
 #[test]
 fn a_session_at_80_columns() {
     let desk = Desk::new();
     let mut terminal = desk.shell((40, 80), &[]);
-    let mut show = |line: &str, expected: &str, name: &str| {
-        terminal.line(line, expected);
-        insta::assert_snapshot!(name, terminal.last());
-    };
+    let mut show = |line: &str, expected: &str, name: &str| compare(&mut terminal, line, expected, name);
     show("SELECT aid, kind, name FROM saved_searches;", "complete", "the_list");
     show("\\d", "system.warnings", "tables");
     show("\\d mentions", "\\cost", "columns");
@@ -108,10 +111,7 @@ fn a_session_at_80_columns() {
 fn a_session_at_40_columns() {
     let desk = Desk::new();
     let mut terminal = desk.shell((40, 40), &[]);
-    let mut show = |line: &str, expected: &str, name: &str| {
-        terminal.line(line, expected);
-        insta::assert_snapshot!(name, terminal.last());
-    };
+    let mut show = |line: &str, expected: &str, name: &str| compare(&mut terminal, line, expected, name);
     show("SELECT aid, kind, name FROM saved_searches;", "complete", "narrow_list");
     show(
         "SELECT published_at, source, title, reach FROM mentions WHERE aid = '183772' LIMIT 3;",
