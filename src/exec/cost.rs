@@ -127,7 +127,7 @@ impl FetchExec {
             }
             Some(rows) => {
                 // Where its numbers may not add up, the mentions are read.
-                let certain = !matches!(rows, SummaryRows::List(list) if !list.whole);
+                let certain = !matches!(rows, SummaryRows::List(_));
                 let exact = plan.exact && certain;
                 let more = match (plan.exact, certain) {
                     (true, true) => "",

@@ -7,9 +7,12 @@
 //!                └─ there are more ─▶ the first ones, together standing for all
 //! ```
 //!
-//! The same answer that tells the numbers shows whether the service kept to the question: the window that it echoes, and
-//! the values in the lists of filtered columns. What contradicts it is an error, since nothing here could be filtered.
+//! A number counts only where the answer itself proves it: a list has to add up to the total. Mentions that it does not count
+//! are never taken for mentions without a value; they are read. Where a page comes in the same answer, its values are checked
+//! against the list. The answer also shows whether the service kept to the question: the window that it echoes, and the
+//! values in the lists of filtered columns. What contradicts the question is an error, since nothing here could be filtered.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -128,13 +131,22 @@ impl Driver {
                     names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
                 }
                 let Some(left) = sum(&numbers).and_then(|sum| total.checked_sub(sum)) else { return Ok(None) };
-                let whole = list.whole || (list.rest.is_some() && number(1) == Some(0));
-                if !summary.approximate && (left < 0 || (left > 0 && !(whole && self.nullable(&list.column)))) {
-                    return Ok(None);
-                }
-                if left > 0 && whole {
+                let without_value = list.whole && left > 0 && self.nullable(&list.column);
+                if without_value {
                     names.push(None);
                     numbers.push(left);
+                }
+                if !summary.approximate {
+                    // Mentions that the list does not count may have any value.
+                    if left != 0 && !without_value {
+                        return Ok(None);
+                    }
+                    if let Some(contradiction) = self.contradiction(list, &names, &numbers, request, body)? {
+                        let error = Error::new(ErrorKind::Contradiction, contradiction)
+                            .advice("the mentions are counted one by one; correct the profile's [counts]");
+                        self.scanning.connection.client().log().warn(&self.query.budget, &self.at_plan(error, plan));
+                        return Ok(None);
+                    }
                 }
                 (Arc::new(StringArray::from(names)), numbers)
             }
@@ -207,6 +219,42 @@ impl Driver {
         let batch = self.decoder(table).decode(request, body)?.batch;
         let names = batch.column(0).as_string_opt::<i32>().into_iter().flatten();
         Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
+    }
+
+    /// A value of the page in the same answer that the list lacks, or counts less often than the page has it; `None` where
+    /// the two agree, or the answer has no page.
+    fn contradiction(
+        &self,
+        list: &CountList,
+        names: &[Option<String>],
+        numbers: &[i64],
+        request: &PageRequest,
+        body: &[u8],
+    ) -> Result<Option<String>> {
+        if request.plan.pages.is_none() {
+            return Ok(None);
+        }
+        let mentions = picked(&self.scanning.spec, &[&list.column]);
+        let decoder = self.decoder(mentions).lossy(self.settings.lossy_text);
+        let page = decoder.decode(request, body)?.batch;
+        let mut left: HashMap<Option<&str>, i64> = HashMap::new();
+        for (name, number) in names.iter().zip(numbers) {
+            *left.entry(name.as_deref()).or_default() += number;
+        }
+        for value in page.column(0).as_string_opt::<i32>().into_iter().flatten() {
+            let counted = left.entry(value).or_default();
+            *counted -= 1;
+            if *counted < 0 {
+                let value = value.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"));
+                let Self { scanning, .. } = self;
+                let column = scanning.spec.column(&list.column).map_or("", |column| column.name.as_str());
+                return Ok(Some(format!(
+                    "the page has more mentions with {value} in `{column}` than the overview's list `{}` counts",
+                    list.dimension
+                )));
+            }
+        }
+        Ok(None)
     }
 
     /// The window that the service went by is the one that it was asked for.

@@ -440,7 +440,8 @@ pub struct CountList {
     pub dimension: String,
     /// Name of the entry for mentions without a value.
     pub missing: Option<String>,
-    /// Whether the list has all values. Otherwise it counts only where its numbers add up to the total.
+    /// The service's manual promises that the list has every value, so that mentions which it does not count have none.
+    /// Honored only with `evidence = "documented"`; otherwise a list counts only where its numbers add up to the total.
     #[serde(default)]
     pub whole: bool,
     /// Where the overview tells the number of mentions whose values the list leaves out, from the record of `overview`.

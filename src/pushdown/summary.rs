@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 
 use super::plan::ScanPlan;
 use super::sort::ServiceOrder;
-use crate::profile::{CountList, Origin, Profile, Trust, Zone};
+use crate::profile::{CountList, Evidence, Origin, Profile, Trust, Zone};
 
 /// What is wanted of the mentions of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,17 +28,17 @@ pub struct Summary {
     pub rows: SummaryRows,
     /// Whether approximate numbers will do.
     pub approximate: bool,
-    /// Whether answers with mentions have the overview as well.
+    /// Whether a page of mentions can be asked for in the same request as the overview, at no further cost.
     pub with_mentions: bool,
 }
 
 impl Summary {
-    /// Whether the numbers are asked for without mentions. A list that is known to leave some out comes with the first
-    /// page, which is read on from where it does.
+    /// Whether the numbers are requested without mentions. A list comes with the first page wherever that costs nothing:
+    /// the page's values are checked against the list, and reading goes on from it where the list leaves mentions out.
     pub fn without_mentions(&self) -> bool {
         match &self.rows {
             SummaryRows::Total | SummaryRows::Days(_) => true,
-            SummaryRows::List(list) => list.whole || list.missing.is_some() || !self.with_mentions,
+            SummaryRows::List(_) => !self.with_mentions,
             SummaryRows::Firsts(_) => false,
         }
     }
@@ -63,7 +63,7 @@ pub enum SummaryRows {
 /// Why there is none, for EXPLAIN.
 pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximate: bool) -> Result<Summary, String> {
     let spec = &profile.tables.mentions;
-    let with_mentions = profile.mentions.with_overview;
+    let with_mentions = profile.mentions.with_overview && profile.budget.cost_per_record.is_none();
     // The same for all mentions of one request.
     let asked = |name: &String| {
         let column = spec.column(name);
@@ -99,7 +99,9 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
         (Some(column), None, None) => {
             let list = counts.lists.iter().find(|list| list.column == *column);
             let list = list.ok_or_else(|| format!("the overview does not count by `{column}`"))?;
-            SummaryRows::List(list.clone())
+            // Only the service's own manual can promise that a list is whole.
+            let whole = list.whole && counts.evidence == Evidence::Documented;
+            SummaryRows::List(CountList { whole, ..list.clone() })
         }
         (None, _, Some(zone)) => {
             let sent = plan.template.timezone.as_deref();
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn the_overview_counts_by_one_thing_at_a_time() {
         assert_eq!(by(&["aid", "duration"], None), Ok(SummaryRows::Total));
-        assert!(matches!(by(&["aid", "language"], None), Ok(SummaryRows::List(list)) if list.whole));
+        assert!(matches!(by(&["aid", "language"], None), Ok(SummaryRows::List(list)) if !list.whole));
         assert_eq!(by(&["aid"], Some(Tz::UTC)), Ok(SummaryRows::Days(Tz::UTC)));
         assert!(by(&["language", "source"], None).expect_err("two").contains("together"));
         assert!(by(&["language"], Some(Tz::UTC)).expect_err("two").contains("together"));

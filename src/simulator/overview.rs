@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, FixedOffset, SecondsFormat, Utc};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::dataset::{Facts, SavedSearch};
 use super::query::Query;
@@ -15,7 +15,6 @@ const TOP: usize = 10;
 /// The overview as JSON text.
 pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) -> String {
     let facts = || matching.iter().map(|at| &search.mentions[*at as usize].facts);
-    let count = |label: Option<&str>| facts().filter(|f| f.sentiment.as_deref() == label).count();
     let sum = |value: fn(&Facts) -> Option<i64>| facts().filter_map(value).sum::<i64>();
     let tops: [Vec<(Arc<str>, usize)>; 6] = [
         ranking(facts(), |f| f.source.as_ref()),
@@ -26,17 +25,21 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
         ranking(facts(), |f| f.country.as_ref()),
     ];
     let [sources, authors, keywords, hashtags, languages, countries] = &tops;
+    let mut sentiment = Map::new();
+    for label in ["positive", "neutral", "negative"] {
+        sentiment.insert(label.to_owned(), 0.into());
+    }
+    // Records of a file may have labels of their own.
+    for (label, count) in ranking(facts(), |f| f.sentiment.as_ref()) {
+        sentiment.insert(label.to_string(), count.into());
+    }
+    sentiment.insert("unknown".to_owned(), facts().filter(|f| f.sentiment.is_none()).count().into());
     json!({
         "totalMentions": matching.len(),
         "uniqueAuthors": authors.len(),
         "totalReach": sum(|f| f.reach),
         "totalEngagement": sum(|f| f.engagement),
-        "sentiment": {
-            "positive": count(Some("positive")),
-            "neutral": count(Some("neutral")),
-            "negative": count(Some("negative")),
-            "unknown": count(None),
-        },
+        "sentiment": sentiment,
         "volume": volume(query, facts()),
         "topSources": list(sources, TOP),
         "topAuthors": list(authors, TOP),

@@ -1,6 +1,7 @@
 //! A search request: its parameters checked, its window resolved, its mentions selected and ordered.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -121,11 +122,11 @@ impl Query {
         })
     }
 
-    /// The sentiments that are wanted, each by the label that mentions have.
-    pub(super) fn label(&mut self, label: impl Fn(&str) -> String) {
+    /// The sentiments that are wanted, each by the labels that mentions have.
+    pub(super) fn label(&mut self, labels: impl Fn(&str) -> BTreeSet<String>) {
         for (filter, values) in &mut self.filters {
             if *filter == Filter::Sentiment {
-                values.iter_mut().for_each(|value| *value = label(value));
+                *values = values.iter().flat_map(|value| labels(value)).collect();
             }
         }
     }

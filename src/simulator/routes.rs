@@ -183,13 +183,13 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
     // After the delay.
     let now = service.now(kinds);
     let mut query = Query::parse(parameters, now, dialect, service.settings.largest_page).map_err(invalid)?;
-    query.label(|value| preset.label(value));
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
     let (search, changes) = service.moving.at(&service.corpus, &query.aid, *number).ok_or_else(unknown)?;
     if search.team != team {
         let message = format!("the key may not read saved search `{}`", query.aid);
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
+    query.label(|value| preset.labels(value, &search));
     spoil::question(kinds, &mut query);
     let other = service.corpus.searches.iter().find(|other| other.team == team && other.aid != query.aid);
     let (search, changes) = match other {

@@ -2,6 +2,8 @@
 //!
 //! What is written down first is what V4 says; the other dialects say the same in other words.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
@@ -329,15 +331,14 @@ impl Preset {
         }
     }
 
-    /// The label of a sentiment that is asked for.
-    pub(super) fn label(self, asked: &str) -> String {
-        let labels = ["positive", "neutral", "negative"];
-        let text = |label: &str| match self.mood(label) {
-            Value::String(text) => text,
-            other => other.to_string(),
+    /// The labels that are written as the sentiment that is asked for. Records of a file may have labels of their own.
+    pub(super) fn labels(self, asked: &str, search: &SavedSearch) -> BTreeSet<String> {
+        let labels = search.mentions.iter().filter_map(|mention| mention.facts.sentiment.as_deref());
+        let written_so = |label: &&str| match self.mood(label) {
+            Value::String(text) => text == asked,
+            other => other.to_string() == asked,
         };
-        let found = labels.into_iter().find(|label| text(label) == asked);
-        found.map_or_else(|| format!("no {asked}"), str::to_owned)
+        labels.filter(written_so).map(str::to_owned).collect()
     }
 
     /// An error.

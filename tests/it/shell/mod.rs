@@ -413,8 +413,7 @@ fn connections_are_listed_and_chosen() {
     terminal.line("\\c nowhere", "there is no connection nowhere; there are here, there");
     let asks = "SELECT count(*) AS n FROM mentions('183772');";
     let (first, none) = (desk.cost(|| drop(terminal.line(asks, "complete"))), other.service.requests());
-    terminal.keys("\\c there\r");
-    terminal.sees("there>");
+    terminal.enter("\\c there", "queries ask there");
     let second = other.cost(|| drop(terminal.line(asks, "complete")));
     let third =
         other.cost(|| drop(terminal.line("SELECT count(*) AS n FROM mentions WHERE aid = '183772';", "complete")));
@@ -424,8 +423,7 @@ fn connections_are_listed_and_chosen() {
     assert!(screen.contains("| * | there "), "{screen}");
     terminal.line("\\d mentions", "\\cost SQL");
     // What is made at one of them stays there.
-    terminal.keys("\\c here\r");
-    terminal.sees("here>");
+    terminal.enter("\\c here", "queries ask here");
     terminal.line("CREATE VIEW mine AS SELECT 'a view' AS v;", "done");
     terminal.line("\\c there", "queries ask there");
     terminal.line("SELECT * FROM mine;", "not found");
