@@ -9,8 +9,9 @@
 
 use std::any::Any;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -68,6 +69,10 @@ pub(super) fn run(
         // Of the whole plan, before the first request of any scan.
         query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
         let scanning = scanning.bounded()?;
+        let notes = scanning.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for note in notes {
+            scanning.connection.client().log().note(&query.budget, None, note);
+        }
         let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output, settings.lossy_text)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
         let begun = scanning.connection.clock().now();
@@ -348,8 +353,9 @@ impl Driver {
     /// warning where the query asks for a report.
     fn note_fields(&self, plan: &RequestPlan, page: &Decoded, told: &mut HashSet<String>) -> Result<()> {
         // Records of another kind may have other fields.
-        let asked = format!("{:?} {:?}", plan.aid, plan.filters);
-        for column in self.scanning.connection.note_fields(self.scanning.table.name(), &asked, page) {
+        let mut asked = DefaultHasher::new();
+        (&plan.aid, &plan.filters).hash(&mut asked);
+        for column in self.scanning.connection.note_fields(self.scanning.table.name(), asked.finish(), page) {
             let message =
                 format!("the field of column `{column}` has come in every record so far, and in none of this page");
             let error = Error::new(ErrorKind::Contradiction, message)

@@ -1,7 +1,7 @@
 //! The operator: what it is, and how it takes on limits, orders, offsets and filters.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
@@ -12,22 +12,23 @@ use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs, apply_expression_roots,
 };
 
 use super::drive;
-use super::scanning::{Scanning, scan_schema};
+use super::scanning::{Scanning, looks_at_question, scan_schema};
 use crate::decode::arrow_schema;
-use crate::profile::OffsetUnit;
-use crate::pushdown::{Aids, ServiceOrder, Table, service_order};
+use crate::profile::{OffsetUnit, Origin};
+use crate::pushdown::{Aids, ServiceOrder, SummaryRows, Table, service_order};
 
 /// Asks the service and streams its rows. See the module's documentation.
 #[derive(Debug, Clone)]
@@ -121,6 +122,26 @@ impl FetchExec {
         *table == Table::Mentions && summary.is_none() && fetch.is_none() && *skip == 0 && order.is_none()
     }
 
+    /// The scan in the order of time, sorted here, where the service's order spares no page and proves less; `None` where it
+    /// does, or the scan is in no order.
+    pub(crate) fn sorted_here(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Scanning { connection, spec, order, fetch, skip, wanted, summary, .. } = self.scanning.as_ref();
+        let Some(order) = order.as_ref().filter(|order| spec.time.as_ref() != Some(&order.column)) else {
+            return Ok(None);
+        };
+        let depth = connection.profile().depth.rows;
+        let all = match fetch {
+            None => wanted.is_none(),
+            Some(fetch) => depth.is_some_and(|depth| *fetch as u64 > depth),
+        };
+        let Some(key) = sort_key(order, &self.schema()).filter(|_| all && *skip == 0 && summary.is_none()) else {
+            return Ok(None);
+        };
+        let scan = self.with(|scanning| (scanning.order, scanning.fetch) = (None, None))?;
+        let Some(ordering) = LexOrdering::new([key]) else { return Ok(None) };
+        Ok(Some(Arc::new(SortExec::new(ordering, Arc::new(scan)).with_fetch(*fetch))))
+    }
+
     /// Refuses a scan of which nothing says when its range begins.
     pub(crate) fn check_bounds(&self) -> Result<()> {
         if self.scanning.plan.is_open() && self.scanning.bounds.is_empty() {
@@ -132,6 +153,19 @@ impl FetchExec {
     /// Takes note of the requests that all scans of the plan take at least, which are refused together.
     pub(crate) fn announce(&self, requests: u64) {
         self.scanning.announced.store(requests, Ordering::Relaxed);
+    }
+
+    /// Tells the author of the query something when it runs.
+    pub(crate) fn note(&self, note: String) {
+        let mut notes = self.scanning.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// The table that it reads.
+    pub(crate) fn table(&self) -> Table {
+        self.scanning.table
     }
 
     fn aid_among(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
@@ -153,11 +187,17 @@ impl FetchExec {
             let columns = collect_columns(filter);
             !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid)
         };
+        // What looks at the period or the zone alone chooses what is asked for, where that counts by no days.
+        let days = self.scanning.summary.as_ref().is_some_and(|summary| matches!(summary.rows, SummaryRows::Days(_)));
+        let gives_request = |filter: &Arc<dyn PhysicalExpr>| {
+            let columns = collect_columns(filter);
+            !days && columns.len() == 1 && looks_at_question(filter, &self.scanning.spec)
+        };
         let mut taken = Vec::new();
         let mut answers = Vec::new();
         for filter in filters {
             let dynamic = DynamicFilterTracking::classify(&filter).contains_dynamic_filter();
-            let whole = self.scanning.summary.is_none() || chooses(&filter);
+            let whole = self.scanning.summary.is_none() || chooses(&filter) || gives_request(&filter);
             let takes = free && whole && !is_volatile(&filter) && !dynamic;
             answers.push(if takes { PushedDown::Yes } else { PushedDown::No });
             if takes {
@@ -168,14 +208,18 @@ impl FetchExec {
         if taken.is_empty() {
             return Ok(propagation);
         }
-        let exact = taken.iter().all(chooses);
+        let exact = taken.iter().all(|filter| chooses(filter) || gives_request(filter));
         let taken: Vec<_> =
             taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
-        // What bounds the time takes the place of the default window, once it is known.
-        let plan = &self.scanning.plan;
-        let time = self.scanning.spec.time.as_deref().filter(|_| plan.default_window || plan.is_open());
-        let bounds =
-            |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(|column| time == Some(column.name()));
+        // What bounds the time, or gives the period or the zone, takes the place of the default once it is known.
+        let Scanning { plan, spec, .. } = self.scanning.as_ref();
+        let time = spec.time.as_deref().filter(|_| plan.default_window || plan.is_open());
+        let gives = |column: &Column| {
+            let request = spec.column(column.name()).map(|column| &column.origin);
+            let request = matches!(request, Some(Origin::Duration | Origin::Timezone));
+            time == Some(column.name()) || (request && !plan.chosen.contains(column.name()))
+        };
+        let bounds = |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(gives);
         let chosen_later = taken.iter().any(|filter| self.aid_among(filter));
         let node = self.with(|scanning| {
             scanning.chosen_later |= chosen_later;

@@ -52,7 +52,7 @@ impl Reader {
         read.extend(checked.and_then(|order| position(&order.column)));
         read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
         let read: Vec<usize> = read.into_iter().collect();
-        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).lossy(lossy);
+        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).of_table().lossy(lossy);
         let predicate = predicate
             .as_ref()
             .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))

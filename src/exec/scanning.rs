@@ -1,7 +1,7 @@
 //! What is decided about a scan when it is planned, and the bounds of its time that are known later.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -14,7 +14,7 @@ use datafusion::prelude::ident;
 
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::error::Place;
+use crate::error::{Error, ErrorKind, Place};
 use crate::profile::{Origin, TableSpec};
 use crate::pushdown::{ScanPlan, ServiceOrder, Summary, Table};
 use crate::request::RequestPlan;
@@ -51,6 +51,8 @@ pub(crate) struct Scanning {
     pub(crate) read_because: Option<String>,
     /// Requests that all scans of the plan take at least.
     pub(crate) announced: Arc<AtomicU64>,
+    /// What the author of the query is told when it runs.
+    pub(crate) notes: Arc<Mutex<Vec<String>>>,
     /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
     pub(crate) wanted: Option<usize>,
 }
@@ -94,15 +96,23 @@ impl Scanning {
             return Ok(self);
         }
         let schema = arrow_schema(&self.spec);
-        let conjuncts: Vec<Expr> = self
-            .bounds
-            .iter()
-            .flat_map(split_conjunction)
-            .filter_map(|bound| known_bound(bound, &schema).transpose())
-            .collect::<Result<_>>()?;
-        let Self { connection, plan, table, .. } = self.as_ref();
+        let Self { connection, plan, table, spec, .. } = self.as_ref();
         let place = || Place { table: Some(table.name().to_owned()), ..Place::default() };
-        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, connection.now());
+        let (mut conjuncts, mut unread) = (Vec::new(), false);
+        for bound in self.bounds.iter().flat_map(split_conjunction) {
+            match known_bound(bound, &schema)? {
+                Some(known) => conjuncts.push(known),
+                // It would filter the answer to another question.
+                None if looks_at_question(bound, spec) => {
+                    let message = format!("`{bound}` cannot choose what is asked for");
+                    let error = Error::new(ErrorKind::Query, message)
+                        .advice("compare the column itself: duration = (SELECT …), or timezone = '…'");
+                    return Err(error.at(place()).into());
+                }
+                None => unread = true,
+            }
+        }
+        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, unread, connection.now());
         let plan = plan.map_err(|error| error.at(place()))?;
         Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
     }
@@ -111,6 +121,15 @@ impl Scanning {
     pub(super) fn aid_column(&self) -> Option<&str> {
         self.spec.columns.iter().find(|column| column.origin == Origin::Aid).map(|column| column.name.as_str())
     }
+}
+
+/// Whether a condition looks at a column that repeats the period or the zone that was asked for.
+pub(super) fn looks_at_question(condition: &Arc<dyn PhysicalExpr>, spec: &TableSpec) -> bool {
+    let asked = |column: &Column| {
+        let column = spec.column(column.name());
+        column.is_some_and(|column| matches!(column.origin, Origin::Duration | Origin::Timezone))
+    };
+    collect_columns(condition).iter().any(asked)
 }
 
 /// A comparison of a column with what is known by now, as an expression over literals; `None` for anything else.

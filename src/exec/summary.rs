@@ -88,11 +88,7 @@ impl Driver {
         };
         let (decoder, asked) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
         let accept = move |body: &[u8]| Ok(decoder.decode(&asked, body)?.batch.num_rows() as u64);
-        if request.plan.pages.is_none() {
-            return scanning.connection.answer(query, scan, request.clone(), accept).await;
-        }
-        let keep = |body: &[u8]| Ok((Bytes::copy_from_slice(body), accept(body)?));
-        scanning.connection.client().fetch(scan, request, keep).await
+        scanning.connection.answer(query, scan, request.clone(), accept).await
     }
 
     /// The rows that an answer tells; `None` where its numbers are no exact counts of all mentions.
@@ -142,9 +138,11 @@ impl Driver {
                         return Ok(None);
                     }
                     if let Some(contradiction) = self.contradiction(list, &names, &numbers, request, body)? {
-                        let error = Error::new(ErrorKind::Contradiction, contradiction)
-                            .advice("the mentions are counted one by one; correct the profile's [counts]");
-                        self.scanning.connection.client().log().warn(&self.query.budget, &self.at_plan(error, plan));
+                        let message = format!(
+                            "{contradiction}: the mentions are counted one by one; correct the profile's [counts]"
+                        );
+                        let client = self.scanning.connection.client();
+                        client.log().note(&self.query.budget, plan.aid.clone(), client.redact(&message));
                         return Ok(None);
                     }
                 }

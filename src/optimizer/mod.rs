@@ -1,12 +1,16 @@
 //! Rules that let a session's planner ask the service for less.
 //!
 //! ```text
-//! logical    summary        numbers of mentions from the overview, smallest and largest from a first row
+//! logical    filtered_aggregates   what filters of aggregates bound together, bounded once for all
+//!            … engine's …
+//!            summary        numbers of mentions from the overview, smallest and largest from a first row
 //! planner    unbounded      refuses conditions on the time that do not reach a scan of the default window
-//! physical   … engine's …
+//! physical   sound_properties   hides what the engine derives wrongly
+//!            … engine's …
 //!            ordered_scan   the first rows of an order through joins, filters and further keys
 //!            (limits again, which the rule above and orders of scans have set free)
 //!            offset         rows to leave out, left out by the service
+//!            sort_here      full scans in an order that proves less than that of time, sorted here
 //!            … engine's filters from joins …
 //!            announce       what all scans take together, to be refused before the first request
 //! ```
@@ -17,20 +21,27 @@
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
 
 mod announce;
+mod filtered_aggregates;
 mod offset;
 mod ordered_scan;
+mod sort_here;
+mod sound_properties;
 mod summary;
 mod unbounded;
 
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
+use datafusion::optimizer::OptimizerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
 use self::announce::Announce;
+use self::filtered_aggregates::FilteredAggregates;
 use self::offset::OffsetAtService;
 use self::ordered_scan::OrderedScan;
+use self::sort_here::SortHere;
+use self::sound_properties::SoundProperties;
 use self::summary::Summarize;
 use self::unbounded::RefuseUnbounded;
 
@@ -41,13 +52,18 @@ pub fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     // Behind the engine's own pushing of orders, which takes what a scan takes whole; before filters that refer to plan
     // nodes, which must not be replaced afterwards.
     let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
-    let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
-        [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetAtService)];
+    let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] =
+        [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetAtService), Arc::new(SortHere)];
     rules.splice(behind..behind, own);
+    rules.insert(0, Arc::new(SoundProperties));
     rules.push(Arc::new(Announce));
-    // Last, where filters have reached the scans and what is not looked at is gone.
+    // The first one comes before the engine's, which carry its filters on; the other last, where filters have reached the
+    // scans and what is not looked at is gone.
+    let mut logical: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(FilteredAggregates)];
+    logical.extend(builder.optimizer().take().unwrap_or_default().rules);
+    logical.push(Arc::new(Summarize));
     builder
         .with_physical_optimizer_rules(rules)
-        .with_optimizer_rule(Arc::new(Summarize))
+        .with_optimizer_rules(logical)
         .with_query_planner(Arc::new(RefuseUnbounded))
 }

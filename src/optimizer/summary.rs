@@ -33,7 +33,7 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
-use crate::profile::TableSpec;
+use crate::profile::{Origin as ColumnOrigin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, Summary, Table, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
 
@@ -187,8 +187,16 @@ impl Looked {
             );
         }
         let mut passed = BTreeSet::new();
+        let mut asked_later = false;
         for node in nodes.iter().rev() {
             let mut kept = BTreeSet::new();
+            if let LogicalPlan::Filter(filter) = node {
+                let columns = filter.predicate.column_refs();
+                let unknown = columns.iter().filter(|column| !scan_plan.chosen.contains(&column.name));
+                asked_later |= unknown
+                    .filter_map(|column| spec.column(&column.name))
+                    .any(|column| matches!(column.origin, ColumnOrigin::Duration | ColumnOrigin::Timezone));
+            }
             let days = references.days;
             for expr in node.expressions() {
                 match (&expr, node) {
@@ -217,6 +225,9 @@ impl Looked {
                 return Err("it is grouped in several ways at once".into());
             }
             references.note(expr, &qualifier)?;
+        }
+        if asked_later && references.days.is_some() {
+            return Err("what it asks for is known when the query runs".into());
         }
         let own = |expr: &Expr| match expr {
             Expr::Column(column) if references.own(column, &qualifier) => spec.column(&column.name),

@@ -1,25 +1,39 @@
-//! Refuses conditions on the time of mentions that cannot reach their scan, while the default window is read.
+//! Refuses conditions that should choose what a scan asks for and cannot reach it.
 //!
-//! `… JOIN p ON m.published_at >= p.start` says when, and only the join can tell: the scan would read the profile's
-//! default window, and what lies outside would be missing without a word. The same holds for filters that stay above an
-//! outer join, and for dates made of the time and joined with a calendar. Comparisons of what comes out of such windows
-//! among themselves are another matter, such as that of each mention with the latest one.
+//! `… JOIN p ON m.published_at >= p.start` bounds the time, and only the join knows where: the scan would read the
+//! profile's default window, and what lies outside would be missing without a word. The same holds for filters that stay
+//! above an outer join, and for dates made of the time and joined with a calendar. Comparisons of what comes out of such
+//! windows among themselves are another matter, such as that of each mention with the latest one.
+//!
+//! Columns that repeat the request, `duration` and `timezone`, have one value in all rows of a scan. A comparison of them
+//! with anything else than that value, wherever it stands, means another request: it is refused as well.
+//!
+//! Aggregates over a part of the default window's time are answered; where the part reaches further back than the window
+//! does, the scan carries a note.
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, split_conjunction};
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Expr, ExprSchemable, Join, JoinType, Like, LogicalPlan, Operator, TableScan,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use crate::error::{Error, ErrorKind, Place};
-use crate::pushdown::can_claim;
+use crate::exec::FetchExec;
+use crate::profile::Origin as ColumnOrigin;
+use crate::pushdown::{CLOCK_SKEW, Table, can_claim, earliest};
 use crate::table::ApiTable;
 
 /// Looks at the logical plan when the optimizer is done with it, since a filter may reach its scan in a late round.
@@ -30,12 +44,197 @@ pub(super) struct RefuseUnbounded;
 impl QueryPlanner for RefuseUnbounded {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         Origins::of(plan, state.config_options())?;
-        DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await
+        let notes = parts_of_the_time(plan, state.config_options())?;
+        let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
+        physical.apply(|node| {
+            if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
+                let own = notes.iter().filter(|(table, _)| *table == scan.table());
+                own.for_each(|(_, note)| scan.note(note.clone()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(physical)
     }
+}
+
+/// What aggregates, and expressions such as CASE, tell about the time of a scan that reads the default window, where that
+/// reaches further back: a note for each.
+fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<(Table, String)>> {
+    let mut found = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = ApiTable::of(scan)
+            && table.plan(options, &scan.filters).is_ok_and(|plan| plan.default_window)
+        {
+            found.push(table);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut notes = Vec::new();
+    for table in found {
+        let (profile, now) = (table.connection().profile(), table.connection().now());
+        let default = &profile.window.default;
+        let (Some(time), Some(length)) = (&table.table().spec(profile).time, profile.window.length_of(default)) else {
+            continue;
+        };
+        let begins = now - length - CLOCK_SKEW;
+        plan.apply_with_subqueries(|node| {
+            // The conditions of others either reach the scan, or are refused.
+            if matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
+                for expr in node.expressions() {
+                    if let Some(part) = reaching_back(&expr, time, begins)? {
+                        let name = table.table().name();
+                        notes.push((
+                            table.table(),
+                            format!(
+                                "`{part}` looks further back than what is read, {name} of the last {default}; \
+                                 add a range of `{time}` to the WHERE clause"
+                            ),
+                        ));
+                    }
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(notes)
+}
+
+/// The part of an expression that compares the time with an instant before `begins`.
+fn reaching_back(expr: &Expr, time: &str, begins: DateTime<Utc>) -> Result<Option<String>> {
+    let mut found = None;
+    expr.apply(|part| {
+        let bounds = matches!(part, Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_));
+        let Some(start) = bounds.then(|| earliest(part, time)).flatten() else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        if start.is_none_or(|start| start < begins.timestamp_micros()) {
+            found = Some(part.human_display().to_string());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Jump)
+    })?;
+    Ok(found)
+}
+
+/// Refuses comparisons of what repeats a request with anything but what was sent.
+fn check_requests(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
+    let looks = |origins: &Origins<'_>| origins.columns.iter().any(|origin| matches!(origin, Origin::Request(_)));
+    if !inputs.iter().any(looks) {
+        return Ok(());
+    }
+    for expr in plan.expressions() {
+        for conjunct in split_conjunction(&expr) {
+            if reaches_scan(plan, conjunct) {
+                continue;
+            }
+            conjunct.apply(|part| {
+                match part {
+                    Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+                        compare_requests(&[left, right], inputs)?;
+                    }
+                    Expr::InList(InList { expr, list, .. }) => {
+                        for item in list {
+                            compare_requests(&[expr, item], inputs)?;
+                        }
+                    }
+                    Expr::Like(Like { expr, pattern, .. }) | Expr::SimilarTo(Like { expr, pattern, .. }) => {
+                        compare_requests(&[expr, pattern], inputs)?;
+                    }
+                    Expr::Between(Between { expr, low, high, .. }) => {
+                        compare_requests(&[expr, low], inputs)?;
+                        compare_requests(&[expr, high], inputs)?;
+                    }
+                    Expr::Case(Case { expr: Some(expr), when_then_expr, .. }) => {
+                        for (when, _) in when_then_expr {
+                            compare_requests(&[expr, when], inputs)?;
+                        }
+                    }
+                    Expr::ScalarFunction(function) if tests_values(part, function, inputs) => {
+                        if let Some(request) = request_in(part, inputs) {
+                            return Err(unknown_request(
+                                &request,
+                                &format!("`{}` tests a value", part.human_display()),
+                            ));
+                        }
+                    }
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a function compares its arguments: its result is a truth value, or NULL where they are equal.
+fn tests_values(call: &Expr, function: &ScalarFunction, inputs: &[Origins<'_>]) -> bool {
+    let is_boolean = |input: &Origins<'_>| call.get_type(input.plan.schema()).is_ok_and(|of| of == DataType::Boolean);
+    function.name() == "nullif" || inputs.iter().any(is_boolean)
+}
+
+fn compares(op: Operator) -> bool {
+    use Operator::{
+        Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq, RegexIMatch, RegexMatch, RegexNotIMatch,
+        RegexNotMatch,
+    };
+    matches!(
+        op,
+        Eq | NotEq
+            | Lt
+            | LtEq
+            | Gt
+            | GtEq
+            | IsDistinctFrom
+            | IsNotDistinctFrom
+            | RegexMatch
+            | RegexIMatch
+            | RegexNotMatch
+            | RegexNotIMatch
+    )
+}
+
+/// Refuses a comparison of what repeats a request with what may be something else than was sent.
+fn compare_requests(sides: &[&Expr; 2], inputs: &[Origins<'_>]) -> Result<()> {
+    let requests = sides.map(|side| request_in(side, inputs));
+    let (request, other) = match requests {
+        [None, None] => return Ok(()),
+        [Some(one), Some(other)] if one.sent.is_some() && one.sent == other.sent => return Ok(()),
+        [Some(request), _] => (request, sides[1]),
+        [None, Some(request)] => (request, sides[0]),
+    };
+    let literal = match other {
+        Expr::Literal(value, _) => value.try_as_str().flatten().map(str::to_owned),
+        _ => None,
+    };
+    if literal.is_some() && literal == request.sent {
+        return Ok(());
+    }
+    let said = sides.map(|side| side.human_display().to_string()).join(" and ");
+    Err(unknown_request(&request, &format!("{said} are compared")))
+}
+
+/// What an expression looks at of what repeats a request.
+fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<Request>> {
+    origins_in(expr, inputs).into_iter().find_map(|origin| match origin {
+        Origin::Request(request) => Some(request),
+        _ => None,
+    })
+}
+
+fn unknown_request(request: &Request, said: &str) -> DataFusionError {
+    let Request { table, column, .. } = request;
+    let message = format!("{said}, and `{column}` has to be known before the service is asked");
+    let place = Place { table: Some((*table).to_owned()), ..Place::default() };
+    Error::new(ErrorKind::Query, message)
+        .advice(format!("give it in the WHERE clause of the table: {column} = '…'; several values take UNION ALL"))
+        .at(place)
+        .into()
 }
 
 /// Refuses the conditions of one node, whose inputs' columns come from there.
 fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
+    check_requests(plan, inputs)?;
     let conditions: Vec<Vec<&Expr>> = match plan {
         LogicalPlan::Join(Join { on, filter, .. }) => {
             let pairs = on.iter().map(|(left, right)| vec![left, right]);
@@ -47,6 +246,9 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     for sides in conditions {
         if sides.iter().all(|side| reaches_scan(plan, side)) {
             continue;
+        }
+        if let [left, right] = sides[..] {
+            compare_requests(&[left, right], inputs)?;
         }
         let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, inputs)).collect();
         let time = found.iter().find_map(|origin| match origin {
@@ -69,14 +271,25 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
 }
 
 /// Where a column of a plan comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     /// The time of a scan of this table that reads the default window, or what is made of it.
     Time(&'static str),
+    /// A column that repeats what a scan asked for, to which no condition of the scan gives a value.
+    Request(Arc<Request>),
     /// Something else that comes out of default windows alone.
     Window,
     /// Elsewhere.
     Elsewhere,
+}
+
+/// A column that repeats what a scan asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    table: &'static str,
+    column: String,
+    /// What the scan sends, where that is one value.
+    sent: Option<String>,
 }
 
 /// Where the columns of a plan come from, in the order of its schema.
@@ -94,7 +307,7 @@ impl<'p> Origins<'p> {
         check(plan, &inputs)?;
         let made = |expr: &Expr| together(&origins_in(expr, &inputs));
         let mut columns: Vec<Origin> = match plan {
-            LogicalPlan::TableScan(_) => scanned(plan, options),
+            LogicalPlan::TableScan(scan) => scanned(scan, options),
             LogicalPlan::Projection(projection) => projection.expr.iter().map(made).collect(),
             LogicalPlan::Filter(filter) => {
                 let bounds = split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
@@ -102,7 +315,14 @@ impl<'p> Origins<'p> {
                         && origins_in(conjunct, &inputs).iter().any(|origin| matches!(origin, Origin::Time(_)))
                 });
                 // Its time is known when the query runs.
-                if bounds { vec![Origin::Elsewhere; width] } else { inputs[0].columns.clone() }
+                let known_later = |origin: &Origin| match origin {
+                    Origin::Request(_) => origin.clone(),
+                    _ => Origin::Elsewhere,
+                };
+                match bounds {
+                    true => inputs[0].columns.iter().map(known_later).collect(),
+                    false => inputs[0].columns.clone(),
+                }
             }
             LogicalPlan::Aggregate(aggregate) => {
                 let groups = grouping_set_to_exprlist(&aggregate.group_expr).unwrap_or_default();
@@ -113,21 +333,25 @@ impl<'p> Origins<'p> {
                 groups.chain(ids).chain(aggregate.aggr_expr.iter().map(|expr| made_of(expr, &inputs))).collect()
             }
             LogicalPlan::Window(window) => {
-                let passed = inputs[0].columns.iter().copied();
+                let passed = inputs[0].columns.iter().cloned();
                 passed.chain(window.window_expr.iter().map(|expr| made_of(expr, &inputs))).collect()
             }
             LogicalPlan::Join(Join { join_type, .. }) => match join_type {
                 JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => inputs[1].columns.clone(),
                 JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => inputs[0].columns.clone(),
-                _ => inputs.iter().flat_map(|input| input.columns.iter().copied()).collect(),
+                _ => inputs.iter().flat_map(|input| input.columns.iter().cloned()).collect(),
             },
             LogicalPlan::Union(_) => (0..width)
                 .map(|at| {
                     let column: Vec<Origin> =
-                        inputs.iter().filter_map(|input| input.columns.get(at)).copied().collect();
+                        inputs.iter().filter_map(|input| input.columns.get(at)).cloned().collect();
                     together(&column)
                 })
                 .collect(),
+            LogicalPlan::Unnest(unnest) => {
+                let from = |at: &usize| inputs[0].columns.get(*at).cloned().unwrap_or(Origin::Elsewhere);
+                unnest.dependency_indices.iter().map(from).collect()
+            }
             // Those that pass their rows on, and perhaps append to them.
             _ => inputs.first().map(|input| input.columns.clone()).unwrap_or_default(),
         };
@@ -137,15 +361,25 @@ impl<'p> Origins<'p> {
 }
 
 /// The columns of a scan.
-fn scanned(plan: &LogicalPlan, options: &ConfigOptions) -> Vec<Origin> {
-    let LogicalPlan::TableScan(scan) = plan else { return Vec::new() };
+fn scanned(scan: &TableScan, options: &ConfigOptions) -> Vec<Origin> {
     let Some(table) = ApiTable::of(scan) else { return Vec::new() };
-    let default = table.plan(options, &scan.filters).is_ok_and(|plan| plan.default_window || plan.is_open());
-    if !default {
-        return Vec::new();
-    }
-    let time = table.table().spec(table.connection().profile()).time.as_deref();
-    let origin = |name: &str| if Some(name) == time { Origin::Time(table.table().name()) } else { Origin::Window };
+    let Ok(plan) = table.plan(options, &scan.filters) else { return Vec::new() };
+    let default = plan.default_window || plan.is_open();
+    let spec = table.table().spec(table.connection().profile());
+    let sent = |origin: &ColumnOrigin| match origin {
+        ColumnOrigin::Duration if plan.windows.len() == 1 => plan.windows.first().cloned(),
+        ColumnOrigin::Timezone => plan.template.timezone.clone(),
+        _ => None,
+    };
+    let origin = |name: &str| match spec.column(name).map(|column| &column.origin) {
+        Some(request @ (ColumnOrigin::Duration | ColumnOrigin::Timezone)) if !plan.chosen.contains(name) => {
+            let (table, column) = (table.table().name(), name.to_owned());
+            Origin::Request(Arc::new(Request { table, column, sent: sent(request) }))
+        }
+        _ if default && Some(name) == spec.time.as_deref() => Origin::Time(table.table().name()),
+        _ if default => Origin::Window,
+        _ => Origin::Elsewhere,
+    };
     scan.projected_schema.fields().iter().map(|field| origin(field.name())).collect()
 }
 
@@ -154,7 +388,7 @@ fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
     let find = |column: &Column| {
         inputs.iter().find_map(|input| {
             let at = input.plan.schema().maybe_index_of_column(column)?;
-            input.columns.get(at).copied()
+            input.columns.get(at).cloned()
         })
     };
     let mut found = Vec::new();
@@ -173,10 +407,27 @@ fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
 /// The origin of what an aggregate or a window makes of columns, or of all rows where it looks at none.
 fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
     let looked_at = origins_in(expr, inputs);
+    // One of the values, as it is.
+    if let Some(request) = looked_at.iter().find(|origin| matches!(origin, Origin::Request(_)))
+        && gives_a_value(expr)
+    {
+        return request.clone();
+    }
     let all = inputs.iter().flat_map(|input| input.columns.iter());
     let here = |origin: &Origin| *origin != Origin::Elsewhere;
     let window = if looked_at.is_empty() { all.clone().all(here) } else { looked_at.iter().all(here) };
     if window { Origin::Window } else { Origin::Elsewhere }
+}
+
+/// Whether what an aggregate or a window function gives is one of the values that it looks at.
+fn gives_a_value(expr: &Expr) -> bool {
+    let names = ["min", "max", "first_value", "last_value", "nth_value", "lag", "lead", "any_value"];
+    match expr {
+        Expr::Alias(alias) => gives_a_value(&alias.expr),
+        Expr::AggregateFunction(function) => names.contains(&function.func.name()),
+        Expr::WindowFunction(function) => names.contains(&function.fun.name()),
+        _ => false,
+    }
 }
 
 /// Whether it compares with an instant or a day that it names.
@@ -201,8 +452,9 @@ fn names_an_instant(expr: &Expr) -> bool {
 /// The origin of what is made of columns.
 fn together(of: &[Origin]) -> Origin {
     let time = of.iter().find(|origin| matches!(origin, Origin::Time(_)));
-    match time {
-        Some(time) => *time,
+    let request = || of.iter().find(|origin| matches!(origin, Origin::Request(_)));
+    match time.or_else(request) {
+        Some(origin) => origin.clone(),
         None if !of.is_empty() && of.iter().all(|origin| *origin == Origin::Window) => Origin::Window,
         None => Origin::Elsewhere,
     }
@@ -213,14 +465,17 @@ fn together(of: &[Origin]) -> Origin {
 fn reaches_scan(plan: &LogicalPlan, condition: &Expr) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     let mut below = filter.input.as_ref();
-    loop {
+    let scan = loop {
         below = match below {
-            LogicalPlan::TableScan(_) => break,
+            LogicalPlan::TableScan(scan) => break scan,
             LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
             LogicalPlan::Filter(filter) => filter.input.as_ref(),
             LogicalPlan::Projection(projection) => projection.input.as_ref(),
             _ => return false,
         };
+    };
+    if ApiTable::of(scan).is_some_and(|table| !table.tells_apart(condition)) {
+        return false;
     }
     let waits = condition.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_)))).unwrap_or(false);
     (waits || can_claim(condition)) && !condition.is_volatile()

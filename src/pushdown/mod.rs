@@ -25,4 +25,5 @@ pub(crate) use filter::looks_only_at;
 pub use plan::{Aids, ScanPlan, Table, plan_scan};
 pub use sort::{ServiceOrder, order_named, service_order};
 pub use summary::{Summary, SummaryRows, Wanted, summarize};
-pub(crate) use time::days_of;
+pub(crate) use time::{days_of, earliest};
+pub(crate) use window::CLOCK_SKEW;

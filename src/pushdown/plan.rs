@@ -12,7 +12,7 @@ use super::sort::{ServiceOrder, service_order};
 use super::time::ranges;
 use super::window::{Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, Scope, Several, TableSpec, Zone};
+use crate::profile::{ColumnSpec, ColumnType, Origin, Profile, Scope, Several, TableSpec, Zone};
 use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
 
 /// A table of the SQL surface that maps to the service.
@@ -85,14 +85,20 @@ pub struct ScanPlan {
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
     /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
     pub exact: bool,
-    /// Where nothing says when the range begins: what is known of it. The scan is refused unless that is told later.
-    pub(super) open: Option<Ranges>,
+    /// The range of time that the conjuncts allow; `None` where they bound no time.
+    pub(super) range: Option<Ranges>,
+    /// Whether nothing says when the range begins. The scan is refused unless that is told later.
+    pub(super) open: bool,
     /// Whether nothing says when the range ends: it ends a little after now, by the clock that it was planned by.
     pub ends_open: bool,
     /// Conjuncts that the service is not sent, in words.
     pub kept: Vec<String>,
     /// Whether the window is the profile's default, since the query bounds no time.
     pub default_window: bool,
+    /// Columns that repeat what was asked for, such as `duration`, to which the conjuncts give a value.
+    pub chosen: BTreeSet<String>,
+    /// What the author of the query should know about what is read.
+    pub notes: Vec<String>,
 }
 
 /// What the conjuncts say together.
@@ -124,10 +130,13 @@ pub fn plan_scan(
             pieces: None,
             until: None,
             exact: conjuncts.is_empty(),
-            open: None,
+            range: None,
+            open: false,
             ends_open: false,
             kept: Vec::new(),
             default_window: false,
+            chosen: BTreeSet::new(),
+            notes: Vec::new(),
         });
     }
     let spec = table.spec(profile);
@@ -156,25 +165,23 @@ pub fn plan_scan(
         Some(aids) => Aids::Given(aids.into_iter().collect()),
         None => Aids::Listed,
     };
+    let mut chosen = BTreeSet::new();
     let asked_zone = known.one_of(column(Origin::Timezone))?;
+    chosen.extend(column(Origin::Timezone).filter(|_| asked_zone.is_some()).map(str::to_owned));
     let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
     let zone_name = asked_zone.as_deref().unwrap_or(default_zone);
-    let zone = profile.timezone.zone_of(zone_name).map_err(|message| {
-        Error::new(ErrorKind::Query, message).advice("see timezone, and SET savedsearch.timezone")
-    })?;
+    let zone = zone_named(profile, zone_name)?;
 
     let asked_words = known.one_of(column(Origin::Duration))?;
+    chosen.extend(column(Origin::Duration).filter(|_| asked_words.is_some()).map(str::to_owned));
     let mut default_window = false;
-    let mut open = None;
+    let mut open = false;
     let windows = match (asked_words, time) {
-        (Some(words), _) => {
-            profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
-            Windows { words: vec![words], exact: !bounded, pieces: None, since: None }
-        }
+        (Some(words), _) => one_window(profile, words, !bounded)?,
         (None, Some(time)) if bounded => {
             match windows_of(&profile.window, &bounds, time, zone, table == Table::Volume, now) {
                 Err(_) if bounds.spans().first().is_some_and(|first| first.start().is_none()) => {
-                    open = Some(bounds.clone());
+                    open = true;
                     Windows { words: Vec::new(), exact: false, pieces: None, since: None }
                 }
                 windows => windows?,
@@ -182,11 +189,12 @@ pub fn plan_scan(
         }
         (None, _) => {
             default_window = true;
-            Windows { words: vec![profile.window.default.clone()], exact: true, pieces: None, since: None }
+            one_window(profile, profile.window.default.clone(), true)?
         }
     };
 
     refuse_conditions_on_the_question(spec, conjuncts, default_window)?;
+    let notes = if default_window { other_times(profile, spec, conjuncts) } else { Vec::new() };
 
     let mut filters = Vec::new();
     if table == Table::Mentions {
@@ -233,10 +241,13 @@ pub fn plan_scan(
         pieces: None,
         until: None,
         exact,
+        range: bounded.then_some(bounds.clone()),
         open,
         ends_open: bounded && ends_open(&bounds),
         kept,
         default_window,
+        chosen,
+        notes,
     };
     Ok(plan.with_windows(profile, time, windows, native))
 }
@@ -249,25 +260,86 @@ impl ScanPlan {
 
     /// Whether something has yet to say when the range begins.
     pub fn is_open(&self) -> bool {
-        self.open.is_some()
+        self.open
     }
 
-    /// The plan under these conjuncts as well, which say when its mentions were published and were not known when it was
-    /// made. They take the place of the default window.
+    /// The plan under these conjuncts as well, which were not known when it was made: when its mentions were published, and
+    /// the period and the zone to ask for. They take the place of the default window.
+    ///
+    /// `unread`: whether there are others about the time that cannot be read.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] where they do not say where the range begins.
-    pub fn bounded_by(self, profile: &Profile, table: Table, conjuncts: &[Expr], now: DateTime<Utc>) -> Result<Self> {
-        let time = table.spec(profile).time.as_deref();
-        let known = self.open.clone().unwrap_or_else(Ranges::all);
-        let bounds = conjuncts.iter().filter_map(|conjunct| ranges(conjunct, time?)).fold(known, |a, b| a.and(&b));
-        let bounds = if conjuncts.iter().any(never) { Ranges::of([], false) } else { bounds.widened() };
-        let zone = self.template.timezone.as_deref().and_then(|zone| profile.timezone.zone_of(zone).ok());
-        let (zone, days) = (zone.unwrap_or(Zone::UTC), table == Table::Volume);
-        let windows = windows_of(&profile.window, &bounds, time.unwrap_or_default(), zone, days, now)?;
-        let empty = windows.words.is_empty() || conjuncts.iter().any(never);
-        let plan = Self { exact: false, default_window: false, open: None, ends_open: ends_open(&bounds), ..self }
-            .with_windows(profile, time, windows, false);
+    /// [`ErrorKind::Query`] where they do not say where the range begins, or name what the service cannot be asked.
+    pub fn bounded_by(
+        self,
+        profile: &Profile,
+        table: Table,
+        conjuncts: &[Expr],
+        unread: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        if conjuncts.iter().any(never) {
+            return Ok(Self { aids: Aids::Given(Vec::new()), open: false, ..self });
+        }
+        let spec = table.spec(profile);
+        let time = spec.time.as_deref();
+        refuse_conditions_on_the_question(spec, conjuncts, false)?;
+        let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
+        let (duration, timezone) = (column(Origin::Duration), column(Origin::Timezone));
+        let mut known = Known::default();
+        let told = conjuncts.iter().filter_map(values);
+        told.filter(|(column, _)| Some(*column) == duration || Some(*column) == timezone)
+            .for_each(|(column, any_of)| known.restrict(column, any_of));
+        let countable = self.countable();
+        let mut plan = Self { pieces: None, ..self };
+        if let Some(zone) = known.one_of(timezone)? {
+            plan.template.timezone = Some(zone);
+        }
+        let zone = plan.template.timezone.as_deref().map(|zone| zone_named(profile, zone)).transpose()?;
+        let zone = zone.unwrap_or(Zone::UTC);
+        let words = known.one_of(duration)?;
+        if known.values.values().any(BTreeSet::is_empty) {
+            return Ok(Self { aids: Aids::Given(Vec::new()), open: false, ..plan });
+        }
+        // What was said when the plan was made, and what is said now. One that looks at the time and bounds nothing is not met
+        // by the default window.
+        let about_time = conjuncts.iter().filter(|conjunct| time.is_some_and(|time| looks_at(conjunct, time)));
+        let mut later: Vec<Ranges> =
+            about_time.map(|conjunct| ranges(conjunct, time.unwrap_or_default()).unwrap_or_else(Ranges::all)).collect();
+        later.extend(unread.then(Ranges::all));
+        let native = countable && later.is_empty();
+        let later = later.into_iter().reduce(|a, b| a.and(&b)).map(|later| later.widened());
+        let bounds = match (plan.range.take(), later) {
+            (Some(range), Some(later)) => Some(range.and(&later)),
+            (range, later) => range.or(later),
+        };
+        plan.open = false;
+        plan.range = bounds.clone();
+        let windows = match (words, bounds) {
+            (Some(words), bounds) => {
+                (plan.default_window, plan.ends_open) = (false, false);
+                // The period need not be the range.
+                one_window(profile, words, bounds.is_none())?
+            }
+            (None, Some(bounds)) => {
+                (plan.default_window, plan.ends_open) = (false, ends_open(&bounds));
+                windows_of(&profile.window, &bounds, time.unwrap_or_default(), zone, table == Table::Volume, now)?
+            }
+            // The zone alone: the periods stay as they are.
+            (None, None) => Windows {
+                words: plan.windows.clone(),
+                exact: true,
+                pieces: None,
+                since: plan.until.take().map(|(_, at)| at),
+            },
+        };
+        plan.exact = native && windows.exact;
+        let Windows { words, exact, pieces, since } = windows;
+        // What was to be counted, and cannot be, is read.
+        let pieces = pieces.or_else(|| (!exact).then(|| words.iter().map(|words| (words.clone(), false)).collect()));
+        let windows = Windows { words, exact, pieces, since };
+        let empty = windows.words.is_empty();
+        let plan = plan.with_windows(profile, time, windows, native);
         Ok(if empty { Self { aids: Aids::Given(Vec::new()), ..plan } } else { plan })
     }
 
@@ -285,6 +357,40 @@ impl ScanPlan {
         self.until = until;
         self
     }
+}
+
+/// One window in the service's words.
+fn one_window(profile: &Profile, words: String, exact: bool) -> Result<Windows> {
+    profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
+    Ok(Windows { words: vec![words], exact, pieces: None, since: None })
+}
+
+fn zone_named(profile: &Profile, name: &str) -> Result<Zone> {
+    profile
+        .timezone
+        .zone_of(name)
+        .map_err(|message| Error::new(ErrorKind::Query, message).advice("see timezone, and SET savedsearch.timezone"))
+}
+
+/// Notes on conditions that compare an instant of a mention other than the one that windows are about: they do not widen the
+/// default window.
+fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<String> {
+    let Some(time) = &spec.time else { return Vec::new() };
+    let other = |column: &&ColumnSpec| {
+        column.kind == ColumnType::Timestamp && column.name != *time && matches!(column.origin, Origin::Field(..))
+    };
+    let compared = spec.columns.iter().filter(other).filter(|column| {
+        conjuncts.iter().any(|conjunct| looks_at(conjunct, &column.name) && ranges(conjunct, &column.name).is_some())
+    });
+    let (default, table) = (&profile.window.default, Table::Mentions.name());
+    compared
+        .map(|column| {
+            format!(
+                "`{}` does not widen what is read: {table} of the last {default} by `{time}`; add a range of `{time}`",
+                column.name
+            )
+        })
+        .collect()
 }
 
 fn ends_open(bounds: &Ranges) -> bool {

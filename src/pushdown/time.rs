@@ -47,6 +47,13 @@ pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
     }
 }
 
+/// The first instant of the time column that the expression allows, in microseconds since 1970: `None` where it does not
+/// bound the column, `Some(None)` where it is open to the past.
+pub(crate) fn earliest(expr: &Expr, time: &str) -> Option<Option<i64>> {
+    let allowed = ranges(expr, time)?;
+    allowed.spans().first().map(|first| first.start())
+}
+
 /// The zone by whose days, or longer steps of them, the expression over the time column goes, and by no shorter ones.
 pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Grid, WindowSpec, Zone};
 
 /// How far the service's clock may be ahead of or behind ours (a range that ends "now" must not lose its newest rows).
-const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
+pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
 /// Windows that one range of SQL becomes at most, a request each at least. Where it falls into more pieces, the smallest
 /// gaps are read along.
 const WINDOWS: usize = 32;

@@ -1,0 +1,75 @@
+//! Filters of aggregates as a filter of what they read, where each of them bounds the time.
+//!
+//! ```text
+//! Aggregate count(*) FILTER (t >= a), count(*) FILTER (t >= b AND …)
+//!   mentions                                                          ─▶  the same over Filter (t >= a OR t >= b)
+//! ```
+//!
+//! Rows that satisfy none of the filters change nothing in an aggregate without groups. The query bounds the time of what it
+//! looks at by these filters alone; without this rule the scan would read its default window instead.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::pushdown::earliest;
+use crate::table::ApiTable;
+
+/// See the module's documentation. Runs before the engine's rules, which carry the filter down to the scan.
+#[derive(Debug)]
+pub(super) struct FilteredAggregates;
+
+impl OptimizerRule for FilteredAggregates {
+    fn name(&self) -> &'static str {
+        "savedsearch_filtered_aggregates"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+        if !aggregate.group_expr.is_empty() || aggregate.aggr_expr.is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        let Some(scan) = scan_below(&aggregate.input) else { return Ok(Transformed::no(plan)) };
+        let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
+        // Once the filter has reached the scan, its time is bounded.
+        let default = table.plan(&config.options(), &scan.filters).is_ok_and(|plan| plan.default_window);
+        let time = table.table().spec(table.connection().profile()).time.clone().filter(|_| default);
+        let Some(time) = time else { return Ok(Transformed::no(plan)) };
+        let bounds: Option<Vec<Expr>> = aggregate.aggr_expr.iter().map(|expr| time_bound(expr, &time)).collect();
+        let Some(predicate) = bounds.and_then(disjunction) else { return Ok(Transformed::no(plan)) };
+        let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).filter(predicate)?.build()?;
+        Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
+    }
+}
+
+/// The scan that an aggregate reads, where nothing in between gives its columns other names.
+fn scan_below(plan: &Arc<LogicalPlan>) -> Option<&TableScan> {
+    match plan.as_ref() {
+        LogicalPlan::TableScan(scan) => Some(scan),
+        LogicalPlan::SubqueryAlias(alias) => scan_below(&alias.input),
+        LogicalPlan::Filter(filter) => scan_below(&filter.input),
+        _ => None,
+    }
+}
+
+/// What the filter of an aggregate says about the time.
+fn time_bound(expr: &Expr, time: &str) -> Option<Expr> {
+    match expr {
+        Expr::Alias(alias) => time_bound(&alias.expr, time),
+        Expr::AggregateFunction(function) => {
+            let filter = function.params.filter.as_deref()?;
+            let bounds = split_conjunction(filter).into_iter().filter(|part| earliest(part, time).is_some());
+            conjunction(bounds.cloned()).filter(|bounds| !bounds.is_volatile())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! Hides properties of plans that the engine derives wrongly, and that cost rows or their order.
+//!
+//! Two defects of DataFusion 55.2 reach users. `tests/it/engine_defects.rs` has a reproduction of each in a plain session,
+//! which fails once the engine is mended; this rule can then go.
+//!
+//! - A filter `t::date = DATE '…'` makes the engine take `t` itself for a constant, since interval analysis casts the day
+//!   back to one instant. A sort by `t` above the filter is then dropped, and `count(DISTINCT t)` is answered without
+//!   reading. Integer division and multiplication have the same flaw. Such a condition is wrapped so that interval analysis
+//!   passes it over; which rows satisfy it stays the same.
+//! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the order
+//!   of its input, though the sets replace keys by NULL. The final half then gives groups away early, and twice. A node
+//!   between the two claims nothing.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, lit};
+use datafusion::physical_expr::intervals::utils::check_support;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+/// See the module's documentation. Runs before all rules of the engine, some of which answer from such properties.
+#[derive(Debug)]
+pub(super) struct SoundProperties;
+
+impl PhysicalOptimizerRule for SoundProperties {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+                return Ok(match opaque_predicate(filter) {
+                    Some(predicate) => {
+                        let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
+                        Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>)
+                    }
+                    None => Transformed::no(plan),
+                });
+            }
+            if let Some(partial) = plan.downcast_ref::<AggregateExec>().map(AggregateExec::input)
+                && partial.downcast_ref::<AggregateExec>().is_some_and(|half| half.group_expr().has_grouping_set())
+            {
+                let hidden: Arc<dyn ExecutionPlan> = Arc::new(UnorderedExec::new(Arc::clone(partial)));
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return Ok(Transformed::yes(plan.replace_children(vec![hidden], options)?));
+            }
+            Ok(Transformed::no(plan))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "savedsearch_sound_properties"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The predicate of a filter with the conditions wrapped that interval analysis would misread; `None` where there is none.
+fn opaque_predicate(filter: &FilterExec) -> Option<Arc<dyn PhysicalExpr>> {
+    let schema = filter.input().schema();
+    let misread = |condition: &Arc<dyn PhysicalExpr>| !is_plain(condition) && check_support(condition, &schema);
+    let conditions = split_conjunction(filter.predicate());
+    if !conditions.iter().any(|condition| misread(condition)) {
+        return None;
+    }
+    let wrapped = conditions.into_iter().map(|condition| match misread(condition) {
+        // True where the condition is, and false where it is false or NULL; no operator of interval analysis.
+        true => Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true))) as _,
+        false => Arc::clone(condition),
+    });
+    Some(conjunction(wrapped))
+}
+
+/// A comparison of a column with a literal, or of two columns, which interval analysis reads rightly.
+fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let plain = |side: &Arc<dyn PhysicalExpr>| {
+        side.downcast_ref::<Column>().is_some() || side.downcast_ref::<Literal>().is_some()
+    };
+    match condition.downcast_ref::<BinaryExpr>() {
+        Some(compare) => plain(compare.left()) && plain(compare.right()),
+        None => plain(condition),
+    }
+}
+
+/// Passes rows on, and tells nothing about their order or about constants among them.
+#[derive(Debug)]
+struct UnorderedExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl UnorderedExec {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::clone(input.properties())
+            .with_eq_properties(EquivalenceProperties::new(input.schema()))
+            .with_partitioning(Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()));
+        Self { input, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for UnorderedExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UnorderedExec")
+    }
+}
+
+impl ExecutionPlan for UnorderedExec {
+    fn name(&self) -> &'static str {
+        "UnorderedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(input))),
+            _ => internal_err!("UnorderedExec has one child"),
+        }
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        FilterDescription::from_children(parent_filters, &self.children())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

@@ -1,0 +1,200 @@
+//! A period or a zone that only another part of the query knows, and parts of the time that a window does not hold.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use datafusion_saved_search::simulator::{Corpus, Settings};
+use datafusion_saved_search::{ErrorKind, Profile};
+
+use crate::support::{BIG, Virtual, corpus, now};
+
+fn service() -> Virtual {
+    Virtual::new(corpus(), &[] as &[&str], Settings::default(), Profile::v4())
+}
+
+/// Mentions of the last so many days.
+fn recent(corpus: &Corpus, days: i64) -> String {
+    let since = now() - chrono::TimeDelta::days(days);
+    let mentions = &corpus.search(BIG).unwrap().mentions;
+    mentions.iter().filter(|mention| mention.facts.published >= since).count().to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
+    let (world, corpus) = (service(), corpus());
+    let of = format!("aid = '{BIG}'");
+    for (sql, right) in [
+        (format!("SELECT count(*) FROM mentions WHERE {of} AND duration = (SELECT '30d')"), recent(&corpus, 30)),
+        (format!("SELECT count(id) FROM mentions WHERE {of} AND (SELECT '30d') = duration"), recent(&corpus, 30)),
+        (format!("SELECT total_mentions FROM overview WHERE {of} AND duration = (SELECT '30d')"), recent(&corpus, 30)),
+        (format!("SELECT sum(mentions) FROM volume WHERE {of} AND duration = (SELECT '30d')"), recent(&corpus, 30)),
+        (
+            format!("SELECT count(*) FROM mentions WHERE {of} AND timezone = (SELECT 'Europe/Berlin')"),
+            recent(&corpus, 7),
+        ),
+        (
+            format!("SELECT count(*) FROM (SELECT * FROM mentions WHERE {of}) WHERE duration = '30d'"),
+            recent(&corpus, 30),
+        ),
+        (
+            format!("SELECT count(*) FROM mentions WHERE {of} GROUP BY duration HAVING duration = '30d'"),
+            recent(&corpus, 30),
+        ),
+        (
+            format!("SELECT count(*) FROM mentions WHERE {of} GROUP BY timezone HAVING timezone = 'UTC'"),
+            recent(&corpus, 7),
+        ),
+        (format!("SELECT count(*) FILTER (WHERE duration = '7d') FROM mentions WHERE {of}"), recent(&corpus, 7)),
+        (format!("SELECT count(*) FROM mentions WHERE {of} AND duration = (SELECT NULL::text)"), "0".to_owned()),
+        (
+            format!(
+                "SELECT max(o.total_mentions) FROM mentions m JOIN overview o ON o.aid = m.aid AND o.duration = m.duration \
+                 AND o.timezone = m.timezone WHERE m.{of}"
+            ),
+            recent(&corpus, 7),
+        ),
+        (
+            format!(
+                "SELECT max(o.total_mentions) FROM mentions m JOIN overview o ON o.aid = m.aid AND o.duration = m.duration \
+                 WHERE m.{of} AND m.duration = '30d'"
+            ),
+            recent(&corpus, 30),
+        ),
+    ] {
+        assert_eq!(world.rows(&sql).await, [[right]], "{sql}");
+    }
+    let range = "published_at >= '2026-06-10' AND published_at < '2026-06-12T00:00:00.5Z'";
+    let (from, to): (DateTime<Utc>, DateTime<Utc>) =
+        ("2026-06-10T00:00:00Z".parse().unwrap(), "2026-06-12T00:00:00.5Z".parse().unwrap());
+    let published = corpus.search(BIG).unwrap().mentions.iter().map(|mention| mention.facts.published);
+    let in_range = published.filter(|at| (from..to).contains(at)).count();
+    assert!(in_range > 0);
+    for later in ["duration = (SELECT '30d')", "timezone = (SELECT 'Asia/Tokyo')", "timezone = (SELECT 'UTC')"] {
+        let sql = format!("SELECT count(*) FROM mentions WHERE {of} AND {range} AND {later}");
+        assert_eq!(world.rows(&sql).await, [[in_range.to_string()]], "{sql}");
+        let sql = format!("SELECT id FROM mentions WHERE {of} AND {range} AND {later} LIMIT 3");
+        assert_eq!(world.rows(&sql).await.len(), 3.min(in_range), "{sql}");
+    }
+    let days = format!(
+        "SELECT sum(n) FROM (SELECT published_at::date, count(*) AS n FROM mentions WHERE {of} AND duration = (SELECT '30d') \
+         GROUP BY 1)"
+    );
+    assert_eq!(world.rows(&days).await, [[recent(&corpus, 30)]]);
+    for test in ["duration !~ '^30'", "starts_with(duration, '30')", "nullif(duration, '7d') IS NULL"] {
+        let sql = format!("SELECT count(*) FROM (SELECT * FROM mentions WHERE {of} LIMIT 10) WHERE {test}");
+        let error = world.error(&sql).await;
+        assert!(error.to_string().contains("has to be known before"), "{sql}: {error}");
+    }
+    let zones = format!("SELECT DISTINCT timezone FROM volume WHERE {of} AND timezone = (SELECT 'Europe/Berlin')");
+    assert_eq!(world.rows(&zones).await, [["Europe/Berlin"]]);
+    for wrong in ["'30 days'", "'0d'"] {
+        let error = world.error(&format!("SELECT id FROM mentions WHERE {of} AND duration = (SELECT {wrong})")).await;
+        assert_eq!(error.kind(), ErrorKind::Query, "{error}");
+    }
+    let error = world.error(&format!("SELECT id FROM mentions WHERE {of} AND duration <> (SELECT '30d')")).await;
+    assert!(error.to_string().contains("duration = '…'"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_period_or_a_zone_that_cannot_reach_the_scan_is_refused_with_what_to_add() {
+    let world = service();
+    for (column, sql) in [
+        (
+            "duration",
+            "SELECT d.p, count(m.id) FROM (VALUES ('7d'), ('30d')) d(p) LEFT JOIN mentions m ON m.duration = d.p AND m.aid = '183772' GROUP BY 1",
+        ),
+        (
+            "duration",
+            "SELECT count(*) FROM mentions m JOIN (VALUES ('30d')) d(p) ON m.duration = d.p WHERE m.aid = '183772'",
+        ),
+        (
+            "duration",
+            "SELECT count(*) FROM overview m JOIN (VALUES ('30d'), ('90d')) d(p) ON m.duration = d.p WHERE m.aid = '183772'",
+        ),
+        (
+            "timezone",
+            "SELECT count(*) FROM mentions WHERE aid = '183772' AND timezone IN (SELECT 'Europe/Berlin' UNION ALL SELECT 'Asia/Tokyo')",
+        ),
+        (
+            "timezone",
+            "SELECT count(*) FROM volume WHERE aid = '183772' AND timezone IN (SELECT name FROM saved_searches)",
+        ),
+        ("duration", "SELECT count(*) FILTER (WHERE duration = '30d') FROM mentions WHERE aid = '183772'"),
+        ("duration", "SELECT sum(CASE WHEN duration = '30d' THEN 1 ELSE 0 END) FROM mentions WHERE aid = '183772'"),
+        ("duration", "SELECT sum(CASE duration WHEN '30d' THEN 1 ELSE 0 END) FROM mentions WHERE aid = '183772'"),
+        ("duration", "SELECT count(*) FROM mentions WHERE aid = '183772' HAVING max(duration) = '30d'"),
+        (
+            "duration",
+            "SELECT count(*) FROM (SELECT *, row_number() OVER (ORDER BY id) r FROM mentions WHERE aid = '183772') WHERE duration = '30d' AND r > 0",
+        ),
+        (
+            "duration",
+            "SELECT count(*) FROM (SELECT * FROM mentions WHERE aid = '183772' LIMIT 10) WHERE duration IN ('30d', '90d')",
+        ),
+        (
+            "duration",
+            "SELECT count(*) FROM mentions m JOIN overview o ON o.duration = m.duration WHERE m.aid = '183772' AND o.aid = '183772' AND m.published_at >= '2026-06-01'",
+        ),
+    ] {
+        let error = world.error(sql).await;
+        assert_eq!(error.kind(), ErrorKind::Query, "{sql}: {error}");
+        assert!(error.to_string().contains(&format!("{column} = '…'")), "{sql}: {error}");
+        assert_eq!(world.simulator.requests(), 0, "{sql}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
+    let (world, corpus) = (service(), corpus());
+    let of = format!("FROM mentions WHERE aid = '{BIG}'");
+    let since = |days: i64| (now() - chrono::TimeDelta::days(days)).to_rfc3339();
+    let filtered = |days: i64| format!("FILTER (WHERE published_at >= '{}')", since(days));
+    let sql = format!("SELECT count(*) {}, count(*) {} {of}", filtered(30), filtered(60));
+    assert_eq!(world.rows(&sql).await, [[recent(&corpus, 30), recent(&corpus, 60)]]);
+    let sql = format!("SELECT count(*) {} {of}", filtered(3));
+    assert_eq!(world.rows(&sql).await, [[recent(&corpus, 3)]]);
+    assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
+    // What has no filter, or groups, is of the default window; the rest of it cannot be told apart from nothing.
+    for sql in [
+        format!("SELECT count(*), count(*) {} {of}", filtered(30)),
+        format!("SELECT language, count(*) {} {of} GROUP BY 1", filtered(30)),
+        format!("SELECT sum(CASE WHEN published_at < '2026-06-26' THEN 1 ELSE 0 END) {of}"),
+        format!("SELECT count(*) {of} AND indexed_at >= '2026-06-01'"),
+    ] {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        world.rows(&sql).await;
+        let notes = world.rows("SELECT message FROM system.warnings").await.split_off(before).concat().concat();
+        assert!(notes.contains("last 7d") && notes.contains("add a range of `published_at`"), "{sql}: {notes}");
+    }
+    let before = world.rows("SELECT message FROM system.warnings").await.len();
+    for sql in [
+        format!("SELECT count(*), count(*) {} {of}", filtered(3)),
+        format!("SELECT count(*), count(*) {} {of} AND duration = '30d'", filtered(60)),
+        format!("SELECT count(*) {of} AND indexed_at >= '2026-06-01' AND duration = '30d'"),
+    ] {
+        world.rows(&sql).await;
+    }
+    assert_eq!(world.rows("SELECT message FROM system.warnings").await.len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.ndjson");
+    let label = |row: usize| ["positive", "mixed", "negative"][row % 3];
+    let record = |row: usize| {
+        format!(
+            r#"{{"aid":"7","id":"{row}","publishedAt":"2026-06-30T{:02}:00:00Z","sentiment":{{"label":"{}"}}}}"#,
+            row % 24,
+            label(row)
+        )
+    };
+    std::fs::write(&file, (0..90).map(record).collect::<Vec<_>>().join("\n")).unwrap();
+    let corpus = Arc::new(Corpus::load(&file).unwrap());
+    let world = Virtual::new(corpus, &[] as &[&str], Settings::default(), Profile::v4());
+    assert_eq!(world.rows("SELECT count(*) FROM mentions WHERE aid = '7' AND sentiment = 'mixed'").await, [["30"]]);
+    let counted = "SELECT sentiment, count(*) FROM mentions WHERE aid = '7' GROUP BY 1 ORDER BY 1";
+    let before = world.simulator.requests();
+    assert_eq!(world.rows(counted).await, [["mixed", "30"], ["negative", "30"], ["positive", "30"]]);
+    assert_eq!(world.simulator.requests() - before, 1);
+}
