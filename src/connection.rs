@@ -19,7 +19,6 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
-use tokio_util::task::AbortOnDropHandle;
 
 pub use self::fields::UnknownField;
 
@@ -55,6 +54,7 @@ pub struct ConnectionBuilder {
     clock: Clock,
     retry: RetryPolicy,
     state: Option<PathBuf>,
+    limits: HttpLimits,
 }
 
 /// A query under way.
@@ -120,16 +120,24 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Sends the key in clear text where the address is no https one. Without this, only a service on this machine may be
+    /// asked so.
+    #[must_use]
+    pub fn insecure(mut self) -> Self {
+        self.limits.insecure = true;
+        self
+    }
+
     /// The connection. No request is made.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for an address or a key that cannot be used.
     pub fn build(self) -> Result<Arc<Connection>> {
-        let Self { base_url, key, profile, service, clock, retry, state } = self;
+        let Self { base_url, key, profile, service, clock, retry, state, limits } = self;
         let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
-            None => Arc::new(Network::try_new(HttpLimits::default(), &base_url)?),
+            None => Arc::new(Network::try_new(limits, &base_url)?),
         };
         let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
         let client = match state.or_else(state_folder) {
@@ -156,6 +164,7 @@ impl Connection {
             clock: Clock::system(),
             retry: RetryPolicy::default(),
             state: None,
+            limits: HttpLimits::default(),
         }
     }
 
@@ -201,7 +210,7 @@ impl Connection {
 
     /// Takes note of the fields of a page of what was `asked` for. Gives the columns whose fields came in all records
     /// before, and in none of late.
-    pub(crate) fn note_fields(&self, table: &str, asked: &str, page: &Decoded) -> Vec<String> {
+    pub(crate) fn note_fields(&self, table: &str, asked: u64, page: &Decoded) -> Vec<String> {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
     }
 
@@ -237,7 +246,7 @@ impl Connection {
 
     /// The answer of the list. All scans of a query share one request.
     pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Bytes> {
-        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?;
+        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?.of_table();
         let request = PageRequest::list();
         let accept = move |body: &[u8]| Ok(decoder.decode(&PageRequest::list(), body)?.batch.num_rows() as u64);
         let body = self.answer(query, scan, request, accept).await?;
@@ -281,10 +290,10 @@ impl Connection {
             .unwrap_or_else(|| {
                 let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
                 // On a task of its own: scans that wait for it must not depend on who asked first being polled.
-                let asking = AbortOnDropHandle::new(tokio::spawn(async move {
+                let asking = self.client.spawn(async move {
                     let keep = |body: &[u8]| Ok((Bytes::copy_from_slice(body), accept(body)?));
                     connection.client.fetch(&scan, &request, keep).await
-                }));
+                });
                 let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
                 let asked = asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared();
                 answers.extend(asked.downgrade().map(|asked| (key.clone(), Answer::Asked(asked))));
@@ -356,11 +365,12 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, window, .. } = *self;
+        let Self { total, hint, counted, window, .. } = *self;
         Self {
             batch,
             total,
             hint,
+            counted,
             window,
             ids: None,
             times: None,
@@ -380,8 +390,8 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, window, .. } = decoded;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, window };
+        let Decoded { total, hint, counted, window, .. } = decoded;
+        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, window };
         Ok((decoded, facts))
     }
 }

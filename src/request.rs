@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::profile::{OffsetUnit, Profile, RequestedBy, Several, Zone};
 
 /// The endpoint that a plan asks (seed section 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Endpoint {
     /// `GET {base_url}/list`.
     List,
@@ -52,7 +52,7 @@ pub struct RequestPlan {
 }
 
 /// One filter parameter with the values that match.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FilterTerm {
     /// Parameter name.
     pub parameter: String,

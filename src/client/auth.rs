@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use data_encoding::BASE32_NOPAD;
 use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -58,7 +59,8 @@ impl Secret {
         Ok((HeaderName::try_from(auth.header.as_str()).map_err(|_| bad())?, value))
     }
 
-    /// The text without the key: in the clear, percent-encoded, and within whatever was encoded in base64, in either case.
+    /// The text without the key: in the clear, percent-encoded once or twice, escaped as JSON may escape it, in hexadecimal
+    /// digits, and within whatever was encoded in base64 or base32, in either case.
     pub fn redact(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
@@ -67,7 +69,18 @@ impl Secret {
         let json = serde_json::to_string(key).unwrap_or_default();
         let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
         let slashes = json.replace('/', "\\/");
-        let mut forms = vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), query, percent, json, slashes];
+        let twice = |once: &str| once.replace('%', "%25");
+        let escaped: String = key.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        let hexadecimal: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let mut forms =
+            vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), twice(&query), twice(&percent)];
+        forms.extend([query, percent, json, slashes, escaped, hexadecimal]);
+        // Five bytes become eight characters.
+        for before in 0..5 {
+            let encoded = BASE32_NOPAD.encode(&[&vec![0; before], key.as_bytes()].concat());
+            let inner = encoded.get((before * 8).div_ceil(5)..(before + key.len()) * 8 / 5).unwrap_or_default();
+            forms.extend((inner.len() >= LEAST).then(|| inner.to_owned()));
+        }
         // Three bytes become four characters, so that the same bytes look in three ways, by what stands before them.
         for before in 0..3 {
             let encoded = BASE64_STANDARD_NO_PAD.encode([&vec![0; before], key.as_bytes()].concat());
@@ -94,7 +107,7 @@ pub(super) fn name_of(digest: [u8; 32]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Characters of base64 that are not there by chance.
+/// Characters of base64 or base32 that are not there by chance.
 const LEAST: usize = 6;
 
 /// The text with another one replaced, whatever the case of its letters.
@@ -141,8 +154,21 @@ mod tests {
             BASE64_STANDARD.encode("Bearer s3cr3t-k3y"),
             BASE64_STANDARD_NO_PAD.encode("x s3cr3t-k3y y"),
             "%73%33%63%72%33%74%2D%6b%33%79".to_owned(),
+            "%2573%2533%2563%2572%2533%2574%252d%256B%2533%2579".to_owned(),
+            "\\u0073\\u0033\\u0063\\u0072\\u0033\\u0074\\u002D\\u006b\\u0033\\u0079".to_owned(),
+            "733363723374-".replace('-', "2d6B3379"),
+            BASE32_NOPAD.encode(b"s3cr3t-k3y"),
+            BASE32_NOPAD.encode(b"Bearer s3cr3t-k3y!").to_lowercase(),
         ] {
             assert!(key.redact(&format!("{{\"{shown}\"}}")).contains(REDACTED), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_key_with_signs_is_found_as_it_is_escaped() {
+        let key = Secret::new("a/b+c\"d\\e=").expect("a key");
+        for shown in [r#"a\/b+c\"d\\e="#, "a%2Fb%2Bc%22d%5Ce%3D", "a%252Fb%252Bc%2522d%255Ce%253D"] {
+            assert_eq!(key.redact(shown), REDACTED, "{shown}");
         }
     }
 

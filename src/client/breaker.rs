@@ -1,32 +1,50 @@
-//! Lets a service alone that fails again and again.
+//! Stops asking a question for a while that has failed again and again.
 //!
-//! Closed until some calls in a row were given up, retries and all; then open for a while, in which calls fail at once;
-//! then one call may look whether the service is well. [`State`] is the policy, pure and given the time; all clients of
-//! the process that ask one service share a [`Breaker`].
+//! A circuit breaker, one for each key and question: the endpoint, the saved search, the filters, and whether mentions are asked for. It is
+//! closed until some calls in a row were given up, retries and all; then open for a while, in which such calls fail at once;
+//! then one call may try. A question that fails for its own sake, such as an aid that no server takes, keeps nobody from
+//! asking another, and no error of one user is shown to the next. [`State`] is the policy, pure and given the time; all
+//! clients of the process that use one key share a [`Breaker`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use url::Url;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::request::PageRequest;
 
-/// Calls in a row that are given up before the service is let alone.
+/// Calls in a row that are given up before the breaker opens.
 const FAILURES: u32 = 3;
-/// How long it is let alone at first; twice as long after each look that fails.
+/// How long it is open at first; twice as long after each further failure.
 const FIRST: Duration = Duration::from_secs(5);
 /// How long at most.
 const LONGEST: Duration = Duration::from_secs(60);
+/// Failing questions that are remembered; beyond that, those that fail no more for now are forgotten.
+const QUESTIONS: usize = 1_000;
 
-/// The policy. Times are monotonic.
+/// What makes questions fail together, as a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Question(u64);
+
+/// The question that a request asks.
+pub(super) fn question(request: &PageRequest) -> Question {
+    let mut hasher = DefaultHasher::new();
+    let plan = request.plan.as_ref();
+    (plan.endpoint, &plan.aid, &plan.filters, plan.pages.is_some()).hash(&mut hasher);
+    Question(hasher.finish())
+}
+
+/// The policy of one question. Times are monotonic.
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
     /// Until when calls fail at once, and how long that was for.
     open: Option<(Instant, Duration)>,
-    last: String,
+    /// Whether a call tries at the moment.
+    trying: bool,
 }
 
 impl State {
@@ -36,18 +54,19 @@ impl State {
         if now < until {
             return Some(until - now);
         }
-        // This one looks; the others wait for what it finds.
+        // This one tries; the others wait for what it finds.
         self.open = Some((now + length, length));
+        self.trying = true;
         None
     }
 
-    fn succeeded(&mut self) {
-        (self.failures, self.open) = (0, None);
-    }
-
-    fn failed(&mut self, now: Instant, error: String) {
+    fn failed(&mut self, now: Instant) {
+        let tried = std::mem::take(&mut self.trying);
+        // Calls that were under way when it opened tell nothing new.
+        if !tried && self.open.is_some_and(|(until, _)| now < until) {
+            return;
+        }
         self.failures += 1;
-        self.last = error;
         if self.failures >= FAILURES {
             let length = self.open.map_or(FIRST, |(_, length)| (length * 2).min(LONGEST));
             self.open = Some((now + length, length));
@@ -55,49 +74,55 @@ impl State {
     }
 }
 
-/// Shared by all who ask one service.
+/// Shared by all who use one key.
 #[derive(Debug, Default)]
-pub(super) struct Breaker(Mutex<State>);
+pub(super) struct Breaker(Mutex<HashMap<Question, State>>);
 
 impl Breaker {
-    /// The breaker of the service at this address.
-    pub(super) fn shared(base_url: &Url) -> Arc<Self> {
-        static SHARED: OnceLock<Mutex<HashMap<String, Weak<Breaker>>>> = OnceLock::new();
+    /// The breaker of the key with this digest.
+    pub(super) fn shared(key: [u8; 32]) -> Arc<Self> {
+        static SHARED: OnceLock<Mutex<HashMap<[u8; 32], Weak<Breaker>>>> = OnceLock::new();
         let mut shared = SHARED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|_, breaker| breaker.strong_count() > 0);
-        let service = base_url.origin().ascii_serialization();
-        if let Some(breaker) = shared.get(&service).and_then(Weak::upgrade) {
+        if let Some(breaker) = shared.get(&key).and_then(Weak::upgrade) {
             return breaker;
         }
         let breaker = Arc::new(Self::default());
-        shared.insert(service, Arc::downgrade(&breaker));
+        shared.insert(key, Arc::downgrade(&breaker));
         breaker
     }
 
     /// Whether a call may be made.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] while the service is let alone.
-    pub(super) fn admit(&self) -> Result<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// [`ErrorKind::Unavailable`] while the breaker is open.
+    pub(super) fn admit(&self, question: Question) -> Result<()> {
+        let mut states = self.states();
+        let Some(state) = states.get_mut(&question) else { return Ok(()) };
         let Some(wait) = state.admit(Instant::now()) else { return Ok(()) };
-        let (failures, last) = (state.failures, &state.last);
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            format!("the service failed {failures} times in a row, the last time like this: {last}"),
-        )
-        .advice(format!("it is let alone for another {} s; then try again", wait.as_secs_f64().ceil())))
+        let message = format!("circuit breaker open: the last {} attempts to ask this failed", state.failures);
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .advice(format!("next attempt in {} s", wait.as_secs_f64().ceil())))
     }
 
     /// A call was answered, well or by a refusal that has its reason in the question.
-    pub(super) fn succeeded(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).succeeded();
+    pub(super) fn succeeded(&self, question: Question) {
+        self.states().remove(&question);
     }
 
     /// A call was given up.
-    pub(super) fn failed(&self, error: &Error) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.failed(Instant::now(), error.message().to_owned());
+    pub(super) fn failed(&self, question: Question) {
+        let (now, mut states) = (Instant::now(), self.states());
+        if states.len() >= QUESTIONS {
+            states.retain(|_, state| state.open.is_some_and(|(until, _)| now < until));
+        }
+        if states.len() < QUESTIONS || states.contains_key(&question) {
+            states.entry(question).or_default().failed(now);
+        }
+    }
+
+    fn states(&self) -> MutexGuard<'_, HashMap<Question, State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,22 +131,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_after_failures_looks_once_and_closes_when_all_is_well() {
+    fn opens_after_failures_tries_once_and_closes_when_all_is_well() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut state = State::default();
-        (1..FAILURES).for_each(|_| state.failed(now, String::new()));
+        (1..FAILURES).for_each(|_| state.failed(now));
         assert_eq!(state.admit(now), None);
-        state.succeeded();
-        (0..FAILURES).for_each(|_| state.failed(now, String::new()));
-        assert_eq!(state.admit(later(1)), Some(Duration::from_secs(4)));
-        assert_eq!(state.admit(later(5)), None, "one may look");
+        state.failed(now);
+        state.failed(now);
+        assert_eq!(state.admit(later(1)), Some(Duration::from_secs(4)), "what was under way changes nothing");
+        assert_eq!(state.admit(later(5)), None, "one may try");
         assert_eq!(state.admit(later(6)), Some(Duration::from_secs(4)), "the others wait");
-        state.failed(later(6), String::new());
+        state.failed(later(6));
         assert_eq!(state.admit(later(7)), Some(Duration::from_secs(9)), "twice as long");
         assert_eq!(state.admit(later(16)), None);
-        state.succeeded();
-        assert_eq!(state.admit(later(16)), None);
-        assert_eq!(state.admit(later(16)), None);
+    }
+
+    #[test]
+    fn a_question_that_fails_keeps_nobody_from_asking_another() {
+        let (breaker, bad, good) = (Breaker::default(), Question(1), Question(2));
+        (0..FAILURES).for_each(|_| breaker.failed(bad));
+        let error = breaker.admit(bad).expect_err("open");
+        assert!(
+            error.to_string().contains("circuit breaker open") && error.to_string().contains("next attempt in 5 s")
+        );
+        breaker.admit(good).expect("another question");
+        breaker.succeeded(bad);
+        breaker.admit(bad).expect("closed again");
+    }
+
+    #[test]
+    fn many_failing_questions_take_bounded_memory() {
+        let breaker = Breaker::default();
+        (0..10_000).for_each(|number| breaker.failed(Question(number)));
+        assert!(breaker.states().len() <= QUESTIONS);
     }
 }

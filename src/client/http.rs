@@ -79,6 +79,8 @@ pub struct HttpLimits {
     pub wire_bytes: u64,
     /// Bytes of a body after decompression. Beyond: [`ErrorKind::TooLarge`].
     pub body_bytes: u64,
+    /// Whether the key may be sent in clear text beyond this machine, where anybody on the way can read it.
+    pub insecure: bool,
 }
 
 impl Default for HttpLimits {
@@ -88,6 +90,7 @@ impl Default for HttpLimits {
             idle: Duration::from_secs(30),
             wire_bytes: 32 << 20,
             body_bytes: 128 << 20,
+            insecure: false,
         }
     }
 }
@@ -104,7 +107,8 @@ impl Network {
     /// for a service on this machine.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where TLS cannot be set up on this machine.
+    /// [`ErrorKind::Config`] for a service beyond this machine without TLS, unless that is allowed, and where TLS cannot be
+    /// set up on this machine.
     pub fn try_new(limits: HttpLimits, base_url: &Url) -> Result<Self> {
         // An error means that the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -114,6 +118,13 @@ impl Network {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         };
+        if base_url.scheme() == "http" && !loopback && !limits.insecure {
+            let host = base_url.host_str().unwrap_or_default();
+            return Err(Error::new(ErrorKind::Config, format!("the API key would be sent to {host} in clear text"))
+                .advice(
+                    "use an https address, or --insecure (insecure = true in a file) on a network that you trust",
+                ));
+        }
         let builder = reqwest::Client::builder();
         let client = if loopback { builder.no_proxy() } else { builder }
             .redirect(reqwest::redirect::Policy::none())

@@ -1,29 +1,37 @@
 //! What a key has spent over hours, days and months, in a small file that all processes of a machine share.
 //!
-//! Every request is written down before it is sent, under a lock on the file. Times are kept to a part of the longest
-//! limit, and counted as late as they may have been, so that a limit is never passed.
+//! Every request is written down before it is sent, under a lock on a file beside it, which is waited for a bounded time. The
+//! ledger itself is replaced whole, so that a process that is killed never leaves a part of it, and reading needs no lock.
+//! Times are kept to a part of the longest limit, and counted as late as they may have been, so that a limit is never passed.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::auth::name_of;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 use crate::profile::{Budget, RateWindow};
 
 /// Seconds up to which limits are kept in memory.
 pub(super) const SHORT: u32 = 3_600;
 /// Parts of the longest limit that times are kept to.
 const PARTS: i64 = 1_440;
+/// How long another process is waited for that has the lock.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger of a key at a service.
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
     windows: Vec<RateWindow>,
+    /// Those of this process take turns before they wait for others.
+    turn: Mutex<()>,
 }
 
 /// Requests by the second, since 1970, at which they were made at the latest.
@@ -38,7 +46,11 @@ impl Ledger {
     pub(super) fn of(folder: &Path, identity: [u8; 32], budget: &Budget) -> Option<Self> {
         let windows: Vec<RateWindow> = budget.windows.iter().copied().filter(|window| window.seconds > SHORT).collect();
         let name = name_of(identity);
-        (!windows.is_empty()).then(|| Self { path: folder.join(format!("ledger-{name}.json")), windows })
+        (!windows.is_empty()).then(|| Self {
+            path: folder.join(format!("ledger-{name}.json")),
+            windows,
+            turn: Mutex::default(),
+        })
     }
 
     /// Writes down a request that is about to be sent, at a cost of so many units.
@@ -47,8 +59,9 @@ impl Ledger {
     /// [`ErrorKind::Quota`] where a limit is used up, with the time at which it is not; [`ErrorKind::Config`] for a file
     /// that cannot be kept.
     pub(super) fn spend(&self, now: DateTime<Utc>, units: u64) -> Result<()> {
-        let mut file = self.open()?;
-        let mut spent = self.read(&mut file, now)?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.lock()?;
+        let mut spent = self.read(now)?;
         for (window, used) in self.used(&spent, now) {
             if used + units > u64::from(window.requests) {
                 let free = spent.free_at(window, now, units);
@@ -70,19 +83,15 @@ impl Ledger {
             _ => spent.requests.push((latest, units)),
         }
         let text = serde_json::to_string(&spent).unwrap_or_default();
-        let written =
-            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
-        // The lock goes with the file.
-        written.map_err(|error| self.bad(&format!("cannot be written: {error}")))
+        files::replace(&self.path, &text).map_err(|error| self.bad(&format!("cannot be written: {error}")))
     }
 
-    /// The limits, each with the requests that count against it.
+    /// The limits, each with the requests that count against it. Nothing is locked: the file is always whole.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a file that cannot be read.
     pub(super) fn standing(&self, now: DateTime<Utc>) -> Result<Vec<(RateWindow, u64)>> {
-        let spent = self.read(&mut self.open()?, now)?;
-        Ok(self.used(&spent, now))
+        Ok(self.used(&self.read(now)?, now))
     }
 
     /// Seconds of the longest limit.
@@ -98,21 +107,33 @@ impl Ledger {
         self.windows.iter().map(|window| (*window, counts(window))).collect()
     }
 
-    fn open(&self) -> Result<File> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let file = std::fs::create_dir_all(folder)
-            .and_then(|()| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path))
-            .and_then(|file| file.lock().map(|()| file));
-        file.map_err(|error| self.bad(&format!("cannot be kept: {error}")))
+    /// Keeps other processes from writing until what is returned is dropped. Blocks the thread for some seconds at most.
+    fn lock(&self) -> Result<File> {
+        let path = self.path.with_extension("lock");
+        let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+        let file = files::lockable(&path).map_err(|error| bad(format!("cannot be locked: {error}")))?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => sleep(Duration::from_millis(5)),
+                Err(TryLockError::WouldBlock) => {
+                    let seconds = PATIENCE.as_secs();
+                    return Err(
+                        bad(format!("another process has kept it locked for {seconds} s")).advice("end that process")
+                    );
+                }
+                Err(TryLockError::Error(error)) => return Err(bad(format!("cannot be locked: {error}"))),
+            }
+        }
     }
 
     /// What was spent within the longest limit.
-    fn read(&self, file: &mut File, now: DateTime<Utc>) -> Result<Spent> {
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|error| self.bad(&format!("cannot be read: {error}")))?;
-        let mut spent: Spent = match text.is_empty() {
-            true => Spent::default(),
-            false => serde_json::from_str(&text).map_err(|error| {
+    fn read(&self, now: DateTime<Utc>) -> Result<Spent> {
+        let text = files::read(&self.path).map_err(|error| self.bad(&format!("cannot be read: {error}")))?;
+        let mut spent: Spent = match text.filter(|text| !text.is_empty()) {
+            None => Spent::default(),
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
                 self.bad(&format!("is no ledger of requests: {error}")).advice("delete it to begin anew")
             })?,
         };
@@ -178,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_another_process_keeps_is_an_error_in_time_and_reading_needs_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = ledger(folder.path(), &[(3, 86_400)]);
+        let noon = at("2026-07-01T12:00:00Z");
+        ledger.spend(noon, 2).expect("two");
+        let kept = ledger.lock().expect("the lock");
+        assert_eq!(ledger.standing(noon).expect("no lock is needed")[0].1, 2);
+        let error = ledger.spend(noon, 1).expect_err("it is locked");
+        assert!(error.kind() == ErrorKind::Config && error.to_string().contains("kept it locked for 5 s"), "{error}");
+        drop(kept);
+        ledger.spend(noon, 1).expect("the third");
+    }
+
+    #[test]
     fn every_limit_holds_and_a_damaged_file_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = ledger(folder.path(), &[(2, 7_200), (3, 2_592_000)]);
@@ -195,6 +230,11 @@ mod tests {
             error.to_string().contains("is no ledger of requests") && error.to_string().contains("delete it"),
             "{error}"
         );
+        let pipe = ledger.path.with_extension("lock");
+        std::fs::remove_file(&pipe).expect("it was made");
+        #[cfg(unix)]
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        assert!(ledger.spend(start, 1).expect_err("a pipe").to_string().contains("not a regular file"));
         let short = Budget { windows: vec![RateWindow { requests: 1, seconds: 60 }], ..Profile::v4().budget };
         assert!(Ledger::of(folder.path(), [7; 32], &short).is_none());
     }

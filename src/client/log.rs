@@ -13,6 +13,17 @@ use crate::error::Error;
 /// Calls remembered; older ones are forgotten.
 const REMEMBERED: usize = 10_000;
 
+/// Bytes of a text in a record.
+const TEXT: usize = 2_000;
+
+/// A text as it is remembered: its beginning, and how long it was, where it is long.
+pub(super) fn shortened(text: String) -> String {
+    match text.len() {
+        ..=TEXT => text,
+        long => format!("{} … ({long} bytes)", &text[..text.floor_char_boundary(TEXT)]),
+    }
+}
+
 /// A call: one request with its retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
@@ -24,7 +35,7 @@ pub struct RequestRecord {
     pub query: String,
     /// Endpoint.
     pub endpoint: String,
-    /// Parameters as they were sent, decoded.
+    /// Parameters as they were sent, decoded; the beginning of long ones, with their length.
     pub parameters: String,
     /// Status of the last answer; `None` where there was none.
     pub status: Option<u16>,
@@ -50,16 +61,18 @@ pub struct RequestRecord {
     pub conclusion: Option<String>,
 }
 
-/// Something that a query was told beside its rows: what they lack.
+/// What a query was told beside its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
+    /// Whether rows are missing; otherwise the result is whole, and may not be what was meant.
+    pub incomplete: bool,
     /// Whom it was for, where sessions say so.
     pub caller: Option<Arc<str>>,
     /// Query.
     pub query: String,
     /// Saved search.
     pub aid: Option<String>,
-    /// What is missing, in one line.
+    /// What is missing, or to be known, in one line.
     pub message: String,
 }
 
@@ -122,13 +135,24 @@ impl RequestLog {
     /// Remembers what a query lacks.
     pub fn warn(&self, query: &QueryBudget, error: &Error) {
         tracing::warn!(query = query.id, %error, "incomplete");
+        self.tell(query, error.place().aid.clone(), error.to_string(), true);
+    }
+
+    /// Remembers what the author of a query should know about its result, which is whole.
+    pub fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
+        tracing::info!(query = query.id, message, "note");
+        self.tell(query, aid, message, false);
+    }
+
+    fn tell(&self, query: &QueryBudget, aid: Option<String>, message: String, incomplete: bool) {
         let caller = query.caller.as_ref().map(|caller| Arc::clone(&caller.name));
-        let (query, aid) = (query.id.clone(), error.place().aid.clone());
+        let query = query.id.clone();
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() == REMEMBERED {
             warnings.pop_front();
         }
-        warnings.push_back(Warning { caller, query, aid, message: error.to_string() });
+        let (aid, message) = (aid.map(shortened), shortened(message));
+        warnings.push_back(Warning { incomplete, caller, query, aid, message });
         self.warned.fetch_add(1, Ordering::Relaxed);
     }
 

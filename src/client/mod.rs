@@ -15,6 +15,7 @@
 mod auth;
 mod breaker;
 mod caller;
+mod error_body;
 mod http;
 mod in_flight;
 mod ledger;
@@ -27,8 +28,8 @@ mod retry;
 mod windows;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
@@ -36,6 +37,7 @@ use ::http::{HeaderName, HeaderValue, StatusCode};
 use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -53,8 +55,10 @@ pub use self::retry::RetryPolicy;
 
 use self::auth::name_of;
 use self::breaker::Breaker;
+use self::error_body::ErrorBody;
 use self::in_flight::{Flight, InFlight};
 use self::ledger::Ledger;
+use self::log::shortened;
 use self::query::parameters_text;
 use self::rate_limit::Limiter;
 use self::retry::{Cause, Decision, RetryState};
@@ -80,21 +84,8 @@ pub struct Client {
     clock: Clock,
     log: RequestLog,
     in_flight: InFlight<Result<Called, Unsent>>,
-}
-
-/// What an error body says: machine-readable code, message for people, parameter at fault.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct ErrorBody {
-    code: Option<String>,
-    message: Option<String>,
-    field: Option<String>,
-}
-
-impl ErrorBody {
-    /// Whether a body of JSON says that something went wrong.
-    fn is_error(&self) -> bool {
-        self.code.is_some() || self.message.is_some()
-    }
+    /// Where requests run, where that is not where their queries do.
+    requests: OnceLock<Handle>,
 }
 
 /// What an attempt came to.
@@ -119,7 +110,7 @@ impl Client {
         let header = key.header(&profile.auth)?;
         let limiter = Limiter::shared(key.digest(base_url.as_str().trim_end_matches('/')), &profile.budget);
         let retry = RetryPolicy::default();
-        let breaker = Breaker::shared(&base_url);
+        let breaker = Breaker::shared(key.digest(base_url.as_str().trim_end_matches('/')));
         Ok(Self {
             base_url,
             header,
@@ -134,6 +125,23 @@ impl Client {
             clock,
             log: RequestLog::default(),
             in_flight: InFlight::default(),
+            requests: OnceLock::new(),
+        })
+    }
+
+    /// From now on requests run in the runtime of the caller, whichever one their queries run in.
+    pub(crate) fn requests_run_here(&self) {
+        self.requests.get_or_init(Handle::current);
+    }
+
+    /// Runs a request, or several, on a task of their own.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        requests: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
+        AbortOnDropHandle::new(match self.requests.get() {
+            Some(runtime) => runtime.spawn(requests),
+            None => tokio::spawn(requests),
         })
     }
 
@@ -241,14 +249,15 @@ impl Client {
         let parameters = request.parameters(&self.profile);
         let asked = parameters_text(&parameters);
         if let Some(kept) = scan.take_kept(&asked) {
-            return decode(&kept).map(|(value, _)| (value, None));
+            let decoded = decode(&kept).map_err(|error| error.map_text(|text| self.key.redact(text)));
+            return decoded.map(|(value, _)| (value, None));
         }
         let mut record = RequestRecord {
             at: self.clock.now(),
             caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
             query: query.id.clone(),
             endpoint: request.plan.endpoint.to_string(),
-            parameters: self.key.redact(&asked),
+            parameters: shortened(self.key.redact(&asked)),
             status: None,
             attempts: 0,
             wait: Duration::ZERO,
@@ -267,15 +276,22 @@ impl Client {
             aid: request.plan.aid.clone(),
             row: request.plan.pages.is_some().then_some(request.row),
         };
-        self.breaker.admit().map_err(|error| error.at(place.clone()))?;
+        let question = breaker::question(request);
+        let refused = |error: Error| error.at(place.clone()).map_text(|text| self.key.redact(text));
+        self.breaker.admit(question).map_err(refused)?;
         let mut state = RetryState::default();
         let result = loop {
             match self.attempt(scan, &url, self.cost(request), &mut record, &decode).await {
-                Outcome::Done(value) => break Ok(value),
+                Outcome::Done(value) => {
+                    if !record.cached {
+                        self.breaker.succeeded(question);
+                    }
+                    break Ok(value);
+                }
                 Outcome::Failed(error) => {
                     // It answered, and had its reason.
                     if record.status.is_some() {
-                        self.breaker.succeeded();
+                        self.breaker.succeeded(question);
                     }
                     break Err(error);
                 }
@@ -285,7 +301,7 @@ impl Client {
                         let impatient =
                             error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
                         if !matches!(cause, Cause::Throttled(_)) && !impatient {
-                            self.breaker.failed(&error);
+                            self.breaker.failed(question);
                         }
                         break Err(error);
                     };
@@ -299,7 +315,7 @@ impl Client {
                             let named = matches!(cause, Cause::Throttled(Some(named)) if !named.is_zero());
                             break Err(if named { too_long(wait) } else { error });
                         }
-                    } else if Instant::now() + wait > query.deadline {
+                    } else if wait > query.deadline.saturating_duration_since(Instant::now()) {
                         break Err(error);
                     } else {
                         record.wait += wait;
@@ -313,7 +329,7 @@ impl Client {
         // An aid may repeat the key as well.
         let result = result.map_err(|error| placed(error).map_text(|text| self.key.redact(text)));
         scan.count(record.attempts, record.bytes, record.wait);
-        record.error = result.as_ref().err().map(ToString::to_string);
+        record.error = result.as_ref().err().map(|error| shortened(error.to_string()));
         let call = self.log.add(record);
         result.map(|value| (value, Some(call)))
     }
@@ -327,6 +343,7 @@ impl Client {
         decode: &impl Fn(&[u8]) -> Result<(T, u64)>,
     ) -> Outcome<T> {
         let query = scan.query.as_ref();
+        record.status = None;
         let Called { answer, wait } = loop {
             let Flight { outcome, shared } = self.in_flight.join(url, || self.send(scan, url, units));
             let outcome = match timeout_at(query.deadline, outcome.clone()).await {
@@ -404,7 +421,7 @@ impl Client {
         let request = HttpRequest { url: url.clone(), headers };
         let (service, limiter) = (Arc::clone(&self.service), Arc::clone(&self.limiter));
         let ledger = self.ledger.clone().map(|ledger| (ledger, self.clock.clone()));
-        let call = tokio::spawn(call(
+        let call = self.spawn(call(
             service,
             limiter,
             ledger,
@@ -412,7 +429,6 @@ impl Client {
             Arc::clone(&scan.places),
             (request, units),
         ));
-        let call = AbortOnDropHandle::new(call);
         async {
             match call.await {
                 Ok(called) => called.map_err(Unsent::Refused),
@@ -437,7 +453,7 @@ impl Client {
         {
             ErrorBody::default()
         } else {
-            read_error(&self.profile, &self.key, body)
+            ErrorBody::read(&self.profile, &self.key, body)
         };
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
@@ -470,7 +486,6 @@ impl Client {
                 Ok((value, rows)) => {
                     if !record.cached {
                         self.limiter.answered();
-                        self.breaker.succeeded();
                         // What a cache has kept tells its own time, and a year is no skew.
                         let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
                         let ahead = date.map(|date| (date - now).num_seconds()).filter(|ahead| *ahead < 366 * 86_400);
@@ -484,7 +499,7 @@ impl Client {
                     let error = error.map_text(|text| self.key.redact(text));
                     // An error in place of the answer that the status promised.
                     let said = match body.len() {
-                        0..=ERROR_BYTES => read_error(&self.profile, &self.key, body),
+                        0..=ERROR_BYTES => ErrorBody::read(&self.profile, &self.key, body),
                         _ => ErrorBody::default(),
                     };
                     if error.kind() == ErrorKind::Contradiction && said.is_error() {
@@ -657,33 +672,4 @@ fn too_long(wait: Duration) -> Error {
     let seconds = wait.as_secs_f64().ceil();
     Error::new(ErrorKind::Throttled, format!("the service asks to wait {seconds} s, longer than the query may take"))
         .advice("try again then, or allow more time: SET savedsearch.query_deadline = …")
-}
-
-/// Reads an error body by the profile's pointers; a text body is its own message.
-fn read_error(profile: &Profile, key: &Secret, body: &[u8]) -> ErrorBody {
-    use crate::profile::{ErrorFormat, Pointer};
-    /// Characters of a message that are worth showing.
-    const SHOWN: usize = 300;
-    // Redacted before it is cut, lest half a key remains.
-    let short = |text: &str| key.redact(text).chars().take(SHOWN).collect::<String>();
-    let json: Option<serde_json::Value> = match profile.error.format {
-        ErrorFormat::Json => serde_json::from_slice(body).ok(),
-        ErrorFormat::Text => None,
-    };
-    let Some(json) = json else {
-        // A text inside a success is an answer, not an error; the decoder judges it.
-        let text = String::from_utf8_lossy(body);
-        let message =
-            (!text.trim().is_empty() && !text.trim_start().starts_with(['<', '{', '['])).then(|| short(text.trim()));
-        return ErrorBody { message, ..ErrorBody::default() };
-    };
-    let field = |pointer: &Option<Pointer>| {
-        let found = json.pointer(&pointer.as_ref()?.to_string())?;
-        found.as_str().map(short).or_else(|| (!found.is_null()).then(|| short(&found.to_string())))
-    };
-    ErrorBody {
-        code: field(&profile.error.code),
-        message: field(&profile.error.message),
-        field: field(&profile.error.field),
-    }
 }

@@ -5,7 +5,7 @@
 //! DIR/00001.json …          a question with its answer, in the order in which they came
 //! ```
 //!
-//! No key is written: not in a header, which is not kept, and not where an answer repeats it.
+//! No key is written: not in a header, which is not kept, and not where an answer repeats it. The files are their owner's alone.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::Secret;
 use super::http::{HttpFailure, HttpRequest, HttpResponse, HttpService};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 
 /// File about the recording as a whole.
 const HEAD: &str = "recording.json";
@@ -95,7 +96,7 @@ impl Recorder {
         }
         let head = Head { base_url: key.redact(base_url), begun };
         let text = serde_json::to_string_pretty(&head).unwrap_or_default();
-        std::fs::write(folder.join(HEAD), text).map_err(unwritable)?;
+        files::create(&folder.join(HEAD), &text).map_err(unwritable)?;
         Ok(Self { service, key, folder: folder.to_owned(), number: AtomicU64::new(0) })
     }
 
@@ -103,7 +104,7 @@ impl Recorder {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.folder.join(format!("{number:05}.json"));
         let text = serde_json::to_string_pretty(exchange).unwrap_or_default();
-        std::fs::write(&path, text).map_err(|error| {
+        files::create(&path, &text).map_err(|error| {
             let message = format!("the recording {} cannot be written: {error}", path.display());
             HttpFailure { kind: ErrorKind::Config, message, temporary: false }
         })

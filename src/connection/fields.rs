@@ -11,6 +11,13 @@ const STEADY: u64 = 100;
 /// Records in a row that must all lack it then.
 const GONE: u64 = 20;
 
+/// Fields that are remembered, and columns whose fields are watched: a service may make up names without end.
+const REMEMBERED: usize = 10_000;
+/// Bytes of a place that is remembered.
+const LONG: usize = 500;
+/// Stands for all fields beyond those.
+const FURTHER: &str = "(further fields)";
+
 /// A field that no column takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownField {
@@ -30,8 +37,8 @@ pub struct UnknownField {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     unknown: BTreeMap<(String, String), UnknownField>,
-    /// What is known of a column's field, by what was asked for and the column.
-    steady: HashMap<(String, String), Steadiness>,
+    /// What is known of a column's field, by a hash of what was asked for, and the column.
+    steady: HashMap<(u64, String), Steadiness>,
 }
 
 /// Whether a field comes in every record.
@@ -46,12 +53,15 @@ enum Steadiness {
 impl Fields {
     /// Takes note of a page of what was `asked` for. Gives the columns whose fields came in all records before, and in none
     /// of late.
-    pub(super) fn note(&mut self, table: &str, asked: &str, page: &Decoded, now: DateTime<Utc>) -> Vec<String> {
+    pub(super) fn note(&mut self, table: &str, asked: u64, page: &Decoded, now: DateTime<Utc>) -> Vec<String> {
         for (at, records) in &page.unknown {
             let key = (table.to_owned(), at.clone());
+            let room = at.len() <= LONG && (self.unknown.len() < REMEMBERED || self.unknown.contains_key(&key));
+            let at = if room { at.as_str() } else { FURTHER };
+            let key = (table.to_owned(), at.to_owned());
             let known = self.unknown.entry(key).or_insert_with(|| UnknownField {
                 table: table.to_owned(),
-                at: at.clone(),
+                at: at.to_owned(),
                 first_seen: now,
                 last_seen: now,
                 records: 0,
@@ -62,7 +72,11 @@ impl Fields {
         let mut gone = Vec::new();
         for (column, present) in &page.present {
             let name = page.batch.schema_ref().field(*column).name().clone();
-            let key = (format!("{table} {asked}"), name.clone());
+            let key = (asked, format!("{table}.{name}"));
+            if self.steady.len() >= REMEMBERED && !self.steady.contains_key(&key) {
+                // What was steady has to show it again.
+                self.steady.clear();
+            }
             let known = self.steady.entry(key).or_insert(Steadiness::Steady(0, 0));
             *known = match *known {
                 Steadiness::Steady(had, lacked) if *present == 0 => Steadiness::Steady(had, lacked + page.records),

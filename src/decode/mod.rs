@@ -14,11 +14,13 @@
 
 mod envelope;
 mod mend;
+mod places;
 mod record;
 mod schema;
 mod tree;
 mod value;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -65,6 +67,8 @@ pub struct Decoded {
     pub present: Vec<(usize, u64)>,
     /// The fields in `extra`, as JSON pointers, where that column is wanted: in how many records each came.
     pub unknown: Vec<(String, u64)>,
+    /// The number of all mentions that match, where the overview in the same answer has it and the profile calls it exact.
+    pub counted: Option<u64>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -86,6 +90,8 @@ pub struct Decoder {
     version: Option<usize>,
     extra: bool,
     lossy: bool,
+    /// Whether an answer must have a section of the table.
+    needs_section: bool,
 }
 
 /// Where the values of an output column are found.
@@ -115,7 +121,9 @@ const ECHO_TIMEZONE: usize = 3;
 const ECHO_OFFSET: usize = 4;
 const WINDOW_FROM: usize = 5;
 const WINDOW_TO: usize = 6;
-const FIRST_COLUMN: usize = 7;
+const COUNTED: usize = 7;
+const COUNTED_RELATION: usize = 8;
+const FIRST_COLUMN: usize = 9;
 
 /// Records that an answer may have, however few were asked for.
 const MOST: usize = 100_000;
@@ -165,7 +173,13 @@ impl Decoder {
         for (index, section) in table.sections.iter().enumerate() {
             envelope.insert(section.at.steps(), Capture::Section(index));
         }
+        // Inside a record that is read anyway, it would be read twice.
+        let counted = profile.counted_total();
+        let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
+        let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
         let known = [
+            (COUNTED, &counted),
+            (COUNTED_RELATION, &counted_relation),
             (TOTAL, &profile.total.at),
             (RELATION, &profile.total.relation),
             (ECHO_AID, &profile.echo.aid),
@@ -199,7 +213,15 @@ impl Decoder {
             version,
             extra,
             lossy: false,
+            needs_section: false,
         }
+    }
+
+    /// The same decoder, for the rows of a table: an answer that has none of its sections is no empty table, unless its
+    /// overview counts no mentions.
+    #[must_use]
+    pub fn of_table(self) -> Self {
+        Self { needs_section: true, ..self }
     }
 
     /// The same decoder, which replaces what says no character in texts.
@@ -253,6 +275,19 @@ impl Decoder {
         if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
             return Err(Error::new(ErrorKind::Contradiction, format!("the answer has no `{missing}`"))
                 .advice("check the profile's `sections` of this table, or set optional = true"));
+        }
+        let counted = answer.text(COUNTED).and_then(|told| told.parse().ok());
+        let exact = |relation: Option<Cow<'_, str>>| relation.is_none_or(|relation| relation == "eq");
+        let counted: Option<u64> = counted.filter(|_| exact(answer.text(COUNTED_RELATION)));
+        let total = answer.text(TOTAL);
+        let paged = request.plan.pages.is_some() && total.is_some();
+        let nothing = !answer.sections.contains(&true) && !paged && total.as_deref() != Some("0") && counted != Some(0);
+        if self.needs_section && nothing {
+            let places: Vec<String> =
+                self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
+            let message = format!("the answer has nothing that the profile knows: no {}", places.join(", no "));
+            return Err(Error::new(ErrorKind::Contradiction, message)
+                .advice("check the profile's `sections` of this table; for errors with a status of success, [error]"));
         }
         let relation = answer.text(RELATION);
         let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {
@@ -320,6 +355,7 @@ impl Decoder {
             records: count as u64,
             present,
             unknown,
+            counted,
             window: window(&answer),
         })
     }
@@ -340,9 +376,7 @@ impl Decoder {
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
         let texts = extra.and_then(|extra| batch.column(extra).as_string_opt::<i32>());
         for text in texts.into_iter().flatten().flatten().filter(|text| *text != "{}") {
-            if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
-                pointers(&value, &mut String::new(), &mut |at| *found.entry(at.to_owned()).or_default() += 1);
-            }
+            places::each(text, |at| *found.entry(at.to_owned()).or_default() += 1);
         }
         found.into_iter().collect()
     }
@@ -433,18 +467,6 @@ impl Decoder {
 
     fn shape(&self, section: usize) -> Shape {
         self.table.sections[section].shape
-    }
-}
-
-/// The places of all values below objects that are none themselves.
-fn pointers(value: &serde_json::Value, at: &mut String, found: &mut impl FnMut(&str)) {
-    let serde_json::Value::Object(members) = value else { return found(at) };
-    for (name, member) in members {
-        let length = at.len();
-        at.push('/');
-        at.push_str(&name.replace('~', "~0").replace('/', "~1"));
-        pointers(member, at, found);
-        at.truncate(length);
     }
 }
 

@@ -214,6 +214,11 @@ impl Pointer {
     pub fn steps(&self) -> &[String] {
         &self.0
     }
+
+    /// The place that `inner` names below this one.
+    pub fn join(&self, inner: &Self) -> Self {
+        Self(self.0.iter().chain(&inner.0).cloned().collect())
+    }
 }
 
 impl TryFrom<String> for Pointer {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
+use super::column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, Shape, TableSpec};
 use super::spec::{
     Auth, Budget, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page, RequestedBy,
     SearchEndpoint, Several, Sort, Tables, Throttle, Timezone, Total, Trust,
@@ -156,6 +156,20 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Where an answer has the exact number of all mentions that match, and the word that tells whether it is exact, in its
+    /// overview; `None` where the profile promises no such number.
+    pub fn counted_total(&self) -> Option<(Pointer, Option<Pointer>)> {
+        let counts = self.counts.as_ref().filter(|counts| counts.trust == Trust::Exact)?;
+        let overview = &self.tables.overview;
+        let section = overview.sections.first().filter(|section| section.shape == Shape::Record)?;
+        let place = |name: &str| match &overview.column(name)?.origin {
+            Origin::Field(at, Scope::Record) => Some(section.at.join(at)),
+            Origin::Field(at, Scope::Answer) => Some(at.clone()),
+            _ => None,
+        };
+        Some((place(&counts.total)?, counts.relation.as_deref().and_then(place)))
+    }
+
     /// The dimensions as text: (name, value, evidence).
     pub fn dimensions(&self) -> &[(String, String, Option<String>)] {
         &self.dimensions
@@ -254,6 +268,11 @@ impl Profile {
             self.throttle.when.iter().all(|rule| rule.code.is_some() || !(200..300).contains(&rule.status)),
             "throttle.when",
             "expected a `code` for a status of success".into(),
+        );
+        no(
+            !self.error.inside_success || self.error.code.is_some() || self.error.message.is_some(),
+            "error.inside_success",
+            "expected `code` or `message`, by which an error inside a success is recognized".into(),
         );
         no(
             self.error.statuses.values().all(|status| (400..600).contains(status)),

@@ -336,7 +336,7 @@ impl Preset {
         let labels = search.mentions.iter().filter_map(|mention| mention.facts.sentiment.as_deref());
         let written_so = |label: &&str| match self.mood(label) {
             Value::String(text) => text == asked,
-            other => other.to_string() == asked,
+            other => asked.parse().is_ok_and(|asked: Value| asked == other),
         };
         labels.filter(written_so).map(str::to_owned).collect()
     }

@@ -38,6 +38,8 @@ pub(super) struct Taken {
     pub(super) doubles: u64,
     /// Doubles whose version differs from one in the same page.
     pub(super) edited: u64,
+    /// Rows that came before in this pass, and do not belong behind the anchor that the page hangs on.
+    pub(super) astray: u64,
 }
 
 /// The rows of a window that were received, in the order in which they came.
@@ -51,6 +53,8 @@ pub(super) struct Chain {
     fresh: u64,
     /// Ids of the last page that the next one may hang on, in their order.
     anchors: Vec<u64>,
+    /// Ids of the last page behind its anchors, which the next page has again.
+    unsettled: HashSet<u64>,
     /// Rows from the last anchor to the end of its page, both included.
     pub(super) overlap: u64,
     /// The last row of the last page, and its instant.
@@ -110,6 +114,11 @@ impl Chain {
         Self { careful: self.order.is_some(), ..self }
     }
 
+    /// Takes no order of equal instants for granted from here on.
+    pub(super) fn be_careful(&mut self) {
+        self.careful = self.order.is_some();
+    }
+
     /// Whether rows come in an order of time.
     pub(super) fn is_by_time(&self) -> bool {
         self.order.is_some()
@@ -119,6 +128,7 @@ impl Chain {
     pub(super) fn again(&mut self, careful: bool) {
         self.known.extend(self.pass.drain());
         self.anchors.clear();
+        self.unsettled.clear();
         (self.overlap, self.last, self.edge) = (0, None, None);
         (self.sorted, self.fresh, self.careful) = (true, 0, careful && self.order.is_some());
     }
@@ -142,19 +152,14 @@ impl Chain {
     pub(super) fn bytes(&self) -> usize {
         // Eight for the id, one for its place, and room to grow.
         let edge = self.edge.as_ref().map_or(0, |(_, ids)| ids.capacity());
-        (self.known.capacity() + self.pass.capacity() + edge + self.anchors.capacity()) * 10
+        let sets = self.known.capacity() + self.pass.capacity() + self.unsettled.capacity();
+        (sets + edge + self.anchors.capacity()) * 10
     }
 
     /// How a page hangs on the chain.
     pub(super) fn link(&self, rows: Rows<'_>) -> Link {
-        let place = |anchor: &u64| rows.ids.iter().position(|id| id == anchor);
-        let found = match self.anchors.last().and_then(place) {
-            Some(at) => Some((at, true)),
-            None => {
-                let there: HashSet<u64> = rows.ids.iter().copied().collect();
-                self.anchors.iter().rev().find(|anchor| there.contains(anchor)).and_then(place).map(|at| (at, false))
-            }
-        };
+        let last = self.anchors.last();
+        let found = self.anchor_in(rows.ids).map(|at| (at, last == rows.ids.get(at)));
         // Of other orders the keys are not known.
         match (found, rows.times.filter(|_| self.order.is_some())) {
             (None, _) => Link::Missing,
@@ -169,13 +174,26 @@ impl Chain {
         }
     }
 
+    /// The place of the last anchor that a page has.
+    fn anchor_in(&self, ids: &[u64]) -> Option<usize> {
+        let place = |anchor: &u64| ids.iter().position(|id| id == anchor);
+        self.anchors.last().and_then(place).or_else(|| {
+            let there: HashSet<u64> = ids.iter().copied().collect();
+            self.anchors.iter().rev().find(|anchor| there.contains(anchor)).and_then(place)
+        })
+    }
+
     /// Takes the rows of a page that hangs on the chain, or begins it.
     pub(super) fn take(&mut self, rows: Rows<'_>) -> Taken {
         let mut taken = Taken { keep: Vec::with_capacity(rows.ids.len()), ..Taken::default() };
+        let behind = self.anchor_in(rows.ids).map_or(0, |at| at + 1);
         // Where each id of the page leaves, once a double was met.
         let mut kept: Option<HashMap<u64, usize>> = None;
         for (at, id) in rows.ids.iter().enumerate() {
             let first = self.pass.insert(*id);
+            // Rows of the anchor's own instant may have changed places.
+            let tied = rows.times.is_some_and(|times| behind > 0 && times[at] == times[behind - 1]);
+            taken.astray += u64::from(!first && at >= behind && !tied && !self.unsettled.contains(id));
             let leaves = first && !self.known.contains(id);
             taken.new += u64::from(first);
             taken.keep.push(leaves);
@@ -245,12 +263,14 @@ impl Chain {
         // A page of one instant has no other anchors than its rows.
         let end = whole.map_or(ids.len(), |at| at + 1);
         self.anchors = ids[..end].to_vec();
+        self.unsettled = ids[end..].iter().copied().collect();
         self.overlap = (ids.len() - end) as u64 + 1;
     }
 
     /// Makes every row of the last page an anchor, where its instants do not fit into pages.
     pub(super) fn loosen(&mut self, Rows { ids, .. }: Rows<'_>) {
         self.anchors = ids.to_vec();
+        self.unsettled.clear();
         (self.overlap, self.settled) = (1, false);
     }
 

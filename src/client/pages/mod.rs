@@ -66,6 +66,8 @@ pub struct PageFacts {
     pub total: Option<u64>,
     /// About how many records there are, where that is all that the page says, or that the profile believes.
     pub hint: Option<u64>,
+    /// Records in the whole, as another part of the answer counts them: it confirms an end, and proves none alone.
+    pub counted: Option<u64>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 
 use super::chain::Rows;
-use super::reading::{Reading, Span, Verdict};
+use super::reading::{Reading, Span, Verdict, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::query::Held;
@@ -19,6 +19,8 @@ use crate::request::{PageRequest, Pages, RequestPlan};
 
 /// Pages that have come and wait for an earlier one, on top of the requests under way.
 const HELD: usize = 2;
+/// Pages that are read for one that does not link, however much they bring: in a set that moves there may be always more.
+const REPAIRS: u32 = 8;
 
 /// See the module's documentation.
 pub(super) struct Pager<'a, D: PageDecoder> {
@@ -69,8 +71,20 @@ struct Part {
     /// Rows that came on this side, and that the service announced for both sides together.
     received: u64,
     announced: Option<u64>,
-    /// Whether nothing of it was lost, whatever changed meanwhile.
-    proven: bool,
+    /// Whether the announced number stood still.
+    steady: bool,
+    proof: Proof,
+}
+
+/// What shows that nothing of a part was lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// The links between its pages, whatever changed meanwhile.
+    Links,
+    /// They do if nothing changed, which the totals show.
+    Totals,
+    /// Nothing.
+    None,
 }
 
 /// A row that the next page is to bring again, in its newest version.
@@ -208,7 +222,10 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let Some(reading) = &self.reading else { return Ok(()) };
         let span = reading.first();
         let (span, answer) = self.ask(span).await;
-        let answer = answer?;
+        let answer = answer.map_err(|error| match span.row > 0 && is_refusal(&error) {
+            true => refused_behind(span.row, error),
+            false => error,
+        })?;
         self.begun = true;
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);
@@ -216,8 +233,15 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
         reading.announce(answer.facts.total);
-        reading.hint(answer.facts.hint);
+        reading.hint(answer.facts.hint, answer.facts.counted);
         reading.check_depth()?;
+        // Where totals cannot show that a part is whole, its pages have to.
+        let sayable = self.window.is_sayable(window, self.zone);
+        let sayable = sayable && window.is_half_open();
+        let comparable = answer.facts.total.is_some() && (sayable || !reading.will_be_cut());
+        if splits && !comparable {
+            reading.be_careful();
+        }
         if let Some(part) = self.part.take()
             && !self.settle(part, answer.facts.total)?
         {
@@ -275,11 +299,14 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
                 self.queue = FuturesOrdered::new();
                 return Ok(());
             }
+            Err(error) if span.row > 0 && is_refusal(&error) => return Err(refused_behind(span.row, error)),
             Err(error) => return Err(error),
         };
-        let mut tried = 0;
+        let (mut tried, mut rounds) = (0, 0);
         while !self.links(span, &answer.page) {
-            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tried)) else {
+            rounds += 1;
+            let tries = if rounds > REPAIRS { u64::MAX } else { tried };
+            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tries)) else {
                 if self.reading.as_ref().is_some_and(|reading| !reading.may_skip()) {
                     let reason =
                         "the pages do not hang together, so that mentions between them would be missing in the order";
@@ -291,13 +318,17 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             let found = found?;
             self.scan.repaired.fetch_add(1, Ordering::Relaxed);
             self.history.repaired += 1;
-            let before = self.row();
+            let before = self.reached();
             if self.links(back, &found.page) {
+                let end = back.row + found.facts.rows;
                 self.announce(back, found.facts)?;
                 self.absorb(back, found)?;
+                if let Some(reading) = &mut self.reading {
+                    reading.fall_back(end);
+                }
             }
             // What leads on may lead further on.
-            tried = if self.row() > before { 0 } else { tried + 1 };
+            tried = if self.reached() != before { 0 } else { tried + 1 };
         }
         self.announce(span, answer.facts)?;
         self.absorb(span, answer)
@@ -305,12 +336,12 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
 
     /// Whether an answer says that paging reaches no further: the rows before came by the same question.
     fn is_depth(&self, error: &Error) -> bool {
-        let refused = matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound);
-        refused && self.reading.as_ref().is_some_and(Reading::can_be_cut)
+        is_refusal(error) && self.reading.as_ref().is_some_and(Reading::can_be_cut)
     }
 
-    fn row(&self) -> u64 {
-        self.reading.as_ref().map_or(0, Reading::row)
+    /// The rows that have come, and the rank behind the last of them.
+    fn reached(&self) -> (u64, u64) {
+        self.reading.as_ref().map_or((0, 0), |reading| (reading.chain.received(), reading.row()))
     }
 
     fn links(&mut self, span: Span, page: &D::Page) -> bool {
@@ -326,6 +357,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
             reading.announce(facts.total);
         }
+        reading.hint(facts.hint, facts.counted);
         reading.check_depth()
     }
 
@@ -355,6 +387,11 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
         self.ids.resize(reading.chain.bytes())?;
+        // What was asked for along with the window's own instants.
+        if let Some(times) = page.times().filter(|_| self.window.is_wider()) {
+            let half_open = self.client.profile().window.is_half_open();
+            taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
+        }
         self.release(&page, &mut taken.keep);
         if let (true, Some(id), Some(true), true) =
             (more, page.ids().and_then(<[u64]>::last), taken.keep.last().copied(), taken.keep.len() > 1)
@@ -375,7 +412,8 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
     /// The part of a window that was cut has no mentions of other times. A service that takes any window for the same would
     /// give them again.
     fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
-        let (Some((from, to)), Some(times)) = (self.window.instants.filter(|_| self.window.cut), page.times()) else {
+        let asked = self.window.wider.or(self.window.instants).filter(|_| self.window.cut);
+        let (Some((from, to)), Some(times)) = (asked, page.times()) else {
             return Ok(());
         };
         if times.iter().all(|time| (from..=to).contains(time)) {
@@ -468,7 +506,12 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             instants: near,
             received,
             announced: reading.total(),
-            proven: reading.is_proven(),
+            steady: reading.is_steady(),
+            proof: match () {
+                () if reading.is_firm() => Proof::Links,
+                () if reading.is_proven() => Proof::Totals,
+                () => Proof::None,
+            },
             known: reading.chain.into_known(),
         });
         true
@@ -476,18 +519,27 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
 
     /// Whether the near side of a cut is whole, by the total of the far one. Otherwise it is read again.
     fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        let whole = match (part.announced, rest) {
-            (Some(announced), Some(rest)) => part.received.checked_add(rest) == Some(announced),
-            _ => true,
+        // The rest of a window that is asked for with more around it has a total of its own.
+        let rest = rest.filter(|_| !self.window.is_wider());
+        let agree =
+            part.announced.zip(rest).map(|(announced, rest)| part.received.checked_add(rest) == Some(announced));
+        let whole = match part.proof {
+            // Numbers that stood still and do not agree contradict even links.
+            Proof::Links => agree != Some(false) || !part.steady,
+            Proof::Totals => agree == Some(true),
+            Proof::None => false,
         };
-        if whole && part.proven {
+        if whole {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
+        // A part with an end that belongs to both sides would bring the rows of that instant twice.
         let again = Window::part(spec, self.zone, part.instants, part.known, true).filter(|_| spec.is_half_open());
         let Some(again) = again else {
-            let announced = part.announced.unwrap_or_default().saturating_sub(rest.unwrap_or_default());
-            self.incomplete(format!("{} distinct mentions received instead of {announced}", part.received))?;
+            self.incomplete(format!(
+                "{} distinct mentions received, and the part cannot be read again",
+                part.received
+            ))?;
             return Ok(true);
         };
         self.count_pass();
@@ -531,6 +583,11 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             self.client.log().conclude(call, conclusion);
         }
     }
+}
+
+/// Whether the service refuses what was asked, and not who asks.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound)
 }
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {

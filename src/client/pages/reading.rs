@@ -75,6 +75,8 @@ pub(super) struct Reading {
     first_total: Option<u64>,
     /// About how many rows there are, where that is all that the service tells.
     hint: Option<u64>,
+    /// The number of rows that another part of the last answer counts.
+    counted: Option<u64>,
     /// The total did not change at all.
     constant: bool,
     /// Passes that ended.
@@ -97,10 +99,16 @@ struct Pass {
     /// Every page so far hangs on those before it, and whatever may have changed places.
     linked: bool,
     firm: bool,
+    /// No row came again behind new ones.
+    in_order: bool,
     /// Pages in a row that brought nothing new.
     stalls: u32,
     /// Whether the last page showed that nothing lies behind it.
     end_shown: bool,
+    /// Whether it did so in an answer whose total ends with its last row.
+    end_proven: bool,
+    /// Whether another number in that answer ends with it.
+    end_counted: bool,
     /// Whether the last page had no rows at all.
     blank: bool,
     /// Pages that were shorter than asked for, though others followed, where pages are counted.
@@ -120,8 +128,11 @@ impl Pass {
             steady: true,
             linked: true,
             firm: true,
+            in_order: true,
             stalls: 0,
             end_shown: false,
+            end_proven: false,
+            end_counted: false,
             blank: false,
             gaps: 0,
             partial: false,
@@ -156,6 +167,7 @@ impl Reading {
             first_page: Vec::new(),
             first_total: None,
             hint: None,
+            counted: None,
             constant: true,
             passes: 0,
             pass: Pass::behind(pages.skip),
@@ -208,9 +220,28 @@ impl Reading {
         self.constant &= self.pass.steady && self.first_total == self.pass.total;
     }
 
-    /// Takes note of about how many rows there are.
-    pub(super) fn hint(&mut self, hint: Option<u64>) {
+    /// Takes note of about how many rows there are, and of how many another part of the answer counts.
+    pub(super) fn hint(&mut self, hint: Option<u64>, counted: Option<u64>) {
         self.hint = hint.or(self.hint);
+        self.counted = counted;
+    }
+
+    /// Takes no order of equal instants for granted from the first page on: what comes of this pass has to be proved by
+    /// its pages alone.
+    pub(super) fn be_careful(&mut self) {
+        self.chain.be_careful();
+        self.one_by_one = true;
+    }
+
+    /// Whether there are more rows than are read in one window.
+    pub(super) fn will_be_cut(&self) -> bool {
+        let most = self.depth.map_or(FORGET, |depth| depth.min(FORGET));
+        self.end().is_some_and(|end| end > most)
+    }
+
+    /// Whether the total has stood still in this pass.
+    pub(super) fn is_steady(&self) -> bool {
+        self.pass.steady
     }
 
     /// Whether far fewer rows came than the service hints at. What paging does not reach, and nobody declared, looks the
@@ -297,6 +328,9 @@ impl Reading {
     /// Whether a page hangs on those before it.
     pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
         // Pages that are counted have all of their rows, or some were lost between one and the next.
+        let behind_first = span.row > self.pages.skip;
+        // Nothing links what shares no row.
+        self.pass.firm &= !behind_first || self.overlaps();
         if self.aligned && span.row >= self.pass.row && self.pass.linked && !rows.ids.is_empty() {
             let end = span.row + rows.ids.len() as u64;
             let short = end < span.row + span.size && self.pass.total.is_some_and(|total| end < total);
@@ -357,10 +391,16 @@ impl Reading {
             return Err(no_progress(span.row));
         }
         self.pass.blank = got == 0;
-        self.pass.end_shown = got < span.size && (got > 0 || self.pass.total.is_some_and(|total| span.row >= total));
+        // Where pages share rows, an empty one lacks the row that it should have had.
+        let may_be_empty = !self.overlaps() || span.row == self.pages.skip;
+        self.pass.end_shown =
+            got < span.size && (got > 0 || (may_be_empty && self.pass.total.is_some_and(|total| span.row >= total)));
+        self.pass.end_proven = self.pass.end_shown && self.pass.total == Some(span.row + got);
+        self.pass.end_counted = self.pass.end_shown && got > 0 && self.counted == Some(span.row + got);
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
         let taken = self.chain.take(rows);
+        self.pass.in_order &= taken.astray == 0;
         self.pass.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is there, and nothing behind it.
@@ -396,6 +436,13 @@ impl Reading {
             self.chain.loosen(rows);
         }
         Ok(Some(taken))
+    }
+
+    /// Takes note that a page read from further back ended there: the chain hangs on its rows now.
+    pub(super) fn fall_back(&mut self, row: u64) {
+        if !self.aligned {
+            self.pass.row = self.pass.row.min(row);
+        }
     }
 
     /// Takes note that the service answers nothing behind the rows that have come.
@@ -459,7 +506,9 @@ impl Reading {
     fn ends(&self) -> bool {
         let short = self.pass.row > self.pages.skip && self.pass.row < self.pages.skip + self.stride;
         let nothing_new = self.confirms && self.pass.total.is_none() && self.chain.fresh() == 0;
-        self.pass.stalls > STALLS || (nothing_new && short && self.pass.row > self.pages.skip + 1)
+        // A short page that ends where another number of the answer does.
+        let counted = self.pass.total.is_none() && self.pass.end_counted;
+        self.pass.stalls > STALLS || counted || (nothing_new && short && self.pass.row > self.pages.skip + 1)
     }
 
     /// Whether rows have come that a pass before should have had, where they are wanted in order.
@@ -473,10 +522,14 @@ impl Reading {
         self.pages.fetch.is_some_and(|fetch| self.chain.received() >= fetch)
     }
 
-    /// Whether it is proven that nothing was lost among the rows received so far, whatever changed meanwhile.
+    /// Whether it is proven that nothing was lost among the rows received so far.
     pub(super) fn is_proven(&self) -> bool {
-        let firm = self.pass.firm && self.chain.sorted;
-        self.pass.linked && if self.pass.total.is_some() { self.pass.steady || firm } else { firm }
+        self.is_firm() || (self.pass.linked && self.pass.total.is_some() && self.pass.steady)
+    }
+
+    /// Whether the links between the pages alone prove it, whatever came, went or changed places meanwhile.
+    pub(super) fn is_firm(&self) -> bool {
+        self.pass.linked && self.pass.firm && self.chain.sorted && self.pass.in_order
     }
 
     /// Whether rows of a page that does not hang on the others may leave: not in an order, where what is between them could
@@ -534,7 +587,12 @@ impl Reading {
             let ended =
                 self.pass.total.is_some_and(|total| self.pass.row >= total) && (self.pass.end_shown || unreachable);
             let counted = self.pass.steady && !self.overlaps();
+            // Every page follows the one before at an instant that came whole, and an answer showed the end: of a set that
+            // moves, no number has to agree. One that stood still is another matter.
+            let linked = self.overlaps() && self.is_firm() && self.chain.is_by_time();
+            let linked = linked && self.pass.end_proven && !self.pass.steady;
             ((proven || counted) && ended && received == total)
+                || linked
                 || (self.constant && self.chain.all() == total && self.passes > 1)
         };
         let seen = self.chain.all();
@@ -591,8 +649,19 @@ fn no_progress(row: u64) -> Error {
         .at(Place { row: Some(row), ..Place::default() })
 }
 
+const NARROWER: &str = "narrow the range of published_at, or add a filter that the service takes";
+
 /// More mentions than paging reaches.
 pub(super) fn too_deep(rows: &str, depth: u64) -> Error {
-    Error::new(ErrorKind::TooDeep, format!("{rows} mentions match, and paging reaches {depth} only"))
-        .advice("narrow the range of published_at, or add a filter that the service takes")
+    Error::new(ErrorKind::TooDeep, format!("{rows} mentions match, and paging reaches {depth} only")).advice(NARROWER)
+}
+
+/// A page behind the first rows that the service refuses, where the window cannot be cut.
+pub(super) fn refused_behind(row: u64, refusal: Error) -> Error {
+    if refusal.kind() == ErrorKind::NotFound {
+        // The saved search may be gone by now.
+        return refusal.advice(format!("if paging reaches no further, {NARROWER}; otherwise check the aid"));
+    }
+    let message = format!("the service refuses the rows from {row} on: {}", refusal.message());
+    Error::new(ErrorKind::TooDeep, message).advice(NARROWER).at(refusal.place().clone())
 }

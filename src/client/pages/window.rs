@@ -16,6 +16,8 @@ pub(super) struct Window {
     pub(super) words: Option<String>,
     /// Its instants, where they are known.
     pub(super) instants: Option<Instants>,
+    /// The instants that are asked for where the grammar cannot say its own: rows outside of its own are left out.
+    pub(super) wider: Option<Instants>,
     /// Ids within it that have left already.
     pub(super) known: HashSet<u64>,
     /// Whether these may lie anywhere in it, and not at the cut it begins with only.
@@ -33,15 +35,31 @@ impl Window {
         Self { instants, ..Self::default() }
     }
 
-    /// Holds a relative period at the instants that the service resolved it to, where it takes such.
+    /// Holds a relative period at the instants that the service resolved it to, where it takes such. Instants that the
+    /// grammar cannot say are kept for the day when the window is cut.
     pub(super) fn freeze(&mut self, spec: &WindowSpec, zone: Zone, told: Option<(DateTime<Utc>, DateTime<Utc>)>) {
-        let Some((from, to)) = told.filter(|_| self.instants.is_none() && self.words.is_none()) else { return };
-        let (from, to) = micros((from, to));
-        let grid = spec.grid(zone);
-        if grid.floor(from) == from && grid.floor(to) == to && spec.is_half_open() {
-            self.words = words(spec, zone, (from, to));
-            self.instants = self.words.as_ref().map(|_| (from, to));
+        let Some(told) = told.filter(|_| self.instants.is_none() && self.words.is_none()) else { return };
+        let told = micros(told);
+        if outward(spec, zone, told) == told && spec.is_half_open() {
+            self.words = words(spec, zone, told);
         }
+        self.instants = spec.takes_instants().then_some(told);
+    }
+
+    /// Whether its parts can be asked for just as they are, so that their totals add up to its own.
+    pub(super) fn is_sayable(&self, spec: &WindowSpec, zone: Zone) -> bool {
+        self.instants.is_some_and(|instants| outward(spec, zone, instants) == instants)
+    }
+
+    /// Whether its rows are held to instants that the service cannot be asked for.
+    pub(super) fn is_wider(&self) -> bool {
+        self.wider.is_some()
+    }
+
+    /// Whether a row at this instant belongs to it, and not only to what was asked for.
+    pub(super) fn holds(&self, at: i64, half_open: bool) -> bool {
+        let Some((from, to)) = self.instants.filter(|_| self.wider.is_some()) else { return true };
+        from <= at && (at < to || (at == to && !half_open))
     }
 
     /// A part of it, in the service's words; `None` where it cannot be said.
@@ -52,9 +70,17 @@ impl Window {
         known: HashSet<u64>,
         again: bool,
     ) -> Option<Self> {
-        let words = words(spec, zone, instants)?;
-        Some(Self { words: Some(words), instants: Some(instants), known, scattered: again, cut: true, again })
+        let asked = outward(spec, zone, instants);
+        let words = Some(words(spec, zone, asked)?);
+        let wider = (asked != instants).then_some(asked);
+        Some(Self { words, instants: Some(instants), wider, known, scattered: again, cut: true, again })
     }
+}
+
+/// The instants that can be said, as near as can be, around these.
+fn outward(spec: &WindowSpec, zone: Zone, (from, to): Instants) -> Instants {
+    let grid = spec.grid(zone);
+    (grid.floor(from), grid.ceil(to))
 }
 
 fn words(spec: &WindowSpec, zone: Zone, (from, to): Instants) -> Option<String> {

@@ -1,0 +1,207 @@
+//! The error that a body tells: its code, message and field, read without building the document around them.
+//!
+//! A body of half a megabyte can hold millions of small values; as a tree they would take thousands of times the memory.
+
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::auth::Secret;
+use crate::profile::{ErrorFormat, Pointer, Profile};
+
+/// Bytes of a text that are looked at; keys are taken out of these before they are cut to what is shown.
+const READ: usize = 32 << 10;
+/// Characters at the end of a cut text that are not shown: more than a key has, in whatever form.
+const CUT: usize = 4 << 10;
+/// Characters of a text that are worth showing.
+const SHOWN: usize = 300;
+
+/// What an error body says: machine-readable code, message for people, parameter at fault.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ErrorBody {
+    pub(super) code: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) field: Option<String>,
+}
+
+impl ErrorBody {
+    /// Reads a body by the profile's pointers; a text body is its own message. The key is redacted.
+    pub(super) fn read(profile: &Profile, key: &Secret, body: &[u8]) -> Self {
+        let short = |text: &str| {
+            let clean = key.redact(start_of(text));
+            // Where it was cut, a part of a key may be left at the end.
+            let whole = if text.len() > READ { clean.chars().count().saturating_sub(CUT) } else { usize::MAX };
+            clean.chars().take(whole.min(SHOWN)).collect::<String>()
+        };
+        let pointers = [&profile.error.code, &profile.error.message, &profile.error.field];
+        let json = match profile.error.format {
+            ErrorFormat::Json => values(body, pointers.map(Option::as_ref)),
+            ErrorFormat::Text => None,
+        };
+        if let Some([code, message, field]) = json {
+            let text = |value: Option<String>| value.map(|value| short(&value));
+            return Self { code: text(code), message: text(message), field: text(field) };
+        }
+        // A text inside a success is an answer, not an error; the decoder judges it.
+        let text = String::from_utf8_lossy(&body[..body.len().min(READ)]);
+        let text = text.trim();
+        let plain = !text.is_empty() && !text.starts_with(['<', '{', '[']);
+        Self { message: plain.then(|| short(text)), ..Self::default() }
+    }
+
+    /// Whether a body of JSON says that something went wrong.
+    pub(super) fn is_error(&self) -> bool {
+        self.code.is_some() || self.message.is_some()
+    }
+}
+
+/// The first bytes of a text, whole characters of it.
+fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(READ)]
+}
+
+/// The values at these pointers, texts as they are and others as JSON; `None` for what is no JSON.
+fn values<const N: usize>(body: &[u8], pointers: [Option<&Pointer>; N]) -> Option<[Option<String>; N]> {
+    let text = std::str::from_utf8(body).ok()?;
+    let mut found = [const { None }; N];
+    let wanted = pointers.iter().enumerate().filter_map(|(slot, pointer)| Some((slot, pointer.as_ref()?.steps())));
+    let mut json = serde_json::Deserializer::from_str(text);
+    Walk { wanted: wanted.collect(), found: &mut found }.deserialize(&mut json).and_then(|()| json.end()).ok()?;
+    Some(found)
+}
+
+/// Walks down to what is wanted: slots of `found`, each with the rest of its way.
+struct Walk<'w> {
+    wanted: Vec<(usize, &'w [String])>,
+    found: &'w mut [Option<String>],
+}
+
+/// Those that go on by this step.
+fn below<'w>(wanted: &[(usize, &'w [String])], step: &str) -> Vec<(usize, &'w [String])> {
+    let below = wanted.iter().filter_map(|(slot, way)| match way.split_first() {
+        Some((first, rest)) if first == step => Some((*slot, rest)),
+        _ => None,
+    });
+    below.collect()
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if !self.wanted.iter().any(|(_, way)| way.is_empty()) {
+            return deserializer.deserialize_any(self);
+        }
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        let value = match serde_json::from_str::<String>(raw) {
+            Ok(text) => Some(text),
+            Err(_) => (raw != "null").then(|| start_of(raw).to_owned()),
+        };
+        for (slot, _) in self.wanted.iter().filter(|(_, way)| way.is_empty()) {
+            self.found[*slot] = value.clone();
+        }
+        let Self { mut wanted, found } = self;
+        wanted.retain(|(_, way)| !way.is_empty());
+        match wanted.is_empty() {
+            true => Ok(()),
+            // Something inside is wanted as well, which is rare: the text is read once more for it.
+            false => {
+                let inner = serde_json::Deserializer::from_str(raw).deserialize_any(Walk { wanted, found });
+                inner.map_err(serde::de::Error::custom)
+            }
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(name) = members.next_key::<String>()? {
+            let wanted = below(&self.wanted, &name);
+            if wanted.is_empty() {
+                members.next_value::<IgnoredAny>()?;
+            } else {
+                members.next_value_seed(Walk { wanted, found: self.found })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for at in 0_usize.. {
+            let wanted = below(&self.wanted, &at.to_string());
+            let more = if wanted.is_empty() {
+                items.next_element::<IgnoredAny>()?.is_some()
+            } else {
+                items.next_element_seed(Walk { wanted, found: self.found })?.is_some()
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> ErrorBody {
+        let mut profile = Profile::v4();
+        let pointer = |text: &str| Some(Pointer::try_from(text.to_owned()).expect("a pointer"));
+        profile.error.message = pointer("/errors/1/detail");
+        profile.error.field = pointer("/errors/1");
+        ErrorBody::read(&profile, &Secret::new("s3cr3t").expect("a key"), body.as_bytes())
+    }
+
+    #[test]
+    fn values_are_found_through_objects_and_arrays_wherever_they_stand() {
+        let said =
+            read(r#"{"x":[1,{"y":null}],"errors":[{"detail":"no"},{"detail":"not s3cr3t"}],"error":{"code":7}}"#);
+        assert_eq!(said.code.as_deref(), Some("7"));
+        assert_eq!(said.message.as_deref(), Some("not <redacted>"), "inside a value that was asked for as well");
+        assert_eq!(said.field.as_deref(), Some(r#"{"detail":"not <redacted>"}"#));
+        assert_eq!(read(r#"{"error":{"code":null},"errors":3}"#), ErrorBody::default());
+        assert_eq!(read("slow down").message.as_deref(), Some("slow down"));
+        assert_eq!(read(r#"{"error":{"code":"a""#), ErrorBody::default(), "no JSON");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_no_part_of_a_key_is_left() {
+        let said = read(&format!(r#"{{"error":{{"code":"{}s3cr3t"}}}}"#, "x".repeat(296)));
+        assert_eq!(said.code.map(|code| code.chars().skip(296).collect::<String>()).as_deref(), Some("<red"));
+        let said = read(&format!(r#"{{"error":{{"code":"{}"}}}}"#, "é".repeat(1 << 20)));
+        assert_eq!(said.code.map(|code| code.chars().count()), Some(SHOWN));
+    }
+}

@@ -1,0 +1,395 @@
+//! What a scan proves by the links of its pages, by numbers elsewhere in an answer, and by reading in another order; and
+//! answers that are no tables.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::profile::{End, Pointer, Trust};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Fault, KEY, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
+use serde_json::{Value, json};
+
+use crate::support::{BIG, InProcess, OTHER, Virtual, corpus, now, pages, rows};
+
+/// A service whose answers a test bends.
+#[derive(Debug)]
+struct Bent {
+    service: InProcess,
+    bend: fn(&mut Value),
+}
+
+#[async_trait]
+impl HttpService for Bent {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let mut response = self.service.call(request).await?;
+        if let Ok(mut body) = serde_json::from_slice(&response.body) {
+            (self.bend)(&mut body);
+            response.body = body.to_string().into();
+        }
+        Ok(response)
+    }
+}
+
+/// A session over a simulator with these faults, whose answers are bent.
+fn bent(faults: &[&str], bend: fn(&mut Value), change: impl Fn(&mut Profile)) -> (Virtual, Simulator) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();
+    let clock = Clock::starting_at(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), faults, ..Settings::default() });
+    let service = Arc::new(Bent { service: InProcess(simulator.clone(), HttpLimits::default()), bend });
+    let mut profile = Profile::v4();
+    change(&mut profile);
+    let address = format!("http://bent{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let connection = Connection::builder(address, Secret::new(KEY).unwrap())
+        .service(service)
+        .clock(clock)
+        .profile(profile)
+        .build()
+        .unwrap();
+    let context = session(&connection).unwrap();
+    (Virtual { simulator: simulator.clone(), connection, context }, simulator)
+}
+
+fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
+    let mut profile = Profile::v4();
+    change(&mut profile);
+    Virtual::new(corpus(), faults, Settings::default(), profile)
+}
+
+fn ids_of(rows: Vec<Vec<String>>) -> HashSet<String> {
+    let ids: Vec<String> = rows.concat();
+    let distinct: HashSet<String> = ids.iter().cloned().collect();
+    assert_eq!(distinct.len(), ids.len(), "a mention came twice");
+    distinct
+}
+
+fn all_of(aid: &str) -> HashSet<String> {
+    corpus().search(aid).unwrap().mentions.iter().map(|mention| mention.facts.id.to_string()).collect()
+}
+
+/// The window as a service tells it that counts time in microseconds, half a second wider at either end.
+fn in_microseconds(body: &mut Value) {
+    for (end, shift) in [("from", -400_003), ("to", 400_007)] {
+        let at = body["window"][end].as_str().and_then(|at| at.parse::<chrono::DateTime<chrono::Utc>>().ok());
+        if let Some(at) = at {
+            let at = at + chrono::TimeDelta::microseconds(shift);
+            body["window"][end] = json!(at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relative_period_of_odd_instants_is_cut_where_paging_ends() {
+    for (declared, fault) in [(false, "depth:rows=400,answer=400"), (true, "depth:rows=400,answer=400")] {
+        let depth = |profile: &mut Profile| profile.depth.rows = declared.then_some(400);
+        let (world, _) = bent(&[fault], in_microseconds, depth);
+        let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d'");
+        assert_eq!(ids_of(world.rows(&sql).await), all_of(BIG), "declared: {declared}");
+        let newest = format!("{sql} ORDER BY published_at DESC");
+        assert_eq!(ids_of(world.rows(&newest).await), all_of(BIG), "declared: {declared}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_depth_is_met_without_exact_totals_and_with_ends_that_belong_to_both_sides() {
+    let lower_bound: fn(&mut Value) = |body| body["mentions"]["totalRelation"] = json!("gte");
+    for declared in [None, Some(300)] {
+        let change = |profile: &mut Profile| {
+            (profile.depth.rows, profile.window.end) = (declared, End::Inclusive);
+        };
+        let (world, _) = bent(&["depth:rows=300,answer=400"], lower_bound, change);
+        let sql = format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'"
+        );
+        assert_eq!(ids_of(world.rows(&sql).await), all_of(BIG), "{declared:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_error_of_depth_says_what_to_do() {
+    for answer in ["400", "404", "empty", "last"] {
+        let world = service(&[&format!("depth:rows=200,answer={answer}")], |profile| {
+            profile.window.absolute = None;
+            profile.counts = None;
+        });
+        let error = world.error(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d'")).await;
+        let kinds = [ErrorKind::TooDeep, ErrorKind::Incomplete, ErrorKind::NotFound];
+        assert!(kinds.contains(&error.kind()), "{answer}: {error}");
+        assert!(error.to_string().contains("narrow the"), "{answer}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_link_prove_a_set_that_moves_all_the_time() {
+    let spec = CorpusSpec { seed: 11, searches: 1, mentions: 1_500, now: now() };
+    for places in [["any", "any"], ["end", "any"], ["any", "end"]] {
+        let corpus = Arc::new(Corpus::generate(spec));
+        let aid = corpus.searches[0].aid.clone();
+        let arrive = (1..200).step_by(2).map(|request| format!("arrive:at={}@{request}", places[0]));
+        let delete = (1..200).step_by(3).map(|request| format!("delete:at={}@{request}", places[1]));
+        let faults: Vec<String> = arrive.chain(delete).collect();
+        let world = Virtual::new(corpus, &faults, Settings::default(), Profile::v4());
+        let sql = format!("SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= '2026-01-01'");
+        let got = ids_of(world.rows(&sql).await);
+        let requests = world.simulator.requests();
+        let alive = |request| -> HashSet<String> {
+            world.simulator.alive(&aid, request).into_iter().map(|mention| mention.facts.id.to_string()).collect()
+        };
+        let throughout = (1..=requests).map(alive).reduce(|all, now| &all & &now).unwrap();
+        let ever = (1..=requests).map(alive).reduce(|all, now| &all | &now).unwrap();
+        let lost: Vec<_> = throughout.difference(&got).collect();
+        assert!(lost.is_empty(), "{places:?}: {lost:?} are lost");
+        assert!(got.is_subset(&ever), "{places:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_that_prove_nothing_are_made_here() {
+    let all = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+    let sql = format!("SELECT reach FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {all} ORDER BY reach DESC");
+    let mut right: Vec<Option<i64>> = [BIG, OTHER]
+        .iter()
+        .flat_map(|aid| corpus().search(aid).unwrap().mentions.iter().map(|m| m.facts.reach).collect::<Vec<_>>())
+        .collect();
+    right.sort_by(|a, b| b.cmp(a));
+    let right: Vec<String> =
+        right.into_iter().map(|reach| reach.map_or("NULL".to_owned(), |reach| reach.to_string())).collect();
+    for faults in [&["ties"] as &[&str], &["ties", "depth:rows=300,answer=400"], &[]] {
+        let world = service(faults, |profile| {
+            profile.depth.rows = faults.get(1).map(|_| 300);
+            profile.depth.beyond = faults.get(1).map(|_| datafusion_saved_search::profile::DepthAnswer::BadRequest);
+        });
+        assert_eq!(world.rows(&sql).await.concat(), right, "{faults:?}");
+        let requests = world.simulator.requests();
+        let least: u64 = [BIG, OTHER].iter().map(|aid| pages(all_of(aid).len() as u64)).sum();
+        assert!(faults.len() > 1 || requests == least, "{faults:?}: {requests} instead of {least}");
+        // A limit that paging reaches is the service's affair, one that lies deeper is not.
+        if faults.len() > 1 {
+            assert_eq!(world.rows(&format!("{sql} LIMIT 700")).await.concat(), right[..700], "{faults:?}");
+        }
+    }
+    let world = service(&[], |_| {});
+    assert_eq!(world.rows(&format!("{sql} LIMIT 20")).await.concat(), right[..20]);
+    assert_eq!(world.simulator.requests(), 2, "a limit is worth the service's order");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_unknown_aid_of_several_is_named_or_left_out() {
+    for sql in [
+        format!("SELECT count(*) FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
+        format!("SELECT count(DISTINCT id) FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
+        format!("SELECT sum(total_mentions) FROM overview WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d'"),
+        format!(
+            "SELECT count(*) FROM (SELECT reach FROM mentions WHERE aid IN ('{BIG}', 'nobody') AND duration = '100d' \
+             ORDER BY reach LIMIT 5000)"
+        ),
+    ] {
+        let world = service(&[], |_| {});
+        let error = world.error(&sql).await;
+        assert_eq!(
+            (error.kind(), error.place().aid.as_deref()),
+            (ErrorKind::NotFound, Some("nobody")),
+            "{sql}: {error}"
+        );
+        world.rows("SET savedsearch.partial = 'on'").await;
+        assert_eq!(world.rows(&sql).await, [[all_of(BIG).len().to_string()]], "{sql}");
+        let warned = world.rows("SELECT DISTINCT aid FROM system.warnings").await;
+        assert_eq!(warned, [["nobody"]], "{sql}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_of_the_overview_confirms_an_end_where_pages_tell_none() {
+    let absent = |profile: &mut Profile| {
+        (profile.total.trust, profile.total.at, profile.total.relation) = (Trust::Absent, None, None);
+    };
+    for (days, faults) in [(5, &[] as &[&str]), (40, &[])] {
+        let world = service(faults, absent);
+        let since = (now() - chrono::TimeDelta::days(days)).to_rfc3339();
+        let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '{since}'");
+        let got = ids_of(world.rows(&sql).await);
+        let (got, requests) = (got.len() as u64, world.simulator.requests());
+        // Careful pages overlap by an instant.
+        assert!(requests <= pages(got) + 1, "{days} days: {requests} requests for {got} mentions");
+    }
+    // A number that does not fit confirms nothing, and costs no rows.
+    let (world, _) = bent(&[], |body| body["overview"]["totalMentions"] = json!(3), absent);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01'");
+    assert_eq!(ids_of(world.rows(&sql).await), all_of(BIG));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_has_nothing_of_a_table_is_an_error() {
+    let optional = |profile: &mut Profile| {
+        let tables = &mut profile.tables;
+        for table in [&mut tables.saved_searches, &mut tables.overview, &mut tables.volume, &mut tables.breakdowns] {
+            table.sections.iter_mut().for_each(|section| section.optional = true);
+        }
+    };
+    let refused: fn(&mut Value) = |body| *body = json!({"success": false, "errorCode": 17, "errorMessage": "no"});
+    let elsewhere: fn(&mut Value) = |body| {
+        let volume = body["overview"]["volume"].take();
+        body["overview"] = json!({"totalMentions": 5, "timeline": volume});
+    };
+    let pairs: fn(&mut Value) = |body| body["overview"]["volume"] = json!([[1_750_000_000_000_i64, 3]]);
+    let map: fn(&mut Value) = |body| body["overview"]["volume"] = json!({"2026-06-30": 3});
+    let of = format!("aid = '{BIG}'");
+    for (bend, sql) in [
+        (refused, "SELECT aid FROM saved_searches".to_owned()),
+        (refused, "SELECT id FROM mentions".to_owned()),
+        (refused, format!("SELECT * FROM overview WHERE {of}")),
+        (refused, format!("SELECT * FROM volume WHERE {of}")),
+        (refused, format!("SELECT * FROM breakdowns WHERE {of}")),
+        (refused, format!("SELECT id FROM mentions WHERE {of}")),
+        (refused, format!("SELECT count(*) FROM mentions WHERE {of}")),
+        (elsewhere, format!("SELECT * FROM volume WHERE {of}")),
+        (pairs, format!("SELECT * FROM volume WHERE {of}")),
+        (map, format!("SELECT * FROM volume WHERE {of}")),
+    ] {
+        let (world, _) = bent(&[], bend, optional);
+        let error = world.error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
+    }
+    // Nothing at all is an answer where the overview counts nothing.
+    let (world, _) = bent(&[], |body| body["overview"] = json!({"totalMentions": 0}), optional);
+    for table in ["volume", "breakdowns"] {
+        assert!(world.rows(&format!("SELECT * FROM {table} WHERE {of}")).await.is_empty());
+    }
+}
+
+#[test]
+fn errors_inside_a_success_need_a_place_to_be_recognized_by() {
+    let text = Profile::builtin_document("v4").unwrap();
+    let text = text.replace("inside_success = false", "inside_success = true");
+    let without = text.replace("code = \"/error/code\"\n", "").replace("message = \"/error/message\"\n", "");
+    assert!(Profile::parse(&text, "mine").is_ok());
+    let error = Profile::parse(&without, "mine").unwrap_err();
+    assert!(error.to_string().contains("error.inside_success"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_leave_mentions_out_never_make_them_nameless() {
+    let all = |sql: &str| format!("{sql} FROM mentions WHERE aid = '{BIG}' AND duration = '100d'");
+    let facts = corpus().search(BIG).unwrap().mentions.iter().map(|m| m.facts.clone()).collect::<Vec<_>>();
+    let with = facts.iter().filter(|facts| facts.language.is_some()).count().to_string();
+    let kinds = facts.iter().filter_map(|f| f.language.clone()).collect::<HashSet<_>>().len().to_string();
+    let bends: [fn(&mut Value); 6] = [
+        |body| body["overview"]["languages"] = json!([]),
+        |body| body["overview"]["languages"] = json!(null),
+        |body| drop(body["overview"].as_object_mut().map(|overview| overview.remove("languages"))),
+        |body| drop(body["overview"]["languages"].as_array_mut().map(Vec::pop)),
+        |body| body["overview"]["totalMentions"] = json!(5_000),
+        |body| body["overview"]["otherCount"] = json!(0),
+    ];
+    for bend in bends {
+        let (world, _) = bent(&[], bend, |_| {});
+        let counted = world.rows(&all("SELECT count(language), count(DISTINCT language)")).await;
+        assert_eq!(counted, [[with.clone(), kinds.clone()]]);
+        for column in ["language", "country", "source"] {
+            let sql = format!("{} GROUP BY 1", all(&format!("SELECT {column}, count(*)")));
+            let mut counted = world.rows(&sql).await;
+            world.rows("SET savedsearch.count_from_overview = 'never'").await;
+            let mut read = world.rows(&sql).await;
+            world.rows("SET savedsearch.count_from_overview = 'exact'").await;
+            counted.sort();
+            read.sort();
+            assert_eq!(counted, read, "{column}");
+        }
+    }
+    // What the manual promises may be believed.
+    let (world, _) = bent(
+        &[],
+        |_| {},
+        |profile| {
+            let counts = profile.counts.as_mut().unwrap();
+            counts.evidence = datafusion_saved_search::profile::Evidence::Documented;
+            counts.lists.iter_mut().for_each(|list| list.whole = list.column == "language");
+        },
+    );
+    let before = world.simulator.requests();
+    let sql = format!("{} GROUP BY 1", all("SELECT language, count(*)"));
+    assert!(world.rows(&sql).await.iter().any(|row| row[0] == "NULL"));
+    assert_eq!(world.simulator.requests() - before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_small_values_is_no_danger_where_errors_are_looked_for() {
+    // Half a megabyte of empty objects, which as a document takes gigabytes.
+    let many: fn(&mut Value) = |body| {
+        body["filler"] = Value::Array(vec![json!({}); 200_000]);
+    };
+    let (world, _) = bent(&[], many, |profile| {
+        profile.error.inside_success = true;
+        profile.error.code = Some(Pointer::try_from("/error/code".to_owned()).unwrap());
+    });
+    assert!(!world.rows(&format!("SELECT aid FROM overview WHERE aid = '{BIG}'")).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_failing_question_keeps_nobody_from_asking_another() {
+    let world = service(&[&format!("500:aid={OTHER}")], |_| {});
+    for _ in 0..3 {
+        world.error(&format!("SELECT id FROM mentions WHERE aid = '{OTHER}'")).await;
+    }
+    let open = world.error(&format!("SELECT id FROM mentions WHERE aid = '{OTHER}'")).await;
+    assert!(open.to_string().contains("circuit breaker open"), "{open}");
+    assert!(!world.rows(&format!("SELECT id FROM mentions WHERE aid = '{BIG}'")).await.is_empty());
+    assert!(!world.rows("SELECT aid FROM saved_searches").await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_without_end_are_errors() {
+    for (status, wait) in [(429, "inf"), (503, "inf"), (503, "1e300"), (429, "NaN")] {
+        let simulator = Simulator::new(corpus(), Settings { clock: Clock::fixed(now()), ..Settings::default() });
+        let service = Arc::new(Waiting(InProcess(simulator, HttpLimits::default()), status, wait));
+        let connection =
+            Connection::builder(format!("http://waits-{status}-{wait}.test/v4"), Secret::new(KEY).unwrap())
+                .service(service)
+                .clock(Clock::fixed(now()))
+                .build()
+                .unwrap();
+        let context = session(&connection).unwrap();
+        let batches = context.sql("SELECT aid FROM saved_searches").await.unwrap().collect().await;
+        match batches {
+            Ok(batches) => assert!(wait == "NaN" && !rows(&batches).is_empty()),
+            Err(error) => {
+                let error = Error::find(&error).unwrap().clone();
+                assert!(matches!(error.kind(), ErrorKind::Throttled | ErrorKind::Unavailable), "{error}");
+            }
+        }
+    }
+}
+
+/// A service that asks to wait, twice.
+#[derive(Debug)]
+struct Waiting(InProcess, u16, &'static str);
+
+#[async_trait]
+impl HttpService for Waiting {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let mut response = self.0.call(request).await?;
+        if self.0.0.requests() < 3 {
+            response.status = http::StatusCode::from_u16(self.1).unwrap();
+            response.headers.insert("retry-after", self.2.parse().unwrap());
+        }
+        Ok(response)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_names_are_remembered_by_their_beginning() {
+    let world = service(&[], |_| {});
+    let long = "x".repeat(1 << 20);
+    world.error(&format!("SELECT id FROM mentions WHERE aid = '{long}'")).await;
+    let records = world.connection.client().log().records();
+    assert!(
+        records.iter().all(|record| record.parameters.len() < 3_000),
+        "a log of what anybody asks has to have an end"
+    );
+    assert!(records[0].parameters.contains(" bytes)"), "{}", &records[0].parameters[..100]);
+    let error = world.context.sql(&format!("SET savedsearch.timezone = '{}'", &long[..100_000])).await.map(drop);
+    error.expect_err("no zone");
+}
