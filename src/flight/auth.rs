@@ -22,10 +22,12 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
+use super::incoming::Caller;
+use super::logins::Logins;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;
 use crate::error::{Error, ErrorKind, Result};
@@ -77,10 +79,9 @@ pub struct Users {
     /// Passwords that were found right not long ago, by digests that only this process can make.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     salt: [u8; 32],
-    /// Checking a password takes memory and time.
+    /// Checking a password takes memory and time. Those who wait take turns.
     checks: Arc<Semaphore>,
-    /// Places for those who wait for it.
-    waiting: Semaphore,
+    logins: Box<Logins>,
 }
 
 struct User {
@@ -115,8 +116,6 @@ impl fmt::Debug for Users {
 const VERIFIED: Duration = Duration::from_secs(600);
 /// Passwords that are hashed at the same time.
 const CHECKS: usize = 2;
-/// Passwords that wait to be hashed.
-const WAITING: usize = 100;
 
 impl Users {
     /// Reads a file.
@@ -162,7 +161,7 @@ impl Users {
             verified: Mutex::default(),
             salt: rand::random(),
             checks: Arc::new(Semaphore::new(CHECKS)),
-            waiting: Semaphore::new(WAITING),
+            logins: Box::default(),
         })
     }
 
@@ -170,7 +169,7 @@ impl Users {
     ///
     /// # Errors
     /// UNAUTHENTICATED, the same for an unknown name and a wrong password.
-    pub(super) async fn verify(&self, credentials: &Credentials) -> Result<Principal, Status> {
+    pub(super) async fn verify(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Status> {
         match credentials {
             Credentials::None => Err(Status::unauthenticated("log in with a user and a password, or send a token")),
             Credentials::Token(token) => {
@@ -184,13 +183,21 @@ impl Users {
                         }
                     }
                 }
-                found.cloned().ok_or_else(unknown_token)
+                found.cloned().ok_or_else(|| {
+                    tracing::info!(address = ?caller.map(|caller| caller.address), "login failed: unknown token");
+                    unknown_token()
+                })
             }
-            Credentials::Basic(name, password) => self.verify_password(name, password).await,
+            Credentials::Basic(name, password) => self.verify_password(name, password, caller).await,
         }
     }
 
-    async fn verify_password(&self, name: &str, password: &SecretString) -> Result<Principal, Status> {
+    async fn verify_password(
+        &self,
+        name: &str,
+        password: &SecretString,
+        caller: Option<Caller>,
+    ) -> Result<Principal, Status> {
         let wrong = || Status::unauthenticated("the user or the password is wrong");
         let mut digest = Sha256::new();
         digest.update(self.salt);
@@ -200,19 +207,21 @@ impl Users {
         let digest: [u8; 32] = digest.finalize().into();
         let user = self.users.get(name);
         let hash = user.and_then(|user| user.password.clone());
-        {
+        let known = || {
             let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
             verified.retain(|_, since| since.elapsed() < VERIFIED);
-            if let Some(user) = user
-                && verified.contains_key(&digest)
-            {
-                return Ok(user.principal.clone());
-            }
+            user.filter(|_| verified.contains_key(&digest)).map(|user| user.principal.clone())
+        };
+        if let Some(principal) = known() {
+            return Ok(principal);
         }
-        let _waiting =
-            self.waiting.try_acquire().map_err(|_| Status::resource_exhausted("too many are logging in at once"))?;
+        let turn = self.logins.turn(caller).await;
+        // Another call of the connection may have been first.
+        if let Some(principal) = known() {
+            return Ok(principal);
+        }
         let check = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| wrong())?;
-        let (known, password) = (hash.is_some(), password.clone());
+        let (exists, password) = (hash.is_some(), password.clone());
         let right = spawn_blocking(move || {
             // Whoever hangs up meanwhile does not make room for another.
             let _check = check;
@@ -221,9 +230,14 @@ impl Users {
             let Ok(hash) = PasswordHash::new(&hash) else { return false };
             Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
         });
-        if !right.await.unwrap_or(false) || !known {
+        if !right.await.unwrap_or(false) || !exists {
+            tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+            // Others of the connection do not wait for the late answer.
+            drop(turn);
+            sleep(self.logins.failed(name, caller)).await;
             return Err(wrong());
         }
+        self.logins.succeeded(name);
         self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, Instant::now());
         user.map(|user| user.principal.clone()).ok_or_else(wrong)
     }
@@ -369,18 +383,18 @@ mod tests {
         let users = users(&text).expect("users");
         let basic = |name: &str, password: &str| Credentials::Basic(name.to_owned(), password.into());
         for _ in 0..2 {
-            let principal = users.verify(&basic("ada", "swordfish")).await.expect("ada");
+            let principal = users.verify(&basic("ada", "swordfish"), None).await.expect("ada");
             assert_eq!(principal.name.as_ref(), "ada");
         }
-        assert_eq!(users.verify(&Credentials::Token("token".into())).await.expect("bob").name.as_ref(), "bob");
+        assert_eq!(users.verify(&Credentials::Token("token".into()), None).await.expect("bob").name.as_ref(), "bob");
         let mut lines = Vec::new();
         for wrong in [basic("ada", "sword"), basic("eve", "swordfish"), basic("bob", ""), basic("ada", "")] {
-            lines.push(users.verify(&wrong).await.expect_err("wrong").message().to_owned());
+            lines.push(users.verify(&wrong, None).await.expect_err("wrong").message().to_owned());
         }
         lines.dedup();
         assert_eq!(lines, ["the user or the password is wrong"]);
-        users.verify(&Credentials::Token("tokem".into())).await.expect_err("another token");
-        users.verify(&Credentials::None).await.expect_err("nothing");
+        users.verify(&Credentials::Token("tokem".into()), None).await.expect_err("another token");
+        users.verify(&Credentials::None, None).await.expect_err("nothing");
     }
 
     #[test]

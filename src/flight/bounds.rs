@@ -10,7 +10,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement, Visit, Visitor, visit_relations};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, Query, SetExpr, Statement as SqlStatement,
+    Visit, Visitor, visit_expressions, visit_relations,
+};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -68,6 +71,95 @@ pub(super) fn tables(statement: &Parsed) -> Result<()> {
                 .advice("make a temporary table of a part")
                 .into())
         }
+    }
+}
+
+/// Refuses a GROUP BY that stands for too many: each column of a CUBE doubles their number, and the engine writes them all out.
+pub(super) fn groups(statement: &Parsed) -> Result<()> {
+    /// Groupings of one SELECT.
+    const MOST: u64 = 4_096;
+    let statement = match statement {
+        Parsed::Statement(statement) => statement.as_ref(),
+        Parsed::Explain(explain) => return groups(&explain.statement),
+        _ => return Ok(()),
+    };
+    let mut groupings = Groupings(0);
+    let _ = Visit::visit(statement, &mut groupings);
+    match groupings.0 {
+        ..=MOST => Ok(()),
+        many => Err(Error::new(ErrorKind::TooLarge, format!("GROUP BY comes to {many} groupings, {MOST} are allowed"))
+            .advice("name the groupings: GROUPING SETS (…)")
+            .into()),
+    }
+}
+
+/// The most groupings of a SELECT.
+struct Groupings(u64);
+
+impl Visitor for Groupings {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.see(&query.body);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Groupings {
+    fn see(&mut self, body: &SetExpr) {
+        match body {
+            SetExpr::Select(select) => {
+                let GroupByExpr::Expressions(keys, _) = &select.group_by else { return };
+                let groupings = |key: &SqlExpr| match key {
+                    SqlExpr::Cube(sets) => 1_u64.checked_shl(u32::try_from(sets.len()).unwrap_or(u32::MAX)),
+                    SqlExpr::Rollup(sets) => Some(sets.len() as u64 + 1),
+                    SqlExpr::GroupingSets(sets) => Some(sets.len() as u64),
+                    _ => Some(1),
+                };
+                let all = keys.iter().map(|key| groupings(key).unwrap_or(u64::MAX)).fold(1, u64::saturating_mul);
+                self.0 = self.0.max(all);
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                self.see(left);
+                self.see(right);
+            }
+            // One in parentheses is visited by itself.
+            _ => {}
+        }
+    }
+}
+
+/// Refuses types with large sizes, such as `INT[1000][1000]`: each row has as many values, and constants of such types are
+/// made while a statement is read.
+pub(super) fn types(statement: &Parsed) -> Result<()> {
+    /// Values of a row.
+    const MOST: u64 = 4_096;
+    let statement = match statement {
+        Parsed::Statement(statement) => statement.as_ref(),
+        Parsed::Explain(explain) => return types(&explain.statement),
+        _ => return Ok(()),
+    };
+    let mut largest = 0;
+    let _ = visit_expressions(statement, |expression| {
+        if let SqlExpr::Cast { data_type, .. } = expression {
+            largest = largest.max(slots(data_type));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    match largest {
+        ..=MOST => Ok(()),
+        many => Err(Error::new(ErrorKind::TooLarge, format!("a type has {many} values a row, {MOST} are allowed"))
+            .advice("leave the size of the list out")
+            .into()),
+    }
+}
+
+/// Values of a row of this type.
+fn slots(data_type: &SqlType) -> u64 {
+    match data_type {
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(item, size)) => size.unwrap_or(1).saturating_mul(slots(item)),
+        SqlType::Array(ArrayElemTypeDef::AngleBracket(item) | ArrayElemTypeDef::Parenthesis(item)) => slots(item),
+        _ => 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What changes a session: settings, views, and tables of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arrow::datatypes::Schema;
@@ -8,6 +8,7 @@ use arrow_flight::FlightData;
 use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use datafusion::common::{ScalarValue, TableReference};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, LogicalPlan, ResetVariable, SetVariable, Statement as Utility,
 };
@@ -20,7 +21,7 @@ use tonic::Status;
 use super::command::flight_status;
 use super::metrics::Metrics;
 use super::parameters;
-use super::planner::{Runnable, Statement, runnable};
+use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
 use super::service::Shared;
 use super::sessions::Session;
 use super::temporary::{self, Making};
@@ -73,7 +74,28 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
         }
         plan => plan,
     };
-    session.context.execute_logical_plan(plan).await?.collect().await.map(drop)
+    let held = match &plan {
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
+            Some((view.name.to_string(), hold_view(session, &view.input)?))
+        }
+        _ => None,
+    };
+    let dropped = match &plan {
+        LogicalPlan::Ddl(DdlStatement::DropView(view)) => Some(view.name.to_string()),
+        _ => None,
+    };
+    session.context.execute_logical_plan(plan).await?.collect().await?;
+    let mut views = session.views.lock().unwrap_or_else(PoisonError::into_inner);
+    views.extend(held);
+    dropped.map(|name| views.remove(&name));
+    Ok(())
+}
+
+/// Memory for a view, of that which all queries share: its plan is kept as long as the session.
+fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<MemoryReservation> {
+    let held = MemoryConsumer::new("view").register(&session.context.runtime_env().memory_pool);
+    held.try_grow(bytes_of_plan(plan))?;
+    Ok(held)
 }
 
 /// Makes a table of what a query gives.

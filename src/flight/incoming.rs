@@ -1,9 +1,10 @@
-//! Connections as they come: each with a number of its own, and none that says nothing.
+//! Connections as they come: each with a number of its own, and an end where it is not used.
 //!
-//! A connection is handed over once its first byte is there, so that whoever connects and is silent is not waited for. When it
-//! ends, what belongs to it is told.
+//! A connection is handed over once its first byte is there, so that whoever connects and is silent is not waited for.
+//! [`Standing`](super::standing::Standing) decides which ones stay. When a connection ends, what belongs to it is told.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +15,15 @@ use futures::Stream;
 use futures::stream::unfold;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::service::Shared;
 
 /// How long a connection may say nothing at its beginning.
 const SILENT: Duration = Duration::from_secs(10);
-/// Connections that may say nothing at the same time.
-const AWAITED: usize = 1_024;
 
 /// The number of a connection, among the extensions of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,8 +32,18 @@ pub(super) struct Peer(pub(super) u64);
 /// A connection. What belongs to it ends with it.
 pub(super) struct Connection {
     stream: TcpStream,
-    peer: Peer,
+    caller: Caller,
     shared: Arc<Shared>,
+    /// Ends it, whatever is under way.
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+/// Who calls, among the extensions of a connection's requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caller {
+    pub(super) peer: Peer,
+    /// The address that the connection comes from.
+    pub(super) address: IpAddr,
 }
 
 /// Accepts connections until the token is cancelled.
@@ -45,31 +54,34 @@ pub(super) fn accept(
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (ready, connections) = mpsc::channel(16);
     tokio::spawn(async move {
-        let (awaited, numbers) = (Arc::new(Semaphore::new(AWAITED)), AtomicU64::new(0));
+        let numbers = AtomicU64::new(0);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = closing.cancelled() => break,
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, address)) = accepted else {
                 // No more files, as a rule: connections have to end first.
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
             let peer = Peer(numbers.fetch_add(1, Ordering::Relaxed));
-            let Ok(place) = Arc::clone(&awaited).try_acquire_owned() else { continue };
+            let ended = shared.standing.come(peer, address.ip());
+            let caller = Caller { peer, address: address.ip() };
             let (ready, shared, closing) = (ready.clone(), Arc::clone(&shared), closing.clone());
             tokio::spawn(async move {
-                let _place = place;
+                let mut connection = Connection { stream, caller, shared, ended: Box::pin(ended.cancelled_owned()) };
+                let Connection { stream, ended, .. } = &mut connection;
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };
                 let speaks = tokio::select! {
                     speaks = speaks => speaks,
                     () = closing.cancelled() => false,
+                    () = ended => false,
                 };
                 // A socket that cannot be told not to wait still works.
-                let _ = stream.set_nodelay(true);
+                let _ = connection.stream.set_nodelay(true);
                 if speaks {
-                    let _ = ready.send(Ok(Connection { stream, peer, shared })).await;
+                    let _ = ready.send(Ok(connection)).await;
                 }
             });
         }
@@ -78,16 +90,27 @@ pub(super) fn accept(
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Peer;
+    type ConnectInfo = Caller;
 
-    fn connect_info(&self) -> Peer {
-        self.peer
+    fn connect_info(&self) -> Caller {
+        self.caller
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.hung_up(self.peer);
+        self.shared.standing.gone(self.caller.peer);
+        self.shared.hung_up(self.caller.peer);
+    }
+}
+
+impl Connection {
+    /// The stream, while the connection has not been ended.
+    fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
+        match self.ended.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::Error::new(io::ErrorKind::TimedOut, "the connection made room for others")),
+            Poll::Pending => Ok(Pin::new(&mut self.stream)),
+        }
     }
 }
 
@@ -97,21 +120,21 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.stream(context)?.poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        self.stream(context)?.poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream(context)?.poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.stream(context)?.poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -119,7 +142,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+        self.stream(context)?.poll_write_vectored(context, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {

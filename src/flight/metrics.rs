@@ -40,6 +40,8 @@ pub(super) struct Metrics {
     pub(super) requests: Counter,
     /// Results being fetched.
     pub(super) queries_running: Gauge,
+    /// Connections that are open.
+    pub(super) connections: Gauge,
     /// Sessions that are open.
     pub(super) sessions: Gauge,
     /// Prepared statements that are open.
@@ -74,6 +76,7 @@ impl Metrics {
             gauge
         };
         let queries_running = gauge("queries_running", "Results being fetched");
+        let connections = gauge("connections", "Connections that are open");
         let sessions = gauge("sessions", "Sessions that are open");
         let statements = gauge("statements", "Prepared statements that are open");
         let results = gauge("results", "Results that wait to be fetched, or may be fetched again");
@@ -90,6 +93,7 @@ impl Metrics {
             bytes,
             requests,
             queries_running,
+            connections,
             sessions,
             statements,
             results,

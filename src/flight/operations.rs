@@ -1,17 +1,34 @@
 //! `/healthz` and `/metrics`, on an address of their own.
+//!
+//! Everybody who reaches the address may ask: connections are few, answer one request each, and end in time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::service::Shared;
+
+/// Connections at the same time.
+const CONNECTIONS: usize = 32;
+/// How long a connection may last.
+const LASTS: Duration = Duration::from_secs(5);
+/// How long the headers of a request may take.
+const HEADERS: Duration = Duration::from_secs(1);
+/// Bytes of a request.
+const REQUEST: usize = 16 << 10;
 
 /// Serves health and metrics until what is returned is dropped. Gives the address.
 ///
@@ -23,10 +40,26 @@ pub(super) async fn start(
 ) -> std::io::Result<(SocketAddr, AbortOnDropHandle<()>)> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
-    let router = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics)).with_state(shared);
+    let router: Router =
+        Router::new().route("/healthz", get(health)).route("/metrics", get(metrics)).with_state(shared);
     let serving = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "health and metrics have ended");
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            // Those that find no place wait for it with the system.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok((stream, _)) = listener.accept().await else {
+                // No more files, as a rule: connections have to end first.
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let service = TowerToHyperService::new(router.clone());
+            tokio::spawn(async move {
+                let _place = place;
+                let mut http = http1::Builder::new();
+                http.keep_alive(false).max_buf_size(REQUEST).timer(TokioTimer::new()).header_read_timeout(HEADERS);
+                // What went wrong with a connection is known to whoever has the other end.
+                let _ = timeout(LASTS, http.serve_connection(TokioIo::new(stream), service)).await;
+            });
         }
     });
     Ok((address, AbortOnDropHandle::new(serving)))

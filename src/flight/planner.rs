@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -23,6 +23,7 @@ use super::bounds;
 use super::sessions::Session;
 use super::wire::result_schema;
 use crate::error::{Error, ErrorKind};
+use crate::session::check_sizes;
 use crate::table::query_name;
 
 /// A statement that was understood.
@@ -74,6 +75,7 @@ impl Statement {
         let state = session.context.state();
         let plan = state.statement_to_plan(parse(sql)?).await?;
         bounds::size(&plan)?;
+        check_sizes(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan)?;
         let schema = if effect {
@@ -108,8 +110,32 @@ pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Run
     let (state, plan) = session.context.execute_logical_plan(plan).await?.into_parts();
     let query = query_name(&state);
     let task = state.task_ctx();
-    let plan = state.create_physical_plan(&plan).await?;
+    let plan = state.optimize(&plan)?;
+    // Literals have been computed by now.
+    check_sizes(&plan)?;
+    let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
     Ok(Runnable { plan, task, query })
+}
+
+/// About how many bytes a plan takes that is kept: its operators and expressions, and the values in them.
+pub(super) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
+    const OPERATOR: usize = 1 << 10;
+    const EXPRESSION: usize = 256;
+    let mut bytes = 0;
+    // The closures never fail.
+    let _ = plan.apply_with_subqueries(|node| {
+        bytes += OPERATOR + node.schema().fields().len() * EXPRESSION;
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                bytes += EXPRESSION;
+                if let Expr::Literal(value, _) = part {
+                    bytes += value.size();
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    bytes
 }
 
 /// The one statement of a text, its `?` numbered.
@@ -121,6 +147,8 @@ fn parse(sql: &str) -> Result<Parsed> {
         return Err(wrong("expected one statement, not none and not several".to_owned()));
     };
     bounds::tables(&statement)?;
+    bounds::groups(&statement)?;
+    bounds::types(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
     match &mut statement {
         // Before the engine looks for files.

@@ -19,11 +19,11 @@ use arrow_flight::error::FlightError;
 use arrow_flight::utils::batches_to_flight_data;
 use async_stream::try_stream;
 use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, Status};
 
 use super::command::flight_status;
+use super::lanes::InLane;
 use super::metrics::Metrics;
 use super::planner::{Runnable, runnable};
 use super::sessions::{Busy, Session};
@@ -54,6 +55,8 @@ pub(super) struct Pending {
     pub(super) schema: SchemaRef,
     /// Ends it, now or when it is fetched.
     pub(super) cancelled: CancellationToken,
+    /// The memory of its plans.
+    _held: MemoryReservation,
 }
 
 /// What a running query has cost so far; told in the log and in the metrics at its end, whatever that is.
@@ -70,6 +73,7 @@ struct Account {
     end: Option<Code>,
     _busy: Busy,
     _places: [OwnedSemaphorePermit; 2],
+    _lane: Arc<InLane>,
 }
 
 impl Pending {
@@ -78,9 +82,10 @@ impl Pending {
         plans: Vec<LogicalPlan>,
         first: Option<Runnable>,
         schema: SchemaRef,
+        held: MemoryReservation,
         server: &CancellationToken,
     ) -> Self {
-        Self { plans, first: Mutex::new(first), schema, cancelled: server.child_token() }
+        Self { plans, first: Mutex::new(first), schema, cancelled: server.child_token(), _held: held }
     }
 
     /// Runs it.
@@ -93,7 +98,7 @@ impl Pending {
         places: [OwnedSemaphorePermit; 2],
         metrics: Arc<Metrics>,
         limits: &Limits,
-        execution: &Handle,
+        lane: Arc<InLane>,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         if self.cancelled.is_cancelled() {
             return Err(Status::cancelled("the query was cancelled"));
@@ -112,9 +117,10 @@ impl Pending {
             end: None,
             _busy: session.busy(),
             _places: places,
+            _lane: Arc::clone(&lane),
             session,
         };
-        let task = AbortOnDropHandle::new(execution.spawn(drive(self, account, sender, limits.clone())));
+        let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone())));
         let sign_of_life = empty_message(&schema)?;
         let stream = try_stream! {
             while let Some(batch) = batches.recv().await {

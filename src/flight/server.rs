@@ -8,7 +8,6 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -18,7 +17,9 @@ use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
 use super::auth::Auth;
+use super::gate::GateLayer;
 use super::incoming::accept;
+use super::lanes::Lanes;
 use super::operations;
 use super::service::{Service, Shared};
 use super::sessions::{Sessions, Upstream};
@@ -69,36 +70,8 @@ pub struct FlightServer {
     shared: Arc<Shared>,
     health: HealthReporter,
     closing: DropGuard,
-    execution: Execution,
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
-}
-
-/// The threads that plan and run statements. They are left alone at the end: one may be deep in a computation.
-#[derive(Debug)]
-struct Execution(Option<Runtime>);
-
-/// Bytes of a thread's stack, which are taken as they are used: expressions are walked by recursion.
-const STACK: usize = 64 << 20;
-
-impl Execution {
-    fn start() -> std::io::Result<Self> {
-        let runtime =
-            Builder::new_multi_thread().enable_all().thread_name("execution").thread_stack_size(STACK).build();
-        runtime.map(|runtime| Self(Some(runtime)))
-    }
-
-    fn handle(&self) -> Handle {
-        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
-    }
-}
-
-impl Drop for Execution {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 /// How often what is idle is looked for.
@@ -122,14 +95,16 @@ impl FlightServer {
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
         let runtime = runtime.map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
         let sessions = Sessions::new(auth, upstream, limits.clone(), runtime);
-        let execution = Execution::start().map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
-        let shared = Arc::new(Shared::new(sessions, limits.clone(), execution.handle()));
+        let lanes = Lanes::start().map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
+        let shared = Arc::new(Shared::new(sessions, limits.clone(), lanes));
 
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(PING))
             .http2_max_header_list_size(limits.header_bytes)
-            .layer(MapResponseLayer::new(limits_as_exhausted));
+            .max_concurrent_streams(limits.streams_per_connection)
+            .layer(MapResponseLayer::new(limits_as_exhausted))
+            .layer(GateLayer(Arc::clone(&shared)));
         if let Some(TlsSpec { certificate, key, client_authorities }) = tls {
             let mut config = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
             if let Some(authorities) = client_authorities {
@@ -170,16 +145,7 @@ impl FlightServer {
         let incoming = accept(listener, Arc::clone(&shared), closing.clone());
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
         let serving = tokio::spawn(serving);
-        Ok(Self {
-            address,
-            operations,
-            shared,
-            health,
-            closing: closing.drop_guard(),
-            execution,
-            serving,
-            _tasks: tasks,
-        })
+        Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
     }
 
     /// The address that it listens on.
@@ -207,7 +173,7 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Connect`] for a server that had failed before.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, mut serving, execution: _execution, .. } = self;
+        let Self { shared, health, closing, mut serving, .. } = self;
         shared.end();
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;

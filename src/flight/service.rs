@@ -28,7 +28,6 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
 use prost::Message;
 use prost::bytes::Bytes;
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -38,15 +37,17 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use super::auth::{Credentials, credentials, handshake_credentials};
 use super::command::{Act, act, action_types, described, flight_status, name, parse};
 use super::incoming::Peer;
+use super::lanes::Lanes;
 use super::metrics::Metrics;
 use super::options::{CloseSessionResult, CloseSessionStatus, options, set_options};
 use super::planner::{Statement, runnable};
 use super::results::{Pending, code_name};
-use super::sessions::{Session, Sessions};
+use super::sessions::{Session, Sessions, caller_of, session_of};
 use super::settings::Limits;
+use super::standing::Standing;
 use super::statements::Store;
 use super::wire::result_schema;
-use super::{effects, info, metadata, parameters};
+use super::{effects, info, metadata, parameters, planner};
 
 /// What all calls share.
 #[derive(Debug)]
@@ -54,11 +55,13 @@ pub(super) struct Shared {
     pub(super) sessions: Sessions,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
+    /// The connections that are there.
+    pub(super) standing: Arc<Standing>,
     /// Ends whatever runs.
     pub(super) cancelled: CancellationToken,
     /// Where statements are planned and run, away from the threads that serve sockets: what computes for long must not
     /// keep them from being heard.
-    pub(super) execution: Handle,
+    lanes: Lanes,
     ending: AtomicBool,
     prepared: Store<Prepared>,
     results: Store<Pending>,
@@ -70,6 +73,7 @@ pub(super) struct Shared {
 struct Prepared {
     sql: String,
     bound: Mutex<Option<Bound>>,
+    _held: MemoryReservation,
 }
 
 /// Sets of parameters, in the memory that queries share.
@@ -80,16 +84,18 @@ struct Bound {
 }
 
 impl Shared {
-    pub(super) fn new(sessions: Sessions, limits: Limits, execution: Handle) -> Self {
+    pub(super) fn new(sessions: Sessions, limits: Limits, lanes: Lanes) -> Self {
         let prepared = Store::new("prepared statement", limits.statements, limits.session_idle(), false);
         let results = Store::new("result", limits.results, limits.result_time(), true);
         let streams = Arc::new(Semaphore::new(limits.streams));
         let (cancelled, metrics, ending) = (CancellationToken::new(), Metrics::new(), AtomicBool::new(false));
-        Self { sessions, limits, metrics, cancelled, execution, ending, prepared, results, streams }
+        let standing = Arc::new(Standing::new(limits.connections, limits.session_idle()));
+        Self { sessions, limits, metrics, standing, cancelled, lanes, ending, prepared, results, streams }
     }
 
     /// Forgets what nobody has used for long, and what sessions have left behind.
     pub(super) fn sweep(&self) {
+        self.standing.sweep();
         let open = self.sessions.sweep();
         self.prepared.sweep(&open);
         self.results.sweep(&open);
@@ -145,6 +151,7 @@ impl Shared {
         self.metrics.sessions.set(count(self.sessions.len()));
         self.metrics.statements.set(count(self.prepared.len()));
         self.metrics.results.set(count(self.results.len()));
+        self.metrics.connections.set(count(self.standing.len()));
         self.metrics.text(&self.sessions.connections())
     }
 }
@@ -173,10 +180,17 @@ impl Service {
     /// Does what may compute for long, for no longer than a statement may take. A client that goes ends it.
     async fn away<T: Send + 'static>(
         &self,
+        session: &Session,
         work: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
         let seconds = self.0.limits.statement_seconds;
-        let work = AbortOnDropHandle::new(self.0.execution.spawn(work));
+        let lane = self.0.lanes.enter(&session.lane);
+        // The session is in its lane until the work has ended, which may be later than the client has gone.
+        let handle = lane.handle().clone();
+        let work = AbortOnDropHandle::new(handle.spawn(async move {
+            let _lane = lane;
+            work.await
+        }));
         let done = timeout(Duration::from_secs(seconds), work).await;
         let done = done.map_err(|_| Status::deadline_exceeded(format!("the statement took its {seconds} s")))?;
         done.map_err(|_| Status::internal("the statement failed in a way that nobody foresaw"))?
@@ -205,8 +219,8 @@ impl Service {
     }
 
     async fn describe_away(&self, session: &Arc<Session>, command: Command, run: bool) -> Result<Described, Status> {
-        let (service, session) = (self.clone(), Arc::clone(session));
-        self.away(async move { service.describe(&session, command, run).await }).await
+        let (service, owner) = (self.clone(), Arc::clone(session));
+        self.away(session, async move { service.describe(&owner, command, run).await }).await
     }
 
     async fn described(
@@ -230,9 +244,10 @@ impl Service {
             Some(plan) => Some(runnable(session, plan.clone()).await.map_err(failed)?),
             None => None,
         };
+        let held = self.hold("result", plans.iter().map(planner::bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
-        Ok(Described::Query(Pending::new(plans, first, schema, &self.0.cancelled)))
+        Ok(Described::Query(Pending::new(plans, first, schema, held, &self.0.cancelled)))
     }
 
     async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Status> {
@@ -251,8 +266,8 @@ impl Service {
         sql: String,
         bound: Option<Vec<Vec<ScalarValue>>>,
     ) -> Result<i64, Status> {
-        let service = self.clone();
-        self.away(async move {
+        let (service, caller) = (self.clone(), Arc::clone(&session));
+        self.away(&caller, async move {
             let statement = service.statement(&session, &sql).await?;
             if !statement.effect {
                 return Err(Status::invalid_argument("the statement has a result: fetch it, it changes nothing"));
@@ -263,7 +278,7 @@ impl Service {
     }
 
     async fn info(&self, request: Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
-        let session = self.0.sessions.of(&request).await?;
+        let session = session_of(&request)?;
         let descriptor = request.into_inner();
         let command = described(&descriptor)?;
         let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
@@ -318,7 +333,8 @@ impl Service {
         if let Some(handle) = handle {
             self.0.results.done(&handle);
         }
-        pending.run(session, places, Arc::clone(metrics), limits, &self.0.execution)
+        let lane = self.0.lanes.enter(&session.lane);
+        pending.run(session, places, Arc::clone(metrics), limits, lane)
     }
 
     async fn prepare(
@@ -328,13 +344,15 @@ impl Service {
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transaction(request.transaction_id.as_ref())?;
         let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
-        let statement = self.away(async move { service.statement(&owner, &sql).await }).await?;
+        let statement = self.away(session, async move { service.statement(&owner, &sql).await }).await?;
         // Clients take an empty text for a statement without a result, and without parameters.
         let schema = |schema: &SchemaRef| {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };
         let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
-        let handle = self.0.prepared.insert(session, Prepared { sql: request.query, bound: Mutex::default() })?;
+        let held = self.hold("prepared statement", request.query.len())?;
+        let prepared = Prepared { sql: request.query, bound: Mutex::default(), _held: held };
+        let handle = self.0.prepared.insert(session, prepared)?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle.into(),
             dataset_schema,
@@ -385,10 +403,16 @@ impl Service {
         let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(timely(messages), most)));
         let read = reading.await.map_err(|_| Status::invalid_argument("the parameters cannot be read"))??;
         let Some((sets, bytes)) = read else { return Ok(None) };
-        let held = MemoryConsumer::new("bound parameters").register(self.0.sessions.pool());
-        let grown = held.try_grow(usize::try_from(bytes).unwrap_or(usize::MAX));
-        grown.map_err(|_| Status::resource_exhausted("there is no memory for what is bound: close some statements"))?;
+        let held = self.hold("bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(Some(Bound { sets, _held: held }))
+    }
+
+    /// Memory for what a session leaves here, of that which all queries share.
+    fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Status> {
+        let held = MemoryConsumer::new(what).register(self.0.sessions.pool());
+        let grown = held.try_grow(bytes);
+        grown.map_err(|_| Status::resource_exhausted(format!("no memory for the {what}: close some statements")))?;
+        Ok(held)
     }
 
     async fn act(&self, session: Arc<Session>, action: &Action) -> Result<Option<Bytes>, Status> {
@@ -542,6 +566,7 @@ impl FlightService for Service {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Self::HandshakeStream>, Status> {
+        let caller = caller_of(request.extensions());
         let answer = async {
             let mut given = credentials(request.metadata())?;
             // Whoever has a header may send no message at all.
@@ -550,7 +575,10 @@ impl FlightService for Service {
             {
                 given = handshake_credentials(&message.payload).unwrap_or(Credentials::None);
             }
-            let token = self.0.sessions.log_in(&given).await?;
+            let (token, proven) = self.0.sessions.log_in(&given, caller).await?;
+            if let Some(caller) = caller.filter(|_| proven) {
+                self.0.standing.prove(caller.peer);
+            }
             let response = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
             let mut response = Response::new(one(response));
             let bearer = format!("Bearer {token}").parse().map_err(|_| Status::internal("the token is no header"))?;
@@ -561,7 +589,7 @@ impl FlightService for Service {
     }
 
     async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
-        self.0.sessions.of(&request).await?;
+        session_of(&request)?;
         Ok(Response::new(stream::empty().boxed()))
     }
 
@@ -578,7 +606,7 @@ impl FlightService for Service {
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let answer = async {
-            let session = self.0.sessions.of(&request).await?;
+            let session = session_of(&request)?;
             let schema = match self.describe_away(&session, described(request.get_ref())?, false).await? {
                 Described::Known(rows) => rows.schema(),
                 Described::Query(pending) => Arc::clone(&pending.schema),
@@ -591,7 +619,7 @@ impl FlightService for Service {
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
         let answer = async {
-            let session = self.0.sessions.of(&request).await?;
+            let session = session_of(&request)?;
             Ok(Response::new(self.fetch(session, request.into_inner()).await?))
         };
         self.called("DoGet".to_owned(), answer.await)
@@ -599,7 +627,7 @@ impl FlightService for Service {
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
         let answer = async {
-            let session = self.0.sessions.of(&request).await?;
+            let session = session_of(&request)?;
             let _busy = session.busy();
             let app_metadata = self.put(session, request.into_inner()).await?;
             Ok(Response::new(one(PutResult { app_metadata })))
@@ -611,7 +639,7 @@ impl FlightService for Service {
         let known =
             action_types().into_iter().map(|action| action.r#type).find(|name| *name == request.get_ref().r#type);
         let answer = async {
-            let session = self.0.sessions.of(&request).await?;
+            let session = session_of(&request)?;
             let answer = self.act(session, request.get_ref()).await?;
             let answer = answer.map(|body| Ok(arrow_flight::Result { body }));
             Ok(Response::new(stream::iter(answer).boxed()))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
 use secrecy::ExposeSecret;
@@ -22,15 +22,16 @@ use tokio::time::Instant;
 use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Status};
 
-use super::auth::{Auth, Credentials, Principal, anybody, credentials, key_holder, unknown_token};
-use super::incoming::Peer;
+use super::auth::{Auth, Credentials, Principal, anybody, key_holder, unknown_token};
+use super::incoming::{Caller, Peer};
+use super::lanes::OwnLane;
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;
-use crate::client::{Caller, Secret};
+use crate::client::{self, Secret};
 use crate::connection::Connection;
 use crate::error::Result;
-use crate::session::{session_config, session_with};
+use crate::session::{bound_expressions, session_config, session_with};
 
 /// What the tables of sessions are over.
 #[derive(Debug)]
@@ -88,6 +89,10 @@ pub(super) struct Session {
     pub(super) streams: Arc<Semaphore>,
     /// Held by who makes a temporary table, so that their bytes can be counted.
     pub(super) making: tokio::sync::Mutex<()>,
+    /// Where it runs what it runs.
+    pub(super) lane: OwnLane,
+    /// The memory of its views, by their names.
+    pub(super) views: Mutex<HashMap<String, MemoryReservation>>,
     connections: Vec<Arc<Connection>>,
     owner: KeyOwner,
     used: Mutex<Instant>,
@@ -138,6 +143,11 @@ impl Session {
     pub(super) fn prove(&self) {
         self.proven.store(true, Ordering::Relaxed);
     }
+
+    /// Whether it is known whose it is.
+    pub(super) fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
 }
 
 /// What a session is found by.
@@ -170,33 +180,36 @@ impl Sessions {
         Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default() }
     }
 
-    /// Opens a session for these credentials and gives its token.
+    /// Opens a session for these credentials. Gives its token, and whether it is known whose it is.
     ///
     /// # Errors
     /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
-    pub(super) async fn log_in(&self, credentials: &Credentials) -> Result<String, Status> {
+    pub(super) async fn log_in(
+        &self,
+        credentials: &Credentials,
+        caller: Option<Caller>,
+    ) -> Result<(String, bool), Status> {
         let principal = match self.logged_in(credentials)? {
             Some(session) => session.principal.clone(),
-            None => self.principal(credentials).await?,
+            None => self.principal(credentials, caller).await?,
         };
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let session = self.make(&principal)?;
-        self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
+        let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
         tracing::info!(principal = %principal.name, "logged in");
-        Ok(token)
+        Ok((token, session.is_proven()))
     }
 
     /// The session of a call.
     ///
     /// # Errors
     /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
-    pub(super) async fn of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
-        let credentials = credentials(request.metadata())?;
+    pub(super) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Status> {
         if let Some(session) = self.logged_in(&credentials)? {
             return Ok(session);
         }
-        let principal = self.principal(&credentials).await?;
-        let found = Found::Peer(Arc::clone(&principal.name), peer(request));
+        let principal = self.principal(&credentials, caller).await?;
+        let found = Found::Peer(Arc::clone(&principal.name), caller.map(|caller| caller.peer));
         {
             let mut open = self.open();
             match open.get(&found) {
@@ -271,10 +284,10 @@ impl Sessions {
         }
     }
 
-    async fn principal(&self, credentials: &Credentials) -> Result<Principal, Status> {
+    async fn principal(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Status> {
         match &self.auth {
             Auth::None => Ok(anybody()),
-            Auth::Users(users) => users.verify(credentials).await,
+            Auth::Users(users) => users.verify(credentials, caller).await,
             Auth::PassThrough => key_holder(credentials, &self.salt),
         }
     }
@@ -299,19 +312,25 @@ impl Sessions {
             Auth::Users(_) => Arc::clone(&principal.name),
             Auth::None | Auth::PassThrough => format!("session {:016x}", rand::random::<u64>()).into(),
         };
-        let caller = Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
+        let caller =
+            client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
         let config = session_config().with_extension(Arc::new(caller));
         let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
+        bound_expressions(&context)?;
         let mut connections = vec![connection];
         for (name, other) in named {
             context.register_catalog(name, catalog(other)?);
             connections.push(Arc::clone(other));
         }
+        // A statement that computes for long holds up its lane, and must not hold up requests that others wait for.
+        connections.iter().for_each(|connection| connection.client().requests_run_here());
         Ok(Session {
             principal: principal.clone(),
             context,
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session)),
             making: tokio::sync::Mutex::default(),
+            lane: OwnLane::default(),
+            views: Mutex::default(),
             connections,
             owner,
             used: Mutex::new(Instant::now()),
@@ -345,9 +364,8 @@ impl Sessions {
         if counted().count() < most {
             return Ok(());
         }
-        let idle = counted().filter_map(|(found, session)| {
-            Some((!session.proven.load(Ordering::Relaxed), session.idle()?, found.clone()))
-        });
+        let idle =
+            counted().filter_map(|(found, session)| Some((!session.is_proven(), session.idle()?, found.clone())));
         match idle.max_by_key(|(unproven, time, _)| (*unproven, *time)) {
             Some((unproven, time, found)) if unproven || time >= RECENT => {
                 open.remove(&found);
@@ -364,11 +382,19 @@ impl Sessions {
     }
 }
 
-/// The connection of a call.
-fn peer<T>(request: &Request<T>) -> Option<Peer> {
-    let extensions = request.extensions();
-    let inside = extensions.get::<TlsConnectInfo<Peer>>().map(TlsConnectInfo::get_ref);
-    extensions.get::<Peer>().or(inside).copied()
+/// Who makes a call, told from its extensions.
+pub(super) fn caller_of(extensions: &http::Extensions) -> Option<Caller> {
+    let inside = extensions.get::<TlsConnectInfo<Caller>>().map(TlsConnectInfo::get_ref);
+    extensions.get::<Caller>().or(inside).copied()
+}
+
+/// The session of a call, which the gate has found.
+///
+/// # Errors
+/// UNAUTHENTICATED for a call that did not come through it.
+pub(super) fn session_of<T>(request: &Request<T>) -> Result<Arc<Session>, Status> {
+    let session = request.extensions().get::<Arc<Session>>();
+    session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))
 }
 
 impl fmt::Debug for Sessions {

@@ -19,6 +19,10 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Bytes of a request's headers.
     pub header_bytes: u32,
+    /// Connections, TLS or not. Beyond that, those without a login make room for others.
+    pub connections: usize,
+    /// Calls of one connection at the same time.
+    pub streams_per_connection: u32,
     /// Sessions. The one that was idle longest makes room, if that was a minute or more.
     pub sessions: usize,
     /// Sessions of one user or key.
@@ -59,6 +63,8 @@ impl Default for Limits {
             statement_bytes: 1 << 20,
             message_bytes: 64 << 20,
             header_bytes: 16 << 10,
+            connections: 800,
+            streams_per_connection: 256,
             sessions: 1_000,
             sessions_per_principal: 250,
             session_idle_seconds: 1_800,
@@ -88,6 +94,8 @@ impl Limits {
         /// Seconds in a year.
         const YEAR: u64 = 366 * 86_400;
         let numbers = [
+            ("connections", self.connections as u64, 1, 1 << 20),
+            ("streams_per_connection", self.streams_per_connection.into(), 1, 1 << 20),
             ("streams", self.streams as u64, 0, 1 << 20),
             ("streams_per_session", self.streams_per_session as u64, 0, 1 << 20),
             ("memory_mib", self.memory_mib as u64, 0, 1 << 24),

@@ -33,11 +33,12 @@ pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &options)
 }
 
-/// The bytes of a batch's values. What it shares with others in one message counts once.
+/// The bytes of a batch's values, one a row at least: rows without values cost work as well. What it shares with others in one
+/// message counts once.
 pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
     let of =
         |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size());
-    batch.columns().iter().map(of).sum::<usize>() as u64
+    batch.columns().iter().map(of).sum::<usize>().max(batch.num_rows()) as u64
 }
 
 fn fields(fields: &Fields) -> Fields {

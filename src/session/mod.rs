@@ -1,5 +1,6 @@
 //! The composition root: a DataFusion session with a connection's tables and the defaults that they work best with.
 
+mod bounded;
 mod now;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+pub(crate) use self::bounded::{bound_expressions, check_sizes};
 use self::now::Now;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
@@ -59,6 +61,8 @@ pub fn session_config() -> SessionConfig {
         .with_batch_size(1_024);
     let options = config.options_mut();
     options.execution.sort_pushdown_buffer_capacity = 1 << 20;
+    // It allocates by the number of a LIMIT before it knows how many rows there are.
+    options.optimizer.enable_topk_aggregation = false;
     // `now()` is an instant; without a zone it would be a local time.
     options.execution.time_zone = Some("UTC".to_owned());
     // Services put missing values last; the engine's default (first when descending) could not be asked for.

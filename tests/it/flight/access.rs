@@ -82,7 +82,7 @@ fn hex(text: &str) -> String {
     })
 }
 
-fn users() -> Users {
+pub(super) fn users() -> Users {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users.toml");
     let text = format!(

@@ -32,7 +32,7 @@ use crate::support::{corpus, knob, runner};
 
 /// Messages as bytes, so that they need not be any.
 #[derive(Debug, Clone, Copy, Default)]
-struct Raw;
+pub(super) struct Raw;
 
 impl Codec for Raw {
     type Encode = Bytes;
@@ -98,11 +98,16 @@ async fn a_hundred_megabytes_are_too_many() {
     let message = Bytes::from(descriptor.encode_to_vec());
     let refused = call(served.channel().await, "GetFlightInfo", message).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    let command = CommandStatementQuery { query: format!("SELECT '{}'", "x".repeat(10 << 20)), transaction_id: None };
+    let command = CommandStatementQuery { query: format!("SELECT '{}'", "x".repeat(3 << 19)), transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     let refused = call(served.channel().await, "GetFlightInfo", descriptor.encode_to_vec().into()).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     assert!(refused.message().contains("1048576 are allowed"), "{refused}");
+    let command = CommandStatementQuery { query: format!("SELECT '{}'", "x".repeat(10 << 20)), transaction_id: None };
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    let refused = call(served.channel().await, "GetFlightInfo", descriptor.encode_to_vec().into()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(refused.message().contains("2097152 are allowed"), "{refused}");
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
 }
 

@@ -65,8 +65,17 @@ impl Serve {
 
     /// Memory in use, in MiB.
     fn memory(&self) -> u64 {
+        self.mebibytes("VmRSS:")
+    }
+
+    /// The most memory that was in use, in MiB.
+    pub(super) fn peak(&self) -> u64 {
+        self.mebibytes("VmHWM:")
+    }
+
+    fn mebibytes(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
     }
 }

@@ -1,6 +1,7 @@
 //! The Flight SQL server by a real client: the same answers at the same cost, and all that drivers ask besides.
 
 pub(crate) mod access;
+mod bounded;
 mod ends;
 mod hostile;
 mod load;

@@ -1,0 +1,216 @@
+//! Connections that are there: how many, which of them have shown who they are, and which have nothing to do.
+//!
+//! Whoever connects and shows nothing takes a descriptor, a task and a buffer. Such connections are few: where there are too
+//! many, the oldest of the address that has most of them makes room, whatever it does, so that somebody who knocks is heard
+//! however many others stand there. A connection that has shown itself stays as long as it is used; where there are too many
+//! of these, the one that was idle longest makes room.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::incoming::Peer;
+
+/// How long a connection may show nothing about itself.
+const UNPROVEN: Duration = Duration::from_secs(30);
+/// Connections that have shown nothing.
+const STRANGERS: usize = 256;
+/// Calls of such a connection at the same time.
+const CALLS: usize = 32;
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Standing {
+    connections: Mutex<HashMap<Peer, Connection>>,
+    /// Connections that have shown themselves at most.
+    most: usize,
+    /// How long a connection that has shown itself may be without a call.
+    idle: Duration,
+}
+
+#[derive(Debug)]
+struct Connection {
+    address: IpAddr,
+    since: Instant,
+    proven: bool,
+    /// Calls under way.
+    calls: usize,
+    /// When the last one ended, or began.
+    used: Instant,
+    ended: CancellationToken,
+}
+
+/// A call under way; it ends on drop.
+#[derive(Debug)]
+pub(super) struct Call {
+    standing: Arc<Standing>,
+    peer: Peer,
+}
+
+impl Standing {
+    pub(super) fn new(most: usize, idle: Duration) -> Self {
+        Self { connections: Mutex::default(), most, idle }
+    }
+
+    /// A connection has come from an address. Gives what ends it.
+    pub(super) fn come(&self, peer: Peer, address: IpAddr) -> CancellationToken {
+        let (now, mut connections) = (Instant::now(), self.connections());
+        let strangers = || connections.iter().filter(|(_, connection)| !connection.proven);
+        if strangers().count() >= STRANGERS {
+            let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
+            strangers().for_each(|(_, connection)| *of_address.entry(connection.address).or_default() += 1);
+            let most = of_address.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address);
+            let theirs = strangers().filter(|(_, connection)| Some(connection.address) == most);
+            let oldest = theirs.min_by_key(|(_, connection)| connection.since).map(|(peer, _)| *peer);
+            end(&mut connections, oldest);
+        }
+        let ended = CancellationToken::new();
+        let connection = Connection { address, since: now, proven: false, calls: 0, used: now, ended: ended.clone() };
+        connections.insert(peer, connection);
+        ended
+    }
+
+    /// A connection has shown who it is. Where there are too many of them, the one that was idle longest ends; this one does
+    /// where none is idle.
+    pub(super) fn prove(&self, peer: Peer) {
+        let mut connections = self.connections();
+        match connections.get_mut(&peer) {
+            Some(connection) if !connection.proven => connection.proven = true,
+            _ => return,
+        }
+        let proven = || connections.iter().filter(|(_, connection)| connection.proven);
+        if proven().count() > self.most {
+            let idle = proven().filter(|(known, connection)| connection.calls == 0 && **known != peer);
+            let longest = idle.min_by_key(|(_, connection)| connection.used).map_or(peer, |(known, _)| *known);
+            end(&mut connections, Some(longest));
+        }
+    }
+
+    /// A connection has ended.
+    pub(super) fn gone(&self, peer: Peer) {
+        self.connections().remove(&peer);
+    }
+
+    /// A call begins, and ends when what is returned is dropped; `None` where a connection that has shown nothing makes too
+    /// many at once.
+    pub(super) fn call(self: &Arc<Self>, peer: Peer) -> Option<Call> {
+        if let Some(connection) = self.connections().get_mut(&peer) {
+            if !connection.proven && connection.calls >= CALLS {
+                return None;
+            }
+            connection.calls += 1;
+        }
+        Some(Call { standing: Arc::clone(self), peer })
+    }
+
+    /// Ends the connections that have shown nothing for too long, and those that are not used.
+    pub(super) fn sweep(&self) {
+        self.connections().retain(|_, connection| {
+            let late = match connection.proven {
+                true => connection.calls == 0 && connection.used.elapsed() >= self.idle,
+                false => connection.calls == 0 && connection.used.elapsed() >= UNPROVEN,
+            };
+            if late {
+                connection.ended.cancel();
+            }
+            !late
+        });
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.connections().len()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<Peer, Connection>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(connections: &mut HashMap<Peer, Connection>, peer: Option<Peer>) {
+    if let Some(connection) = peer.and_then(|peer| connections.remove(&peer)) {
+        connection.ended.cancel();
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(connection) = self.standing.connections().get_mut(&self.peer) {
+            connection.calls = connection.calls.saturating_sub(1);
+            connection.used = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_make_room_and_those_who_are_known_stay() {
+        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600)));
+        let known = standing.come(Peer(0), address(1));
+        standing.prove(Peer(0));
+        let alone = standing.come(Peer(1), address(2));
+        let first = standing.come(Peer(2), address(3));
+        let call = standing.call(Peer(2)).expect("a call");
+        for number in 3..2_000 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            standing.come(Peer(number), address(3));
+        }
+        assert!(first.is_cancelled(), "calls under way save no stranger");
+        assert!(!known.is_cancelled() && !alone.is_cancelled(), "another address has more");
+        assert!(standing.len() <= STRANGERS + 1);
+        drop(call);
+        tokio::time::advance(UNPROVEN).await;
+        standing.sweep();
+        assert_eq!(standing.len(), 1);
+        let call = standing.call(Peer(0)).expect("a call");
+        tokio::time::advance(Duration::from_secs(6_000)).await;
+        standing.sweep();
+        assert!(!known.is_cancelled(), "a call is under way");
+        drop(call);
+        tokio::time::advance(Duration::from_secs(600)).await;
+        standing.sweep();
+        assert!(known.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_known_that_are_idle_make_room_for_another() {
+        let standing = Arc::new(Standing::new(2, Duration::from_secs(600)));
+        let mut known = Vec::new();
+        for number in 0..3 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            known.push(standing.come(Peer(number), address(1)));
+            if number < 2 {
+                standing.prove(Peer(number));
+            }
+        }
+        let _busy = standing.call(Peer(0)).expect("a call");
+        standing.prove(Peer(2));
+        assert_eq!([0, 1, 2].map(|number: usize| known[number].is_cancelled()), [false, true, false]);
+        let _busy = standing.call(Peer(2)).expect("a call");
+        let last = standing.come(Peer(3), address(1));
+        standing.prove(Peer(3));
+        assert!(last.is_cancelled(), "all others are busy");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_makes_few_calls_at_once() {
+        let standing = Arc::new(Standing::new(2, Duration::from_secs(600)));
+        standing.come(Peer(0), address(1));
+        let calls: Vec<_> = (0..CALLS).map(|_| standing.call(Peer(0)).expect("a call")).collect();
+        assert!(standing.call(Peer(0)).is_none());
+        standing.prove(Peer(0));
+        assert!(standing.call(Peer(0)).is_some());
+        drop(calls);
+    }
+}

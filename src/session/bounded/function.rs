@@ -1,0 +1,221 @@
+//! A function of the engine that is not called where its result would be too large, and the operator `||` as one.
+
+use std::sync::Arc;
+
+use arrow::compute::kernels::concat_elements::concat_elements_dyn;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, StructFieldMapping, Volatility,
+};
+
+use super::demand::{Growth, check_joined};
+use super::rule::{check_type, check_type_name};
+
+/// The function with a bound, one of so many calls that grow; `None` for one that needs none, or has one.
+pub(super) fn bounded(function: &ScalarUDF, calls: usize) -> Option<ScalarUDF> {
+    if let Some(known) = function.inner().downcast_ref::<Bounded>() {
+        return (known.calls != calls)
+            .then(|| ScalarUDF::new_from_impl(Bounded { inner: known.inner.clone(), calls, ..*known }));
+    }
+    let growth = Growth::of(function.name())?;
+    Some(ScalarUDF::new_from_impl(Bounded { inner: function.clone(), growth, calls }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bounded {
+    inner: ScalarUDF,
+    growth: Growth,
+    /// How many calls of the statement grow.
+    calls: usize,
+}
+
+impl Bounded {
+    fn function(&self) -> &Arc<dyn ScalarUDFImpl> {
+        self.inner.inner()
+    }
+}
+
+#[warn(clippy::missing_trait_methods)] // It delegates all of them.
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.function().name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function().aliases()
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        #[expect(deprecated, reason = "the trait has it")]
+        self.function().display_name(args)
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.function().schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function().signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.function().return_type(types)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        bounded(&self.function().with_updated_config(config)?, self.calls)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        // The name of a type is read by recursion, and its sizes are believed.
+        if let (Growth::Type, [_, Some(name), ..]) = (self.growth, args.scalar_arguments)
+            && let Some(name) = name.try_as_str().flatten()
+        {
+            check_type_name(name)?;
+        }
+        let field = self.function().return_field_from_args(args)?;
+        // Types double as values do, and are walked when they are compared.
+        check_type(field.data_type())?;
+        Ok(field)
+    }
+
+    fn is_nullable(&self, args: &[Expr], schema: &dyn datafusion::common::ExprSchema) -> bool {
+        #[expect(deprecated, reason = "the trait has it")]
+        self.function().is_nullable(args, schema)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.function().is_strict()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.growth.check(self.name(), &args, self.calls)?;
+        self.function().invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        match self.growth {
+            Growth::Type => self.function().simplify(args, context),
+            // One pattern for all rows.
+            Growth::Match if args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..))) => {
+                self.function().simplify(args, context)
+            }
+            // What it would be simplified to has no bound.
+            _ => Ok(ExprSimplifyResult::Original(args)),
+        }
+    }
+
+    fn preimage(&self, args: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
+        self.function().preimage(args, literal, context)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.function().short_circuits()
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.function().conditional_arguments(args)
+    }
+
+    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
+        self.function().evaluate_bounds(input)
+    }
+
+    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
+        self.function().propagate_constraints(interval, inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.function().output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.function().preserves_lex_ordering(inputs)
+    }
+
+    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.function().strictly_order_preserving(inputs)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function().coerce_types(types)
+    }
+
+    fn struct_field_mapping(&self, literals: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
+        self.function().struct_field_mapping(literals)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.function().documentation()
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.function().placement(args)
+    }
+}
+
+/// The operator `||` over two texts of one type, NULL where either is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Joined {
+    signature: Signature,
+    /// How many calls of the statement grow.
+    calls: usize,
+}
+
+impl Joined {
+    pub(super) fn new(calls: usize) -> Self {
+        Self { signature: Signature::any(2, Volatility::Immutable), calls }
+    }
+}
+
+impl ScalarUDFImpl for Joined {
+    fn name(&self) -> &'static str {
+        "||"
+    }
+
+    // What the operator is called, since others may look for it by name.
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        self.schema_name(args)
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect::<Vec<_>>().join(" || "))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [left, right] if left == right => Ok(left.clone()),
+            _ => exec_err!("|| takes two texts of one type"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        check_joined(&args, self.calls)?;
+        let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if same { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let [left, right] = arrays.as_slice() else { return exec_err!("|| takes two texts") };
+        let joined = concat_elements_dyn(left, right)?;
+        match same {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?)),
+            false => Ok(ColumnarValue::Array(joined)),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Bounds in a plan: functions that the planner makes itself, the operator `||`, types with sizes, patterns, and numbers that
+//! aggregates take.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, TryCast};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::demand::Growth;
+use super::function::{Joined, bounded};
+use crate::error::{Error, ErrorKind};
+
+/// Slots of a list of fixed size, or bytes of a value of fixed size: each row has as many, NULL or not.
+const SLOTS: usize = 4_096;
+/// Types within each other.
+const DEPTH: usize = 32;
+/// Types with parameters in the name of one, which is read by recursion.
+const NAMED: usize = 256;
+/// Types of which one is made.
+const PARTS: usize = 10_000;
+/// Centroids of an approximate percentile, which are allocated for each group.
+const CENTROIDS: u64 = 10_000;
+
+/// Puts bounds on the expressions of a plan. Runs when types are known.
+#[derive(Debug)]
+pub(super) struct BoundedExpressions;
+
+impl AnalyzerRule for BoundedExpressions {
+    fn name(&self) -> &'static str {
+        "savedsearch_bounded_expressions"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        check_sizes(&plan)?;
+        let calls = growing_calls(&plan)?;
+        plan.transform_up_with_subqueries(|plan| {
+            let schema = Arc::new(merged(&plan)?);
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let saved = names.save(&expr);
+                let changed = expr.transform_up(|expr| bound(expr, &schema, calls))?;
+                Ok(changed.update_data(|expr| saved.restore(expr)))
+            })?
+            .map_data(LogicalPlan::recompute_schema)
+        })
+        .data()
+    }
+}
+
+/// The columns that the expressions of a node may look at.
+fn merged(plan: &LogicalPlan) -> Result<datafusion::common::DFSchema> {
+    let mut schema = datafusion::common::DFSchema::empty();
+    for input in plan.inputs() {
+        schema.merge(input.schema());
+    }
+    if let LogicalPlan::TableScan(_) = plan {
+        schema.merge(plan.schema());
+    }
+    Ok(schema)
+}
+
+/// How many calls of a statement may give more than they are given.
+fn growing_calls(plan: &LogicalPlan) -> Result<usize> {
+    let mut calls = 0;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                let grows = match part {
+                    Expr::ScalarFunction(function) => Growth::of(function.name()).is_some_and(Growth::is_growing),
+                    Expr::BinaryExpr(BinaryExpr { op, .. }) => *op == Operator::StringConcat,
+                    _ => false,
+                };
+                calls += usize::from(grows);
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(calls)
+}
+
+fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: usize) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(match bounded(&func, calls) {
+            Some(bounded) => Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(bounded), args))),
+            None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+        }),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+            let (of_left, of_right) = (left.get_type(schema), right.get_type(schema));
+            let text =
+                |of: &DataType| of.is_string() || (of.is_binary() && !matches!(of, DataType::FixedSizeBinary(_)));
+            match (of_left, of_right) {
+                (Ok(one), Ok(other)) if one == other && text(&one) => {
+                    let (joined, args) = (ScalarUDF::new_from_impl(Joined::new(calls)), vec![*left, *right]);
+                    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(joined), args))))
+                }
+                _ => Err(too_large("|| over these types", "cast both sides to text")),
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { op, right, .. })
+            if is_match(op) && (right.any_column_refs() || right.contains_outer() || right.is_volatile()) =>
+        {
+            Err(too_large("a regular expression that differs from row to row", "give it as a literal"))
+        }
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_match(op: Operator) -> bool {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+}
+
+/// Refuses sizes in a plan that stand there as literals: of types, and of aggregates.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] naming them.
+pub(crate) fn check_sizes(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        for field in node.schema().fields() {
+            check_type(field.data_type())?;
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                match part {
+                    Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+                        check_type(field.data_type())?
+                    }
+                    Expr::AggregateFunction(function) => check_aggregate(function)?,
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+/// Refuses numbers by which an aggregate allocates.
+fn check_aggregate(function: &AggregateFunction) -> Result<()> {
+    if !function.func.name().starts_with("approx_percentile_cont") {
+        return Ok(());
+    }
+    let number = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::UInt64(Some(number)), _) => Some(*number),
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(Some(number))) if !value.data_type().is_floating() => u64::try_from(number).ok(),
+            _ => None,
+        },
+        // It is known when the statement is bound.
+        Expr::Placeholder(_) => None,
+        // It may come to any number.
+        other => (!other.any_column_refs()).then_some(u64::MAX),
+    };
+    // Before the centroids come what is looked at, perhaps its weight, and the percentile.
+    let before = if function.func.name().ends_with("with_weight") { 3 } else { 2 };
+    match function.params.args.iter().skip(before).filter_map(number).find(|number| *number > CENTROIDS) {
+        Some(_) => {
+            let what = format!("{} with more than {CENTROIDS} centroids", function.func.name());
+            Err(too_large(&what, "leave the number out: 100 are usual"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses the name of a type that is deeper than it could be read, or that has a large size.
+pub(super) fn check_type_name(name: &str) -> Result<()> {
+    // Those within each other are no more than those that are opened; names of fields may hold any letters.
+    if name.bytes().filter(|byte| *byte == b'(').count() > NAMED {
+        return Err(too_large("the name of a type with so many types in it", "name a simpler one"));
+    }
+    // What is none is told by the engine.
+    name.parse::<DataType>().map_or(Ok(()), |data_type| check_type(&data_type))
+}
+
+/// Refuses types with more slots than a row can have, or made of more types than could be walked.
+pub(super) fn check_type(data_type: &DataType) -> Result<()> {
+    let (mut open, mut parts) = (vec![(data_type, 1_usize, 0_usize)], 0);
+    while let Some((data_type, slots, depth)) = open.pop() {
+        parts += 1;
+        if parts > PARTS || depth > DEPTH {
+            return Err(too_large("a type made of so many types", "leave some out"));
+        }
+        let mut inner = |data_type, factor: usize| {
+            let slots = slots.saturating_mul(factor);
+            open.push((data_type, slots, depth + 1));
+            slots
+        };
+        let slots = match data_type {
+            DataType::FixedSizeBinary(size) => slots.saturating_mul(usize::try_from(*size).unwrap_or_default()),
+            DataType::FixedSizeList(item, size) => inner(item.data_type(), usize::try_from(*size).unwrap_or_default()),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::Map(item, _) => inner(item.data_type(), 1),
+            DataType::Struct(fields) => {
+                fields.iter().for_each(|field| {
+                    inner(field.data_type(), 1);
+                });
+                slots
+            }
+            DataType::Union(fields, _) => {
+                fields.iter().for_each(|(_, field)| {
+                    inner(field.data_type(), 1);
+                });
+                slots
+            }
+            DataType::Dictionary(_, values) => inner(values, 1),
+            DataType::RunEndEncoded(_, values) => inner(values.data_type(), 1),
+            _ => slots,
+        };
+        if slots > SLOTS {
+            return Err(too_large(&format!("a type of {slots} slots a row"), &format!("{SLOTS} are allowed")));
+        }
+    }
+    Ok(())
+}
+
+fn too_large(what: &str, advice: &str) -> datafusion::error::DataFusionError {
+    Error::new(ErrorKind::TooLarge, format!("{what} is not allowed here")).advice(advice).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_refused_by_their_names_and_sizes() {
+        for fine in ["Utf8", "FixedSizeBinary(16)", "FixedSizeList(1536 x Float32)", "Timestamp(s, \"UTC\")", "no type"]
+        {
+            check_type_name(fine).unwrap_or_else(|error| panic!("{fine}: {error}"));
+        }
+        let nested = format!("{}Utf8{}", "List(".repeat(200_000), ")".repeat(200_000));
+        for wrong in
+            ["FixedSizeBinary(2147483647)", "FixedSizeList(5000 x Float32)", "List(FixedSizeBinary(1000000))", &nested]
+        {
+            check_type_name(wrong).expect_err("too large");
+        }
+    }
+}
