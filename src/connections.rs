@@ -7,6 +7,7 @@
 //! base_url = "https://api.example.com/v4"
 //! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"; neither where clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in one; v4 where it is not said
+//! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
 //! A table `[serve]` beside them is the server's ([`ServeDocument`](crate::flight::ServeDocument)). Keys are never part of the file: it names a variable or a file that holds one. Paths are relative to its folder.
@@ -41,6 +42,8 @@ pub struct Named {
     pub key: Option<Secret>,
     /// Profile.
     pub profile: Profile,
+    /// Whether the key may be sent in clear text beyond this machine.
+    pub insecure: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +62,8 @@ struct Entry {
     api_key_env: Option<String>,
     api_key_file: Option<PathBuf>,
     profile: Option<PathBuf>,
+    #[serde(default)]
+    insecure: bool,
 }
 
 impl Connections {
@@ -96,7 +101,7 @@ impl Connections {
             };
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
-            named.insert(name, Named { base_url: entry.base_url, key, profile });
+            named.insert(name, Named { base_url: entry.base_url, key, profile, insecure: entry.insecure });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("it names no connection".to_owned()))?;

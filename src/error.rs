@@ -278,6 +278,11 @@ fn shown(text: &str) -> String {
 /// The name that is nearest to another, whatever the case, if one is near: a third of it may be wrong, and two letters of a
 /// short one.
 pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    /// Longer names are no slips of the pen, and comparing takes time with the square of their length.
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return None;
+    }
     let lower = name.to_lowercase();
     let near = known.into_iter().map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known));
     let most = (name.chars().count() / 3).max(2);
@@ -318,6 +323,7 @@ mod tests {
         assert_eq!(nearest("Volume", known), Some("volume"), "case matters to the one who asks");
         assert_eq!(nearest("customers", known), None);
         assert_eq!(nearest("mentions", known), None, "it is the name itself");
+        assert_eq!(nearest(&"mentions".repeat(100_000), known), None, "nobody types that");
     }
 
     #[test]

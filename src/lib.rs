@@ -31,6 +31,7 @@ pub mod connections;
 pub mod decode;
 pub mod error;
 pub mod exec;
+mod files;
 pub mod flight;
 pub mod optimizer;
 pub mod probe;

@@ -258,14 +258,15 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(counted(world.of(BIG).into_iter(), |facts| text(&facts.sentiment))),
     );
 
-    // The overview counts by language, each saved search for itself.
+    // The overview counts by language, each saved search for itself. Some mentions have none, which no list counts, and which
+    // nothing but the mentions themselves can show.
     let both = || [OTHER, THIRD].into_iter().flat_map(|aid| world.of(aid));
     add(
         "count by language over two",
         format!(
             "SELECT language, count(*) FROM mentions WHERE aid IN ('{OTHER}', '{THIRD}') AND {ALL} GROUP BY language"
         ),
-        2,
+        pages(world.of(OTHER).len()) + pages(world.of(THIRD).len()),
         Rows::Any(counted(both(), |facts| text(&facts.language))),
     );
 

@@ -19,6 +19,7 @@ use super::output::Format;
 use super::pieces::{Cursor, pieces};
 use super::words::{KEYWORDS, Words};
 use crate::config::state_folder;
+use crate::files;
 
 /// Statements that are remembered.
 const REMEMBERED: usize = 5_000;
@@ -56,6 +57,9 @@ impl Typist {
             std::fs::create_dir_all(&folder).ok()?;
             Some(folder.join("history"))
         });
+        // Statements may hold what is nobody else's business. What is no regular file would be waited for.
+        let history =
+            history.filter(|history| files::lockable(history).and_then(|_| files::keep_private(history)).is_ok());
         if let Some(history) = &history {
             // There is none yet, or it cannot be read; what is typed now counts more.
             let _ = editor.load_history(history);

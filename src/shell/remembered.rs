@@ -3,13 +3,12 @@
 //! A file in the user's state folder, for the user alone; its entries are found by a digest of the key. What cannot be read
 //! or written is done without: the next list brings the names back.
 
-use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::state_folder;
+use crate::files;
 
 /// Keys that are remembered; the one that was not used for longest is forgotten.
 const KEYS: usize = 32;
@@ -42,20 +41,14 @@ pub(super) fn remember(key: &str, searches: &[(String, String)]) {
     document.keys.push(Entry { key: key.to_owned(), searches: searches.to_vec() });
     let many = document.keys.len().saturating_sub(KEYS);
     document.keys.drain(..many);
-    let write = || -> Option<()> {
-        let folder = path.parent()?;
-        fs::create_dir_all(folder).ok()?;
-        // Whole or not at all, whoever writes at the same time; nobody else may read it.
-        let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
-        file.write_all(serde_json::to_string(&document).ok()?.as_bytes()).ok()?;
-        file.persist(&path).ok().map(drop)
-    };
-    // It is a convenience.
-    let _ = write();
+    if let Ok(text) = serde_json::to_string(&document) {
+        // It is a convenience.
+        let _ = files::replace(&path, &text);
+    }
 }
 
 fn read() -> Document {
-    let text = path().and_then(|path| fs::read_to_string(path).ok());
+    let text = path().and_then(|path| files::read(&path).ok().flatten());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 

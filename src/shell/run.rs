@@ -216,11 +216,13 @@ impl Shell {
         for statement in statements {
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut hang_up = signal(SignalKind::hangup())?;
             let result = tokio::select! {
                 // Dropping the statement's future cancels its requests.
                 result = Box::pin(self.run_one(statement, output)) => result,
                 _ = interrupt.recv() => Err(Broken::Failed(Failure::Cancelled)),
                 _ = terminate.recv() => Err(Broken::Failed(Failure::Cancelled)),
+                _ = hang_up.recv() => Err(Broken::Failed(Failure::Cancelled)),
             };
             match result {
                 Ok(report) => {
@@ -409,7 +411,10 @@ impl Shell {
             let new = usize::try_from(log.warned() - warned).unwrap_or(usize::MAX);
             let warnings = log.warnings();
             for warning in &warnings[warnings.len().saturating_sub(new)..] {
-                eprintln!("warning: this result is not whole: {}", warning.message);
+                match warning.incomplete {
+                    true => eprintln!("warning: this result is not whole: {}", warning.message),
+                    false => eprintln!("note: {}", warning.message),
+                }
             }
         }
     }

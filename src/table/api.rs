@@ -1,6 +1,6 @@
 //! A table that maps to an answer of the service.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::Place;
 use crate::exec::{FetchExec, Scanning, possible, scan_schema, source};
-use crate::profile::{Origin, TableSpec};
+use crate::profile::{ColumnSpec, Origin, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, can_claim, looks_only_at, plan_scan};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
@@ -99,6 +99,21 @@ impl ApiTable {
         Self { read_because: Some(because), ..self.clone() }
     }
 
+    /// Whether a filter can be evaluated over its rows. Rows of a summary stand for mentions that a filter may tell apart,
+    /// unless it looks at what all mentions of one request have in common.
+    pub(crate) fn tells_apart(&self, filter: &Expr) -> bool {
+        let common = |column: &&ColumnSpec| match column.origin {
+            Origin::Aid => true,
+            // Days of a zone depend on the period and the zone that are asked for.
+            Origin::Duration | Origin::Timezone => {
+                self.summary.as_ref().is_some_and(|summary| !matches!(summary.rows, SummaryRows::Days(_)))
+            }
+            _ => false,
+        };
+        let mut common = self.spec.columns.iter().filter(common);
+        self.summary.is_none() || common.any(|column| looks_only_at(filter, &column.name))
+    }
+
     /// What is asked of the service under these filters.
     ///
     /// # Errors
@@ -138,15 +153,9 @@ impl TableProvider for ApiTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        // Rows of a summary stand for mentions that a filter may tell apart.
-        let aid = self.spec.columns.iter().find(|column| column.origin == Origin::Aid);
-        let chooses = |filter: &Expr| aid.is_some_and(|aid| looks_only_at(filter, &aid.name));
-        let claim = |filter: &&Expr| {
-            if can_claim(filter) && (self.summary.is_none() || chooses(filter)) {
-                TableProviderFilterPushDown::Exact
-            } else {
-                TableProviderFilterPushDown::Unsupported
-            }
+        let claim = |filter: &&Expr| match can_claim(filter) && self.tells_apart(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(claim).collect())
     }
@@ -192,6 +201,7 @@ impl TableProvider for ApiTable {
         let width = projection.len();
         let key = self.order.as_ref().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
+        let notes = Arc::new(Mutex::new(plan.notes.clone()));
         let scanning = Scanning {
             connection: Arc::clone(&self.connection),
             table: self.table,
@@ -204,6 +214,7 @@ impl TableProvider for ApiTable {
             fetch: args.limit(),
             skip: 0,
             announced: Arc::default(),
+            notes,
             chosen_later: false,
             bounds: Vec::new(),
             summary: self.summary.clone(),

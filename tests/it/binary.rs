@@ -661,3 +661,174 @@ fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usi
     }
     blocks
 }
+
+#[test]
+fn a_stdout_that_is_closed_or_full_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("mine.toml");
+    fs::write(&profile, out(&run(&["profile", "show", "v4"]))).unwrap();
+    let check = ["profile", "check", profile.to_str().unwrap()];
+    for arguments in [
+        &["profile", "show", "v4"] as &[&str],
+        &["profile", "schema"],
+        &check,
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["sql", "-c", "SELECT value FROM generate_series(1, 100000)"],
+        &[],
+    ] {
+        for full in [true, false] {
+            let stdout = match full {
+                true => Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap()),
+                // A pipe that nobody reads.
+                false => Stdio::from(std::io::pipe().unwrap().1),
+            };
+            let output = savedsearch(arguments).stdin(Stdio::null()).stdout(stdout).output().unwrap();
+            let (status, told) = (output.status.code(), err(&output));
+            assert!(matches!(status, Some(0..=2)) && !told.contains("panicked"), "{arguments:?}: {status:?} {told}");
+            let help = arguments == ["--help"];
+            assert!(
+                !full || help || told.contains("cannot write") || told.contains("No space"),
+                "{arguments:?}: {told}"
+            );
+        }
+    }
+    let mut hash = savedsearch(&["serve", "--hash-password"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::from(std::io::pipe().unwrap().1))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    hash.stdin.take().unwrap().write_all(b"swordfish\n").unwrap();
+    let output = hash.wait_with_output().unwrap();
+    assert!(!err(&output).contains("panicked"), "{}", err(&output));
+}
+
+#[test]
+fn a_hang_up_ends_things_as_a_termination_does() {
+    let mut service = Simulate::start(&["--delay-ms", "300"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.csv");
+    let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '365d'";
+    for name in ["-HUP", "-TERM", "-INT"] {
+        let child = service
+            .sql(&["--format", "csv", "-o", file.to_str().unwrap(), "-c", sql])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let partial = folder.path().join("all.csv.partial");
+        let begun = Instant::now();
+        while !partial.exists() && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The statement runs by now.
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", err(&output));
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.is_empty(), "{name}: {left:?} is left");
+    }
+    assert!(Command::new("kill").args(["-HUP", &service.child.id().to_string()]).status().unwrap().success());
+    assert!(service.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_key_does_not_travel_in_clear_text_unless_that_is_wanted() {
+    let ask = |address: &str, more: &[&str]| {
+        let mut command = savedsearch(&["--base-url", address]);
+        command.args(more).args(["sql", "-c", "SELECT 1"]).env("SAVEDSEARCH_API_KEY", CANARY);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    for address in ["http://api.example.com/v4", "http://10.1.2.3/v4", "http://[2001:db8::1]:8080/v4"] {
+        let refused = ask(address, &[]);
+        assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+        assert!(err(&refused).contains("in clear text") && err(&refused).contains("--insecure"), "{}", err(&refused));
+        // SELECT 1 asks nobody.
+        assert_eq!(ask(address, &["--insecure"]).status.code(), Some(0), "{address}");
+    }
+    for address in ["https://api.example.com/v4", "http://127.0.0.1:9/v4", "http://localhost:9/v4", "http://[::1]:9/v4"]
+    {
+        assert_eq!(ask(address, &[]).status.code(), Some(0), "{address}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("savedsearch.toml");
+    for (more, status) in [("", 2), ("insecure = true\n", 0)] {
+        let text = format!("[connections.a]\nbase_url = \"http://10.1.2.3/v4\"\napi_key_env = \"KEY\"\n{more}");
+        fs::write(&config, text).unwrap();
+        let mut command = savedsearch(&["--config", config.to_str().unwrap(), "sql", "-c", "SELECT 1"]);
+        let output = command.env("KEY", CANARY).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_the_ledger_whole() {
+    let service = Simulate::start(&["--searches", "2", "--mentions", "3000"]);
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("mine.toml");
+    let text = out(&run(&["profile", "show", "v4"]));
+    fs::write(&profile, text.replace("windows = []", "windows = [{ requests = 100000, seconds = 86400 }]")).unwrap();
+    let state = folder.path().join("state");
+    let ledger = || {
+        let mut files =
+            fs::read_dir(state.join("savedsearch")).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let file = files.find(|path| path.extension().is_some_and(|extension| extension == "json"))?;
+        let text = fs::read_to_string(&file).unwrap();
+        let spent: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: `{text}`"));
+        spent["requests"].as_array().unwrap().iter().map(|pair| pair[1].as_u64()).sum::<Option<u64>>()
+    };
+    let kills = crate::support::knob("LEDGER_KILLS", 40);
+    let mut known = 0;
+    for number in 0..kills {
+        let mut child = savedsearch(&["--base-url", &service.base_url, "--profile", profile.to_str().unwrap()])
+            .args([
+                "sql",
+                "--set",
+                "count_from_overview=never",
+                "-c",
+                "SELECT id FROM mentions WHERE duration = '365d'",
+            ])
+            .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+            .env("XDG_STATE_HOME", &state)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Somewhere among its requests.
+        let begun = Instant::now();
+        while ledger().unwrap_or_default() <= known && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        std::thread::sleep(Duration::from_millis(number % 23));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let spent = ledger().expect("a ledger");
+        assert!(spent > known, "kill {number}: {spent} requests are known, {known} were");
+        known = spent;
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_kept_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let service = Simulate::start(&["--searches", "2", "--mentions", "100"]);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    let output = savedsearch(&["--base-url", &service.base_url, "--record", recording.to_str().unwrap()])
+        .args(["sql", "-c", "SELECT aid FROM saved_searches"])
+        .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    let files: Vec<_> = fs::read_dir(&recording).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 2);
+    for file in files {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
+    }
+}

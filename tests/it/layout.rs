@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module of `src/` may use, foundations first: only modules named before it.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 22] = [
     ("error", &[]),
     ("clock", &[]),
+    ("files", &[]),
     ("profile", &["error"]),
     ("request", &["profile"]),
-    ("client", &["error", "clock", "profile", "request"]),
+    ("client", &["error", "clock", "files", "profile", "request"]),
     ("decode", &["error", "profile", "request"]),
     ("pushdown", &["error", "profile", "request"]),
     ("config", &["error", "profile", "client"]),
@@ -20,11 +21,23 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("catalog", &["connection", "pushdown", "table"]),
     ("connections", &["error", "config", "profile", "client", "catalog"]),
     ("optimizer", &["error", "config", "profile", "pushdown", "exec", "table"]),
-    ("session", &["config", "connection", "table", "catalog", "optimizer"]),
+    ("session", &["error", "config", "connection", "table", "catalog", "optimizer"]),
     ("flight", &["error", "config", "profile", "client", "connection", "exec", "table", "catalog", "session"]),
     (
         "shell",
-        &["error", "config", "profile", "client", "pushdown", "connection", "exec", "table", "catalog", "session"],
+        &[
+            "error",
+            "files",
+            "config",
+            "profile",
+            "client",
+            "pushdown",
+            "connection",
+            "exec",
+            "table",
+            "catalog",
+            "session",
+        ],
     ),
     ("probe", &["error", "profile", "client"]),
     ("simulator", &["clock"]),

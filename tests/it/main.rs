@@ -6,6 +6,7 @@
 mod binary;
 mod counting;
 mod differential;
+mod engine_defects;
 mod explain;
 mod faults;
 mod flight;
@@ -13,9 +14,11 @@ mod frugal;
 mod fuzz;
 mod guard;
 mod guide;
+mod later;
 mod layout;
 mod lies;
 mod probing;
+mod proofs;
 #[path = "../../benches/requests/queries.rs"]
 mod queries;
 mod real_data;

@@ -48,7 +48,7 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     }
     let Connections { default, named } = Connections::read(config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
-    for (name, Named { base_url, key, profile }) in named {
+    for (name, Named { base_url, key, profile, insecure }) in named {
         let key = key.ok_or_else(|| {
             Exit::usage(format!(
                 "{}: connection `{name}`: expected either api_key_env or api_key_file",
@@ -56,7 +56,7 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             ))
         })?;
         let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
-        let service = network(&base_url, &key, folder.as_deref())?;
+        let service = network(&base_url, &key, folder.as_deref(), insecure || arguments.insecure)?;
         others.push((name, Connection::builder(base_url, key).profile(profile).service(service).build()?));
     }
     let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
@@ -96,13 +96,14 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
             Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
         })?,
     };
-    let service = network(&base_url, &key, arguments.record.as_deref())?;
+    let service = network(&base_url, &key, arguments.record.as_deref(), arguments.insecure)?;
     Ok(Target { base_url, key, service, clock: Clock::system(), demo })
 }
 
 /// The network, and what writes down what comes over it.
-fn network(base_url: &str, key: &Secret, record: Option<&Path>) -> Result<Arc<dyn HttpService>, Exit> {
-    let network = Arc::new(Network::try_new(HttpLimits::default(), &parse_base_url(base_url)?)?);
+fn network(base_url: &str, key: &Secret, record: Option<&Path>, insecure: bool) -> Result<Arc<dyn HttpService>, Exit> {
+    let limits = HttpLimits { insecure, ..HttpLimits::default() };
+    let network = Arc::new(Network::try_new(limits, &parse_base_url(base_url)?)?);
     let Some(folder) = record else { return Ok(network) };
     Ok(Arc::new(Recorder::begin(network, key.clone(), folder, base_url, Clock::system().now())?))
 }
@@ -123,20 +124,21 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
         return Err(Exit::usage("clients bring the keys: there is no --api-key-file, --record or --replay"));
     }
     let environment = Environment::read()?;
-    let (base_url, profile, demo) = match config_file(arguments, &environment) {
+    let (base_url, profile, insecure, demo) = match config_file(arguments, &environment) {
         Some(config) => {
             let Connections { default, mut named } = Connections::read(config, arguments.connection.as_deref())?;
-            let Named { base_url, profile, .. } =
+            let Named { base_url, profile, insecure, .. } =
                 named.remove(&default).ok_or_else(|| Exit::usage(format!("there is no connection `{default}`")))?;
-            (base_url, profile, None)
+            (base_url, profile, insecure, None)
         }
         None => {
             let profile = profile(arguments, &environment)?;
             let (base_url, demo) = address(arguments.base_url.clone().or(environment.base_url)).await?;
-            (base_url, profile, demo)
+            (base_url, profile, false, demo)
         }
     };
-    let service: Arc<dyn HttpService> = Arc::new(Network::try_new(HttpLimits::default(), &parse_base_url(&base_url)?)?);
+    let limits = HttpLimits { insecure: insecure || arguments.insecure, ..HttpLimits::default() };
+    let service: Arc<dyn HttpService> = Arc::new(Network::try_new(limits, &parse_base_url(&base_url)?)?);
     let connect = move |key| {
         let builder = Connection::builder(base_url.clone(), key).profile(profile.clone());
         builder.service(Arc::clone(&service)).build()

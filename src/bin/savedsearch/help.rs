@@ -72,7 +72,7 @@ pub(crate) fn manual(command: Option<&str>) -> Result<(), Exit> {
 }
 
 /// Writes to stdout; a reader that has gone is no failure.
-fn print(text: &[u8]) -> Result<(), Exit> {
+pub(crate) fn print(text: &[u8]) -> Result<(), Exit> {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Exit::usage(format!("cannot write to stdout: {error}")))

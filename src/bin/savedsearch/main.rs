@@ -48,6 +48,9 @@ struct Arguments {
     /// Connection of the file that queries are about where they name none
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
+    /// Lets keys and passwords travel in clear text beyond this machine: to an http address, and to `serve` without TLS
+    #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
+    insecure: bool,
     /// Writes what is asked and answered into this new folder, without the key
     #[arg(long, value_name = "DIR", global = true)]
     record: Option<PathBuf>,
@@ -410,19 +413,23 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
 struct Ending {
     terminate: Signal,
     interrupt: Signal,
+    /// The terminal has gone, or an operator asks for an end: there is nothing that could be read anew.
+    hang_up: Signal,
 }
 
 impl Ending {
     fn listen() -> Result<Self, Exit> {
         let failed = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
         let terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt()).map_err(failed)? })
+        let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        Ok(Self { terminate, interrupt, hang_up: signal(SignalKind::hangup()).map_err(failed)? })
     }
 
     async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
     }
 }

@@ -1,5 +1,4 @@
 //! The commands about profiles: found out, shown, checked, described.
-#![expect(clippy::print_stdout, reason = "profiles and findings are results")]
 
 use std::path::Path;
 
@@ -14,6 +13,7 @@ use datafusion_saved_search::probe;
 use datafusion_saved_search::{Connection, Profile, session};
 
 use crate::connect::{Target, target};
+use crate::help::print;
 use crate::{Arguments, Exit, FAILED, ProbeArguments, ProfileCommand};
 
 /// `savedsearch probe`.
@@ -33,7 +33,7 @@ pub(crate) async fn probe(
                 path.display()
             );
         }
-        None => print!("{}", probed.document),
+        None => print(probed.document.as_bytes())?,
     }
     Ok(())
 }
@@ -43,10 +43,7 @@ pub(crate) async fn run(arguments: &Arguments, command: &ProfileCommand) -> Resu
     match command {
         ProfileCommand::Show { name } => show(arguments, name.as_deref()),
         ProfileCommand::Check { file } => check(arguments, file).await,
-        ProfileCommand::Schema => {
-            println!("{}", Profile::schema());
-            Ok(())
-        }
+        ProfileCommand::Schema => print(format!("{}\n", Profile::schema()).as_bytes()),
     }
 }
 
@@ -57,14 +54,12 @@ fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
     if let Some(path) = named.filter(|path| path.exists()) {
         let text = std::fs::read_to_string(&path);
         let text = text.map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))?;
-        print!("{text}");
-        return Ok(());
+        return print(text.as_bytes());
     }
     let names: Vec<&str> = Profile::builtins().collect();
     let text = Profile::builtin_document(&name)
         .ok_or_else(|| Exit::usage(format!("there is no built-in profile `{name}`; there are {}", names.join(", "))))?;
-    print!("{text}");
-    Ok(())
+    print(text.as_bytes())
 }
 
 /// Checks a profile by itself, and where there is a service, by a list, an overview and a mention of it, and by a number that
@@ -72,15 +67,15 @@ fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
 async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
     let profile = Profile::read(file)?;
     let columns = profile.tables.mentions.columns.len();
-    println!("{}: a profile `{}` with {columns} columns of mentions", file.display(), profile.name);
+    say(format!("{}: a profile `{}` with {columns} columns of mentions", file.display(), profile.name))?;
     let assumed = profile.dimensions().iter().filter(|(.., evidence)| evidence.as_deref() == Some("assumed"));
     let assumed: std::collections::BTreeSet<&str> =
         assumed.map(|(name, ..)| name.rsplit_once('.').map_or(name.as_str(), |(section, _)| section)).collect();
     if !assumed.is_empty() {
-        println!("assumed, and to be checked: {}", assumed.into_iter().collect::<Vec<_>>().join(", "));
+        say(format!("assumed, and to be checked: {}", assumed.into_iter().collect::<Vec<_>>().join(", ")))?;
     }
     if arguments.base_url.is_none() && arguments.replay.is_none() && Environment::read()?.base_url.is_none() {
-        println!("no service was asked: name one with --base-url");
+        say("no service was asked: name one with --base-url".to_owned())?;
         return Ok(());
     }
     let Target { base_url, key, service, clock, demo: _demo } = target(arguments).await?;
@@ -100,11 +95,11 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         match rows {
             Ok(batches) => {
                 let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
-                println!("{what}: well read, {rows} rows");
+                say(format!("{what}: well read, {rows} rows"))?;
             }
             Err(error) => {
                 failed += 1;
-                println!("{what}: {}", connection.client().redact(&describe(&error)));
+                say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
             }
         }
     }
@@ -116,19 +111,24 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         Err(error) => Err(error),
     };
     match (told, read) {
-        (Ok(told), Ok(read)) if told == read => println!("counts: {read} mentions in two days, told and read"),
+        (Ok(told), Ok(read)) if told == read => say(format!("counts: {read} mentions in two days, told and read"))?,
         (Ok(told), Ok(read)) => {
             failed += 1;
-            println!(
+            say(format!(
                 "counts: {told} mentions in two days are told, and {read} come: check [counts], [total] and [window]"
-            );
+            ))?;
         }
         (Err(error), _) | (_, Err(error)) => {
             failed += 1;
-            println!("counts: {}", connection.client().redact(&describe(&error)));
+            say(format!("counts: {}", connection.client().redact(&describe(&error))))?;
         }
     }
     if failed > 0 { Err(Exit(FAILED, Some(format!("the service contradicts {}", file.display())))) } else { Ok(()) }
+}
+
+/// Writes a finding.
+fn say(line: String) -> Result<(), Exit> {
+    print(format!("{line}\n").as_bytes())
 }
 
 /// The number that a query gives.

@@ -12,6 +12,7 @@ use datafusion_saved_search::flight::{
 use tracing_subscriber::EnvFilter;
 
 use crate::connect::{Connected, config_file, connect, pass_through};
+use crate::help::print;
 use crate::{Arguments, Ending, Exit};
 
 /// Serves the tables to BI tools and drivers over Arrow Flight SQL
@@ -35,9 +36,6 @@ pub(crate) struct ServeArguments {
     /// File with the users, for --auth users
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_USERS_FILE")]
     users_file: Option<PathBuf>,
-    /// Lets credentials travel in clear text beyond this machine
-    #[arg(long, env = "SAVEDSEARCH_INSECURE")]
-    insecure: bool,
     /// Certificate chain of the server (PEM)
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_CERT")]
     tls_cert: Option<PathBuf>,
@@ -132,7 +130,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
         auth,
         tls,
-        insecure: serve.insecure || document.insecure.unwrap_or_default(),
+        insecure: arguments.insecure || document.insecure.unwrap_or_default(),
         operations: serve.operations.or(document.operations),
         limits: document.limits,
         upstream,
@@ -171,7 +169,6 @@ fn read(path: &Path) -> Result<String, Exit> {
     std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
 }
 
-#[expect(clippy::print_stdout, reason = "it is the command's result")]
 fn print_hash() -> Result<(), Exit> {
     let mut password = String::new();
     io::stdin().lock().read_line(&mut password).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
@@ -179,6 +176,5 @@ fn print_hash() -> Result<(), Exit> {
     if password.is_empty() {
         return Err(Exit::usage("there is no password on stdin"));
     }
-    println!("{}", hash_password(password)?);
-    Ok(())
+    print(format!("{}\n", hash_password(password)?).as_bytes())
 }
