@@ -85,7 +85,8 @@ pub struct ScanPlan {
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
     /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
     pub exact: bool,
-    /// The range of time that the conjuncts allow; `None` where they bound no time.
+    /// The range of time that the conjuncts allow, where it chooses the periods: `None` where they bound no time, or give the
+    /// period itself.
     pub(super) range: Option<Ranges>,
     /// Whether nothing says when the range begins. The scan is refused unless that is told later.
     pub(super) open: bool,
@@ -174,6 +175,7 @@ pub fn plan_scan(
 
     let asked_words = known.one_of(column(Origin::Duration))?;
     chosen.extend(column(Origin::Duration).filter(|_| asked_words.is_some()).map(str::to_owned));
+    let period_given = asked_words.is_some();
     let mut default_window = false;
     let mut open = false;
     let windows = match (asked_words, time) {
@@ -241,7 +243,7 @@ pub fn plan_scan(
         pieces: None,
         until: None,
         exact,
-        range: bounded.then_some(bounds.clone()),
+        range: (bounded && !period_given).then_some(bounds.clone()),
         open,
         ends_open: bounded && ends_open(&bounds),
         kept,

@@ -75,6 +75,12 @@ async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
         let sql = format!("SELECT id FROM mentions WHERE {of} AND {range} AND {later} LIMIT 3");
         assert_eq!(world.rows(&sql).await.len(), 3.min(in_range), "{sql}");
     }
+    // A period that is given stays what it is, whatever range stands beside it.
+    let given = format!(
+        "SELECT count(*) FROM mentions WHERE {of} AND duration = '7d' AND published_at >= '2026-01-01' \
+         AND timezone = (SELECT 'UTC')"
+    );
+    assert_eq!(world.rows(&given).await, [[recent(&corpus, 7)]]);
     let days = format!(
         "SELECT sum(n) FROM (SELECT published_at::date, count(*) AS n FROM mentions WHERE {of} AND duration = (SELECT '30d') \
          GROUP BY 1)"
