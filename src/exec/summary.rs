@@ -244,11 +244,9 @@ impl Driver {
             *counted -= 1;
             if *counted < 0 {
                 let value = value.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"));
-                let Self { scanning, .. } = self;
-                let column = scanning.spec.column(&list.column).map_or("", |column| column.name.as_str());
                 return Ok(Some(format!(
-                    "the page has more mentions with {value} in `{column}` than the overview's list `{}` counts",
-                    list.dimension
+                    "the page has more mentions with {value} in `{}` than the overview's list `{}` counts",
+                    list.column, list.dimension
                 )));
             }
         }

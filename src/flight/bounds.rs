@@ -54,16 +54,21 @@ pub(super) fn depth(sql: &str) -> Result<()> {
     }
 }
 
+/// The statement that is to be run or explained; `None` for one of the engine's own.
+fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
+    match parsed {
+        Parsed::Statement(statement) => Some(statement.as_ref()),
+        Parsed::Explain(explain) => statement_of(&explain.statement),
+        _ => None,
+    }
+}
+
 /// Refuses what names too many tables, those of WITH counted as often as they are named: a short text can double them line by
 /// line, and the engine walks them all.
 pub(super) fn tables(statement: &Parsed) -> Result<()> {
     /// Each joins another.
     const MOST: u64 = 500;
-    let statement = match statement {
-        Parsed::Statement(statement) => statement.as_ref(),
-        Parsed::Explain(explain) => return tables(&explain.statement),
-        _ => return Ok(()),
-    };
+    let Some(statement) = statement_of(statement) else { return Ok(()) };
     match Tables::of(statement).in_all(statement) {
         ..=MOST => Ok(()),
         many => {
@@ -78,11 +83,7 @@ pub(super) fn tables(statement: &Parsed) -> Result<()> {
 pub(super) fn groups(statement: &Parsed) -> Result<()> {
     /// Groupings of one SELECT.
     const MOST: u64 = 4_096;
-    let statement = match statement {
-        Parsed::Statement(statement) => statement.as_ref(),
-        Parsed::Explain(explain) => return groups(&explain.statement),
-        _ => return Ok(()),
-    };
+    let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut groupings = Groupings(0);
     let _ = Visit::visit(statement, &mut groupings);
     match groupings.0 {
@@ -134,11 +135,7 @@ impl Groupings {
 pub(super) fn types(statement: &Parsed) -> Result<()> {
     /// Values of a row.
     const MOST: u64 = 4_096;
-    let statement = match statement {
-        Parsed::Statement(statement) => statement.as_ref(),
-        Parsed::Explain(explain) => return types(&explain.statement),
-        _ => return Ok(()),
-    };
+    let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut largest = 0;
     let _ = visit_expressions(statement, |expression| {
         if let SqlExpr::Cast { data_type, .. } = expression {

@@ -13,8 +13,9 @@
 //! is read. A window that is cut goes on at the last instant that was reached, where its first page shows by the total
 //! whether the part before is whole.
 //!
-//! Invariant: the stream ends without an error only if its rows hang together and are as many as the service announced,
-//! or as many as the plan wanted, unless the query asks for a report instead.
+//! Invariant: the stream ends without an error only if its rows hang together and are as many as the service announced or
+//! the plan wanted, or, in a set that moves, each page links to the one before at an instant that came whole and the end was
+//! seen; unless the query asks for a report instead.
 
 mod chain;
 mod pager;
