@@ -31,7 +31,7 @@ use crate::catalog::catalog;
 use crate::client::{self, Secret};
 use crate::connection::Connection;
 use crate::error::Result;
-use crate::session::{bound_expressions, session_config, session_with};
+use crate::session::{bounded_session, session_config, session_with};
 
 /// What the tables of sessions are over.
 #[derive(Debug)]
@@ -316,7 +316,7 @@ impl Sessions {
             client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
         let config = session_config().with_extension(Arc::new(caller));
         let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
-        bound_expressions(&context)?;
+        let context = bounded_session(&context)?;
         let mut connections = vec![connection];
         for (name, other) in named {
             context.register_catalog(name, catalog(other)?);

@@ -10,7 +10,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-pub(crate) use self::bounded::{bound_expressions, check_sizes};
+pub(crate) use self::bounded::{bounded_session, check_sizes};
 use self::now::Now;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;

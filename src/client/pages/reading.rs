@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use super::chain::{Chain, Link, Rows, Taken};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust};
+use crate::profile::{DepthAnswer, Direction, Grid, OffsetUnit, Oversize, Profile, Trust};
 use crate::request::Pages;
 
 /// Passes over a window before it is given up as incomplete.
@@ -63,6 +63,8 @@ pub(super) struct Reading {
     overlapping: bool,
     /// Rows that a page has, as far as the service was seen to keep to what it is asked.
     stride: u64,
+    /// Behind the end the last page comes again.
+    repeats: bool,
     /// Pages are asked for one after another.
     one_by_one: bool,
     /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
@@ -109,6 +111,8 @@ struct Pass {
     end_proven: bool,
     /// Whether another number in that answer ends with it.
     end_counted: bool,
+    /// Whether the last page was a short one that had come before, where that shows the end.
+    repeated: bool,
     /// Whether the last page had no rows at all.
     blank: bool,
     /// Pages that were shorter than asked for, though others followed, where pages are counted.
@@ -133,6 +137,7 @@ impl Pass {
             end_shown: false,
             end_proven: false,
             end_counted: false,
+            repeated: false,
             blank: false,
             gaps: 0,
             partial: false,
@@ -161,6 +166,7 @@ impl Reading {
             clamped: profile.page.beyond == Oversize::Clamped,
             aligned,
             overlapping: !aligned && pages.size >= OVERLAP_FROM,
+            repeats: profile.depth.beyond == Some(DepthAnswer::LastPage),
             stride: pages.size,
             // Without a total, nothing but the chain itself shows that nothing was lost.
             chain: if profile.total.trust == Trust::Exact { chain } else { chain.careful() },
@@ -388,7 +394,11 @@ impl Reading {
         if span.row == self.pages.skip {
             self.first_page = rows.ids.to_vec();
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
-            return Err(no_progress(span.row));
+            // A first page that is short, and not clamped, is the last one as well.
+            let short = (self.first_page.len() as u64) < self.pages.size && !self.clamped;
+            if !(self.repeats && short) {
+                return Err(no_progress(span.row));
+            }
         }
         self.pass.blank = got == 0;
         // Where pages share rows, an empty one lacks the row that it should have had.
@@ -401,6 +411,9 @@ impl Reading {
         let again = self.chain.ends_with(rows);
         let taken = self.chain.take(rows);
         self.pass.in_order &= taken.astray == 0;
+        // A full one may be the last that paging reaches.
+        let short = got < self.pages.size && self.depth.is_none_or(|depth| self.pass.row < depth);
+        self.pass.repeated = self.repeats && short && again && taken.new == 0;
         self.pass.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is there, and nothing behind it.
@@ -428,7 +441,8 @@ impl Reading {
             (true, _) if !self.aligned => Some(got),
             _ => None,
         };
-        if self.aligned && got > 0 {
+        // The last page may come again.
+        if self.aligned && got > 0 && (first || taken.new > 0 || !self.repeats) {
             self.pass.gaps += u64::from(self.pass.partial && behind);
             self.pass.partial = got < span.size;
         }
@@ -508,7 +522,10 @@ impl Reading {
         let nothing_new = self.confirms && self.pass.total.is_none() && self.chain.fresh() == 0;
         // A short page that ends where another number of the answer does.
         let counted = self.pass.total.is_none() && self.pass.end_counted;
-        self.pass.stalls > STALLS || counted || (nothing_new && short && self.pass.row > self.pages.skip + 1)
+        self.pass.stalls > STALLS
+            || self.pass.repeated
+            || counted
+            || (nothing_new && short && self.pass.row > self.pages.skip + 1)
     }
 
     /// Whether rows have come that a pass before should have had, where they are wanted in order.

@@ -352,7 +352,7 @@ impl Values<'_> {
 }
 
 /// Bytes of each value of an array, one that it shares with others counted for each.
-fn bytes_of(array: &ArrayRef) -> Vec<u128> {
+pub(super) fn bytes_of(array: &ArrayRef) -> Vec<u128> {
     let lengths =
         |offsets: &mut dyn Iterator<Item = (i64, i64)>| offsets.map(|(from, to)| to.abs_diff(from).into()).collect();
     let narrow = |offsets: &[i32]| lengths(&mut offsets.windows(2).map(|pair| (pair[0].into(), pair[1].into())));
@@ -385,12 +385,12 @@ fn bytes_of(array: &ArrayRef) -> Vec<u128> {
 }
 
 /// The items of each list of an array, those of lists within it in their place.
-fn leaves_of(array: &ArrayRef) -> Vec<u128> {
+pub(super) fn leaves_of(array: &ArrayRef) -> Vec<u128> {
     item_sums(array, leaves_of).unwrap_or_else(|| vec![1; array.len()])
 }
 
 /// For each list of an array, the sum of what is said of its items; `None` for what holds no lists.
-fn item_sums(array: &ArrayRef, of_items: impl FnOnce(&ArrayRef) -> Vec<u128>) -> Option<Vec<u128>> {
+pub(super) fn item_sums(array: &ArrayRef, of_items: impl FnOnce(&ArrayRef) -> Vec<u128>) -> Option<Vec<u128>> {
     let (items, offsets): (ArrayRef, Vec<usize>) = match array.data_type() {
         DataType::List(_) => {
             let list = array.as_list::<i32>();

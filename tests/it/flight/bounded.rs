@@ -66,6 +66,12 @@ const LARGE: &[&str] = &[
     "SELECT levenshtein(repeat('x', 60000), repeat('y', 60000))",
     "SELECT regexp_count('a', '\\w{100}' || value::text) FROM generate_series(1, 2000)",
     "SELECT 'a' ~ ('\\w{100}' || value::text) FROM generate_series(1, 2000)",
+    "SELECT sum(length(t)) FROM (SELECT unnest(l) AS i, t FROM (SELECT array_agg(value) AS l, string_agg(repeat('x', 10000 + value % 2), '') AS t FROM generate_series(1, 1000)))",
+    "SELECT count(DISTINCT t) FROM (SELECT unnest(unnest([l, l])) AS i, t FROM (SELECT array_agg(value) AS l, string_agg(repeat('x', 10000 + value % 2), '') AS t FROM generate_series(1, 1000)))",
+    "SELECT max(t) FROM (SELECT string_agg(repeat('x', 10000 + value % 2), '') AS t FROM generate_series(1, 1000)) CROSS JOIN generate_series(1, 100000)",
+    "SELECT count(DISTINCT a.t) FROM (SELECT 1 AS k, string_agg(repeat('x', 10000 + value % 2), '') AS t FROM generate_series(1, 1000)) a JOIN (SELECT value, value / value AS k FROM generate_series(1, 100000)) b ON a.k = b.k",
+    "SELECT max(l) FROM (SELECT array_agg(value) OVER () AS l FROM generate_series(1, 100000))",
+    "SELECT max(l) FROM (SELECT first_value(t) OVER (ORDER BY value ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM (SELECT value, CASE WHEN value = 1 THEN repeat('x', 100000) END AS t FROM generate_series(1, 100000)))",
 ];
 
 /// A text, or a list, doubled so often by subqueries.
@@ -88,6 +94,9 @@ async fn sizes_that_statements_choose_end_nothing() {
         doubled(40, "concat(a, a)", "'x'"),
         doubled(40, "concat_ws(a, a, a)", "'x'"),
         doubled(40, "[a, a]", "1"),
+        doubled(40, "struct(a, a)", "1"),
+        doubled(40, "named_struct('l', a, 'r', a)", "1"),
+        doubled(40, "{'l': a, 'r': a}", "1"),
         doubled(40, "array_concat(a, a)", "[1]"),
         doubled(40, "overlay(a placing a from 1 for 0)", "'x'"),
         "SELECT regexp_replace(repeat('a', 30000 + value * 0), 'a|' || repeat('b', 30000), repeat('c', 500000), 'g') \
@@ -157,6 +166,12 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
         "SELECT k, count(*) FROM (SELECT 'a' || 'b' AS k UNION ALL SELECT 'ab' AS k) GROUP BY k",
         "SELECT approx_percentile_cont(value, 1), approx_percentile_cont(value, 1 - 0.05) FROM generate_series(1, 9)",
         "SELECT array_to_string([[1, 2], [3, NULL]], ',', '*'), overlay('abc' placing 'x' from 2), struct('a', 1)",
+        "SELECT unnest(l), unnest(unnest(m)), t FROM (VALUES ([1, 2], [[1], [2, 3]], 'a'), ([], [[]], 'b'), (NULL, NULL, 'c')) v(l, m, t)",
+        "SELECT a.t, b.t FROM (VALUES ('a', 1), ('b', 2)) a(t, k) LEFT JOIN (VALUES ('c', 1), ('d', 1)) b(t, k) ON a.k = b.k ORDER BY 1, 2",
+        "SELECT k, array_agg(t) OVER (PARTITION BY k ORDER BY t), string_agg(t, ',') OVER (PARTITION BY k), lag(t) OVER (ORDER BY t), \
+         max(t) OVER (PARTITION BY k ORDER BY t ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) \
+         FROM (VALUES ('a', 1), ('b', 2), ('c', 1), (NULL, NULL), ('d', NULL)) v(t, k) ORDER BY k, t",
+        "SELECT {'a': 1, 'b': 'x'}, struct(1 AS a, 2 AS b), named_struct('a', 1)",
     ] {
         let expected = rows(&plain.sql(sql).await.unwrap().collect().await.unwrap());
         assert_eq!(all_rows(&mut client, sql).await, expected, "{sql}");

@@ -1,0 +1,36 @@
+//! Literals of structs. The engine's planner makes them of its own functions, not of those of the session, and looks at their
+//! types while it plans: those double as values do.
+
+use std::sync::Arc;
+
+use super::function::bounded;
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::core::{named_struct, r#struct};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawDictionaryExpr};
+use datafusion::logical_expr::{Expr, ScalarUDF};
+
+/// Plans `struct(…)`, `STRUCT<…>(…)` and `{…}` with bounded functions.
+#[derive(Debug)]
+pub(super) struct BoundedLiterals;
+
+impl ExprPlanner for BoundedLiterals {
+    fn plan_struct_literal(&self, args: Vec<Expr>, is_named_struct: bool) -> Result<PlannerResult<Vec<Expr>>> {
+        let function = if is_named_struct { named_struct() } else { r#struct() };
+        Ok(PlannerResult::Planned(call(function, args)))
+    }
+
+    fn plan_dictionary_literal(
+        &self,
+        expr: RawDictionaryExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawDictionaryExpr>> {
+        let args = expr.keys.into_iter().zip(expr.values).flat_map(|(key, value)| [key, value]);
+        Ok(PlannerResult::Planned(call(named_struct(), args.collect())))
+    }
+}
+
+fn call(function: Arc<ScalarUDF>, args: Vec<Expr>) -> Expr {
+    let function = bounded(&function, 1).map_or(function, Arc::new);
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
+}

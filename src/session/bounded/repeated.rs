@@ -1,0 +1,454 @@
+//! Values that an operator writes more than once: a join and UNNEST write a long text for each of their rows, a window
+//! function for each row of a partition. They take the memory before any pool is asked; here it is reckoned from their
+//! input, which is refused or handed on in smaller batches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::partition;
+use arrow::datatypes::DataType;
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::demand::{bytes_of, item_sums, leaves_of};
+use crate::error::{Error, ErrorKind};
+
+/// Bytes that an operator may write at once.
+const AT_ONCE: u128 = 512 << 20;
+
+/// Puts a bound on the inputs of operators that repeat values. Runs behind the rules that look for such operators.
+#[derive(Debug)]
+pub(super) struct BoundedRepetition;
+
+impl PhysicalOptimizerRule for BoundedRepetition {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            let Some(repetition) = Repetition::of(plan.as_ref())? else { return Ok(Transformed::no(plan)) };
+            let bounded = plan.children().into_iter().map(|input| -> Arc<dyn ExecutionPlan> {
+                match repetition.concerns(input.as_ref()) {
+                    true => Arc::new(BoundedInputExec::new(Arc::clone(input), repetition.clone())),
+                    false => Arc::clone(input),
+                }
+            });
+            let bounded = bounded.collect();
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Transformed::yes(plan.replace_children(bounded, options)?))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "savedsearch_bounded_repetition"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// How an operator repeats values of its input.
+#[derive(Debug, Clone)]
+enum Repetition {
+    /// A batch of its output may hold any row of the input in each of its rows.
+    Batch,
+    /// It writes a row as often as the longest of its lists in these columns has items.
+    Lists(Vec<ListUnnest>),
+    /// It writes results for the rows of a partition.
+    Windows(Windows),
+}
+
+impl Repetition {
+    fn of(plan: &dyn ExecutionPlan) -> Result<Option<Self>> {
+        if let Some(unnest) = plan.downcast_ref::<UnnestExec>() {
+            return Ok(Some(Self::Lists(unnest.list_column_indices().to_vec())));
+        }
+        if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
+            return Ok(Windows::of(window.window_expr(), window.partition_keys(), true)?.map(Self::Windows));
+        }
+        if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
+            // Partitions that are mixed are taken as one.
+            let sorted = matches!(window.input_order_mode, InputOrderMode::Sorted);
+            let keys = if sorted { window.partition_keys() } else { Vec::new() };
+            return Ok(Windows::of(window.window_expr(), keys, false)?.map(Self::Windows));
+        }
+        Ok(plan.name().ends_with("JoinExec").then_some(Self::Batch))
+    }
+
+    /// Whether there is anything of variable size to be written more than once.
+    fn concerns(&self, input: &dyn ExecutionPlan) -> bool {
+        match self {
+            Self::Batch => input.schema().fields().iter().any(|field| is_copied(field.data_type())),
+            Self::Lists(lists) => !lists.is_empty(),
+            Self::Windows(_) => true,
+        }
+    }
+}
+
+/// Functions of a window whose results are texts or lists.
+#[derive(Debug, Clone)]
+struct Windows {
+    /// By these columns the input is sorted, and is partitioned.
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    functions: Vec<(Arc<dyn WindowExpr>, Width)>,
+    /// Whether the results of all rows are made at once.
+    at_the_end: bool,
+}
+
+/// How large a result is.
+#[derive(Debug, Clone, Copy)]
+enum Width {
+    /// One of the values that the function is given.
+    Value,
+    /// So many of them together.
+    Values(u128),
+    /// All values of the partition together.
+    Partition,
+}
+
+impl Windows {
+    fn of(
+        functions: &[Arc<dyn WindowExpr>],
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+        at_the_end: bool,
+    ) -> Result<Option<Self>> {
+        let mut copied = Vec::new();
+        for function in functions {
+            if is_copied(function.field()?.data_type()) || is_view(function.field()?.data_type()) {
+                copied.push((Arc::clone(function), Width::of(function)));
+            }
+        }
+        Ok((!copied.is_empty()).then_some(Self { keys, functions: copied, at_the_end }))
+    }
+}
+
+impl Width {
+    fn of(function: &Arc<dyn WindowExpr>) -> Self {
+        let function_of = function.as_any();
+        let aggregate = function_of
+            .downcast_ref::<PlainAggregateWindowExpr>()
+            .map(PlainAggregateWindowExpr::get_aggregate_expr)
+            .or_else(|| {
+                function_of
+                    .downcast_ref::<SlidingAggregateWindowExpr>()
+                    .map(SlidingAggregateWindowExpr::get_aggregate_expr)
+            });
+        match aggregate.map(|aggregate| aggregate.fun().name()) {
+            // `lag`, `first_value` and their like, and aggregates that choose a value.
+            None | Some("min" | "max" | "first_value" | "last_value" | "nth_value" | "any_value") => Self::Value,
+            Some(_) => rows_of(function.get_window_frame()).map_or(Self::Partition, Self::Values),
+        }
+    }
+}
+
+/// Rows of a frame that has a fixed number of them at most.
+fn rows_of(frame: &WindowFrame) -> Option<u128> {
+    let rows = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Some(0),
+        WindowFrameBound::Preceding(ScalarValue::UInt64(rows))
+        | WindowFrameBound::Following(ScalarValue::UInt64(rows)) => rows.map(u128::from),
+        _ => None,
+    };
+    match frame.units {
+        WindowFrameUnits::Rows => Some(rows(&frame.start_bound)? + rows(&frame.end_bound)? + 1),
+        WindowFrameUnits::Range | WindowFrameUnits::Groups => None,
+    }
+}
+
+/// Whether values of a type are written anew in each row, in as many bytes as they have.
+fn is_copied(data_type: &DataType) -> bool {
+    use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, RunEndEncoded, Struct, Union, Utf8};
+    match data_type {
+        Utf8 | LargeUtf8 | Binary | LargeBinary | Union(..) | RunEndEncoded(..) => true,
+        Struct(fields) => fields.iter().any(|field| is_copied(field.data_type())),
+        Dictionary(..) => false,
+        of => of.is_nested(),
+    }
+}
+
+fn is_view(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8View | DataType::BinaryView)
+}
+
+/// Passes rows on whose repetition by the operator above is bounded.
+#[derive(Debug)]
+struct BoundedInputExec {
+    input: Arc<dyn ExecutionPlan>,
+    repetition: Repetition,
+}
+
+impl BoundedInputExec {
+    fn new(input: Arc<dyn ExecutionPlan>, repetition: Repetition) -> Self {
+        Self { input, repetition }
+    }
+}
+
+impl DisplayAs for BoundedInputExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoundedInputExec")
+    }
+}
+
+impl ExecutionPlan for BoundedInputExec {
+    fn name(&self) -> &'static str {
+        "BoundedInputExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(input, self.repetition.clone()))),
+            _ => internal_err!("BoundedInputExec has one child"),
+        }
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        FilterDescription::from_children(parent_filters, &self.children())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let schema = input.schema();
+        let rows = context.session_config().batch_size() as u128;
+        let bounded = match &self.repetition {
+            Repetition::Batch => input.map(move |batch| check_rows(batch?, rows)).boxed(),
+            Repetition::Lists(lists) => {
+                let lists = lists.clone();
+                let parts = input.map_ok(move |batch| {
+                    let parts = in_parts(&batch, &lists);
+                    stream::iter(
+                        parts.map_or_else(|error| vec![Err(error)], |parts| parts.into_iter().map(Ok).collect()),
+                    )
+                });
+                parts.try_flatten().boxed()
+            }
+            Repetition::Windows(windows) => {
+                let mut seen = Partitions::new(windows.clone(), rows);
+                input.map(move |batch| seen.check(batch?)).boxed()
+            }
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, bounded)))
+    }
+}
+
+/// A batch none of whose rows is wider than so many rows of an output batch may be together.
+fn check_rows(batch: RecordBatch, rows: u128) -> Result<RecordBatch> {
+    let widest = widths(batch.columns(), batch.num_rows()).into_iter().max().unwrap_or_default();
+    match widest.saturating_mul(rows) {
+        ..=AT_ONCE => Ok(batch),
+        _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), "leave wide columns out of it")),
+    }
+}
+
+/// The batch in parts, each of which may be written as often as its lists have items.
+fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch>> {
+    let is_list = |at: &usize| lists.iter().any(|list| list.index_in_input_schema == *at);
+    let beside: Vec<ArrayRef> =
+        (0..batch.num_columns()).filter(|at| !is_list(at)).map(|at| Arc::clone(batch.column(at))).collect();
+    let widths = widths(&beside, batch.num_rows());
+    let lengths = lists.iter().map(|list| {
+        let column = batch.column(list.index_in_input_schema);
+        let items = item_sums(column, |items| vec![1; items.len()]);
+        let within = (list.depth > 1).then(|| leaves_of(column));
+        (items.unwrap_or_default(), within.unwrap_or_default())
+    });
+    let lengths: Vec<_> = lengths.collect();
+    let (mut parts, mut first, mut bytes) = (Vec::new(), 0, 0_u128);
+    for (row, width) in widths.into_iter().enumerate() {
+        let length = |of: &[u128]| of.get(row).copied().unwrap_or_default();
+        let longest = lengths.iter().map(|(items, within)| length(items) + length(within)).max().unwrap_or_default();
+        let of_row = width.saturating_mul(longest);
+        if of_row > AT_ONCE {
+            let what = format!("UNNEST of {longest} items beside {width} bytes of other columns");
+            return Err(too_wide(&what, "leave wide columns out of it"));
+        }
+        if bytes + of_row > AT_ONCE {
+            parts.push(batch.slice(first, row - first));
+            (first, bytes) = (row, 0);
+        }
+        bytes += of_row;
+    }
+    parts.push(batch.slice(first, batch.num_rows() - first));
+    Ok(parts)
+}
+
+/// For each row, the bytes that these columns take when it is written anew.
+fn widths(columns: &[ArrayRef], rows: usize) -> Vec<u128> {
+    let mut widths = vec![0; rows];
+    for column in columns {
+        if is_view(column.data_type()) {
+            // What a view refers to is shared.
+            widths.iter_mut().for_each(|width| *width += 16);
+        } else {
+            widths.iter_mut().zip(bytes_of(column)).for_each(|(width, bytes)| *width += bytes);
+        }
+    }
+    widths
+}
+
+/// What a window function has been given of a partition.
+#[derive(Debug, Clone, Copy, Default)]
+struct Given {
+    widest: u128,
+    total: u128,
+}
+
+/// The partitions of a sorted input, one after the other.
+#[derive(Debug)]
+struct Partitions {
+    windows: Windows,
+    batch_rows: u128,
+    converter: Option<RowConverter>,
+    /// The key of the last row.
+    key: Option<OwnedRow>,
+    /// Rows of the partition that it belongs to.
+    rows: u128,
+    given: Vec<Given>,
+    /// Bytes of the results of partitions before it.
+    before: u128,
+}
+
+impl Partitions {
+    fn new(windows: Windows, batch_rows: u128) -> Self {
+        let given = vec![Given::default(); windows.functions.len()];
+        Self { windows, batch_rows, converter: None, key: None, rows: 0, given, before: 0 }
+    }
+
+    fn check(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        if batch.num_rows() == 0 {
+            return Ok(batch);
+        }
+        let widths = self.windows.functions.iter().map(|(function, _)| {
+            let args = function.evaluate_args(&batch)?;
+            let mut widths = vec![0_u128; batch.num_rows()];
+            args.iter().for_each(|arg| widths.iter_mut().zip(bytes_of(arg)).for_each(|(width, bytes)| *width += bytes));
+            Ok(widths)
+        });
+        let widths = widths.collect::<Result<Vec<_>>>()?;
+        for (rows, goes_on) in self.partitions(&batch)? {
+            if !goes_on {
+                self.before += if self.windows.at_the_end { self.results() } else { 0 };
+                self.rows = 0;
+                self.given.fill(Given::default());
+            }
+            self.rows += rows.len() as u128;
+            for (given, widths) in self.given.iter_mut().zip(&widths) {
+                let widths = widths.get(rows.clone()).unwrap_or_default();
+                given.widest = given.widest.max(widths.iter().copied().max().unwrap_or_default());
+                given.total += widths.iter().sum::<u128>();
+            }
+            let bytes = self.before.saturating_add(self.results());
+            if bytes > AT_ONCE {
+                let what = format!("a window function with {bytes} bytes of results at once");
+                return Err(too_wide(&what, "aggregate with GROUP BY, or give it a frame of few rows"));
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Bytes that are written at once for the rows of the last partition.
+    fn results(&self) -> u128 {
+        let rows = if self.windows.at_the_end { self.rows } else { self.batch_rows };
+        let width = self.windows.functions.iter().zip(&self.given).map(|((_, width), given)| match width {
+            Width::Value => given.widest,
+            Width::Values(rows) => rows.saturating_mul(given.widest).min(given.total),
+            Width::Partition => given.total,
+        });
+        rows.saturating_mul(width.sum())
+    }
+
+    /// The rows of each partition of a batch, and whether it is the one that the last batch ended with.
+    fn partitions(&mut self, batch: &RecordBatch) -> Result<Vec<(std::ops::Range<usize>, bool)>> {
+        let rows = batch.num_rows();
+        let keys = self.windows.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
+        let keys = keys.collect::<Result<Vec<ArrayRef>>>()?;
+        let fields: Vec<SortField> = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
+        if keys.is_empty() || !RowConverter::supports_fields(&fields) {
+            return Ok(vec![(0..rows, true)]);
+        }
+        let converter = match &mut self.converter {
+            Some(converter) => converter,
+            none => none.insert(RowConverter::new(fields)?),
+        };
+        let ends: Vec<ArrayRef> = keys.iter().map(|key| key.slice(0, 1)).collect();
+        let first = converter.convert_columns(&ends)?.row(0).owned();
+        let ends: Vec<ArrayRef> = keys.iter().map(|key| key.slice(rows - 1, 1)).collect();
+        let last = converter.convert_columns(&ends)?.row(0).owned();
+        let goes_on = self.key.replace(last).is_none_or(|key| key == first);
+        let ranges = partition(&keys)?.ranges();
+        Ok(ranges.into_iter().map(|range| (range.clone(), range.start == 0 && goes_on)).collect())
+    }
+}
+
+fn too_wide(what: &str, advice: &str) -> datafusion::error::DataFusionError {
+    let message = format!("{what} would take more than {} MiB", AT_ONCE >> 20);
+    Error::new(ErrorKind::TooLarge, message).advice(advice).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ListArray, StringArray};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_is_unnested_in_parts() {
+        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>((0..4).map(|_| Some(vec![Some(1); 1_000])));
+        let text = StringArray::from(vec!["x".repeat(200_000); 4]);
+        let columns: [(&str, ArrayRef); 2] = [("list", Arc::new(lists)), ("text", Arc::new(text))];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let list = |depth| ListUnnest { index_in_input_schema: 0, depth };
+        // A row takes 200 MB.
+        let parts = in_parts(&batch, &[list(1)]).expect("parts");
+        assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2]);
+        // What is unnested at two depths may have as many rows as both have items.
+        let parts = in_parts(&batch, &[list(2)]).expect("parts");
+        assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        assert!(check_rows(batch.clone(), 1_024).is_ok());
+        check_rows(batch, 4_096).expect_err("rows of 200 KB");
+    }
+}
