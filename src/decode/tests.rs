@@ -145,3 +145,21 @@ fn overview_volume_and_breakdowns_come_from_one_kind_of_answer() {
     let expected = [("sentiment", "positive"), ("sentiment", "neutral"), ("source", "x"), ("source", "y")];
     assert_eq!(rows, expected.map(|(d, n)| (d.to_owned(), n.to_owned())));
 }
+
+#[test]
+fn a_value_of_the_whole_answer_that_does_not_fit_is_a_conflict() {
+    let body = r#"{"window":{"from":"soon"},"overview":{"totalMentions":3}}"#;
+    let mut request = request();
+    Arc::make_mut(&mut request.plan).pages = None;
+    let overview = decoder(|p| &p.tables.overview, &["total_mentions", "window_from"]);
+    let decoded = overview.decode(&request, body.as_bytes()).expect("overview");
+    assert_eq!((decoded.conflicts, decoded.batch.column(1).null_count()), (1, 1));
+}
+
+#[test]
+fn what_may_not_be_null_and_is_is_told_by_its_record_and_column() {
+    let body = BODY.replacen("\"publishedAt\":1767225600", "\"publishedAt\":\"soon\"", 1);
+    let error = mentions(&["published_at"], &body).expect_err("no instant");
+    assert_eq!(error.kind(), ErrorKind::Contradiction);
+    assert!(error.to_string().contains("record 1 of the answer has no usable `published_at`"), "{error}");
+}

@@ -10,7 +10,7 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -255,6 +255,11 @@ impl Driver {
         if plan.pages.is_none() {
             return self.answer(plan);
         }
+        self.mentions(plan, told, pace, Arc::default())
+    }
+
+    /// The mentions of one plan. `came` counts those that the service gave, before filters of the query drop some.
+    fn mentions(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace, came: Arc<AtomicU64>) -> Batches {
         let stream = try_stream! {
             let Self { scanning, reader, scan, .. } = self.as_ref();
             let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
@@ -273,11 +278,18 @@ impl Driver {
                     false => None,
                 };
                 if let Some(parts) = parts {
-                    for (part, _) in parts.clone() {
-                        let mut rows = Arc::clone(&self).rows(part, None, pace);
+                    for (part, number) in parts.clone() {
+                        let of_part = Arc::new(AtomicU64::new(0));
+                        let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&of_part));
                         while let Some(batch) = rows.next().await {
                             yield batch?;
                         }
+                        // A name of the list that the filter takes for another value, or for none.
+                        let of_part = of_part.load(Ordering::Relaxed);
+                        if i64::try_from(of_part) != Ok(number) {
+                            Err(self.at_table(parts_differ(&plan, of_part, number)))?;
+                        }
+                        came.fetch_add(of_part, Ordering::Relaxed);
                     }
                     if self.parts(&plan).await.map_err(|error| self.at_table(error))? != Some(parts) {
                         Err(self.at_table(parts_changed(&plan)))?;
@@ -295,6 +307,7 @@ impl Driver {
                 let batch = reader.finish(&page.batch)?;
                 self.counters.page(scan, &page);
                 received += page.batch.num_rows() as u64;
+                came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
                 dropped += page.batch.num_rows() - batch.num_rows();
                 if skips && dropped > 0 {
                     Err(self.at_table(filters_ignored(dropped)))?;
@@ -456,6 +469,14 @@ fn parts_changed(plan: &RequestPlan) -> Error {
     Error::new(ErrorKind::Incomplete, "the values by which the mentions were asked for in parts changed meanwhile")
         .advice("run the query again, or narrow the period")
         .at(place)
+}
+
+/// The mentions of a part are not those that the list counts.
+fn parts_differ(plan: &RequestPlan, came: u64, number: i64) -> Error {
+    let message = format!("{came} mentions came for a value of which the overview counts {number}");
+    Error::new(ErrorKind::Incomplete, message)
+        .advice("paging does not reach all, and asking value by value does not give them; narrow the period")
+        .at(Place { aid: plan.aid.clone(), ..Place::default() })
 }
 
 pub(super) fn filters_ignored(dropped: usize) -> Error {

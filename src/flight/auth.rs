@@ -404,6 +404,10 @@ mod tests {
             ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is no Argon2 hash"),
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 takes 64"),
             ("[users.ada]\npassword = \"swordfish\"\n", "line 2: unknown field `password`"),
+            (
+                "[users.ada]\ntoken_sha256 = [\"swordfish\"]\nbudget = [{ requests = 0, seconds = 60 }]\n",
+                "user `ada`: a budget has a number of requests and of seconds",
+            ),
         ] {
             let error = users(text).expect_err(text).to_string();
             assert!(error.contains(told) && !error.contains("swordfish"), "{error}");

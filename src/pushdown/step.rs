@@ -104,4 +104,22 @@ mod tests {
             prop_assert_eq!(step.ceil(next - 1), Some(if next - 1 == floor { floor } else { next }));
         }
     }
+
+    #[test]
+    fn a_step_begins_where_its_unit_does() {
+        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+        for (unit, begin) in [
+            ("second", "2026-08-05T13:45:10Z"),
+            ("minute", "2026-08-05T13:45:00Z"),
+            ("hour", "2026-08-05T13:00:00Z"),
+            ("day", "2026-08-05T00:00:00Z"),
+            ("week", "2026-08-03T00:00:00Z"),
+            ("month", "2026-08-01T00:00:00Z"),
+            ("quarter", "2026-07-01T00:00:00Z"),
+            ("year", "2026-01-01T00:00:00Z"),
+        ] {
+            let step = Step::of_unit(unit).expect("a unit");
+            assert_eq!(step.floor(at("2026-08-05T13:45:10.5Z")), Some(at(begin)), "{unit}");
+        }
+    }
 }

@@ -132,7 +132,7 @@ mod tests {
     use datafusion::logical_expr::{Expr, col, lit};
 
     use super::*;
-    use crate::pushdown::{Table, plan_scan};
+    use crate::pushdown::{Table, order_named, plan_scan};
 
     fn plan(conjuncts: &[Expr]) -> ScanPlan {
         let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
@@ -171,5 +171,18 @@ mod tests {
         assert!(zone.contains("timezone = 'Asia/Tokyo'"), "{zone}");
         profile.counts = None;
         assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("none").contains("[counts]"));
+    }
+
+    #[test]
+    fn the_first_mentions_in_several_orders_take_conditions_that_the_service_is_sent() {
+        let profile = Profile::v4();
+        let kept = plan(&[col("reach").gt(lit(5_i64))]);
+        let firsts = |orders: &[&str]| {
+            let firsts = orders.iter().map(|value| order_named(&profile, value).expect("an order")).collect();
+            let wanted = Wanted { firsts, ..Wanted::default() };
+            summarize(&profile, &kept, &wanted, false).map(|summary| summary.rows)
+        };
+        assert!(firsts(&["date_asc"]).is_ok());
+        assert_eq!(firsts(&["date_asc", "date_desc"]).expect_err("two"), "the service cannot be sent reach > 5");
     }
 }

@@ -311,4 +311,26 @@ mod tests {
             range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")).map(true, |r| whole_days(r, zone));
         assert_eq!(widened, range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z")));
     }
+
+    #[test]
+    fn pieces_are_told_only_of_ranges_that_are_all_that_is_meant_and_of_windows_that_share_no_instant() {
+        let mut spec = Profile::v4().window;
+        let part = range(Some("2026-05-01T00:00:00Z"), Some("2026-05-02T00:00:00.5Z"));
+        assert!(windows(&spec, &part).pieces.is_some());
+        assert_eq!(windows(&spec, &part.clone().widened()).pieces, None);
+        spec.end = End::Inclusive;
+        assert_eq!(windows(&spec, &part).pieces, None);
+    }
+
+    #[test]
+    fn where_ends_belong_to_windows_a_range_is_asked_for_whole_or_refused() {
+        let mut spec = Profile::v4().window;
+        spec.end = End::Inclusive;
+        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        let fits = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-01T00:00:00Z"));
+        assert_eq!(windows(&spec, &fits).words, ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z"]);
+        let longer = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-02T00:00:00Z"));
+        let error = windows_of(&spec, &longer, "t", Zone::UTC, false, now()).expect_err("too long");
+        assert!(error.to_string().contains("longer than the service takes (31d)"), "{error}");
+    }
 }

@@ -199,3 +199,12 @@ async fn the_first_mention_in_an_order_is_one_request_and_tells_the_number() {
     assert_eq!(answer, table(&[&[&last, "250"]]));
     assert!(requests > 3, "{requests} requests cannot have read them all");
 }
+
+#[tokio::test]
+async fn the_entry_of_a_list_for_mentions_without_a_value_stands_for_null() {
+    let lab = Lab::new(|body| {
+        body["overview"]["sentiment"] = json!({"positive": 0, "neutral": 200, "negative": 0, "unknown": 50});
+    });
+    let sql = "SELECT sentiment, count(*) FROM mentions WHERE aid = '1' GROUP BY 1 ORDER BY 1";
+    assert_eq!(lab.ask(sql).await.unwrap(), (table(&[&["neutral", "200"], &["NULL", "50"]]), 1));
+}

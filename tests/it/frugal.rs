@@ -216,6 +216,7 @@ async fn a_plan_tells_its_cost() {
         ("SELECT * FROM saved_searches a JOIN saved_searches b USING (aid)".to_owned(), 1, true),
         ("SELECT id FROM mentions".to_owned(), 1, false),
         ("SELECT id FROM mentions WHERE false".to_owned(), 0, true),
+        (format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'"), 1, true),
     ] {
         let plan = world.context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let cost = plan_cost(&plan);
@@ -223,6 +224,11 @@ async fn a_plan_tells_its_cost() {
         let spent = world.cost(&sql).await.1;
         assert!(spent >= at_least && (!exact || spent == at_least), "{spent} requests: {sql}");
     }
+    // Answers with mentions are not shared by the scans of a query.
+    let newest = format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'");
+    let twice = world.context.sql(&format!("{newest} UNION ALL {newest}")).await.unwrap();
+    let cost = plan_cost(&twice.create_physical_plan().await.unwrap());
+    assert_ne!((cost.at_least, cost.exact), (1, true), "{cost:?}");
 }
 
 #[tokio::test]

@@ -446,3 +446,36 @@ async fn records_are_paid_for_from_the_declared_budget() {
     let used = world.rows("SELECT max(used) FROM system.budget").await;
     assert!(used[0][0].parse::<u64>().unwrap() <= 42, "{used:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn parts_are_made_by_another_column_than_the_filtered_and_of_values_that_can_be_asked_for() {
+    let reaching = |rows: u64| {
+        service(&[&format!("depth:rows={rows},answer=400")], move |profile| {
+            profile.depth.rows = Some(rows);
+            profile.window.absolute = None;
+        })
+    };
+    let sql = |filter: &str| format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d' AND {filter}");
+    let corpus = corpus();
+    let kinds = corpus.search(BIG).unwrap().mentions.iter().map(|mention| mention.facts.kind.as_deref());
+    let comments = kinds.filter(|kind| *kind == Some("comment")).count();
+    let ids: std::collections::HashSet<String> =
+        reaching(100).rows(&sql("type = 'comment'")).await.concat().into_iter().collect();
+    assert_eq!(ids.len(), comments);
+    // Mentions without a sentiment cannot be asked for by it, and no other list has all of them.
+    let error = reaching(300).error(&sql("source = 'x.com'")).await;
+    assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_gives_fewer_mentions_than_its_list_counts_is_an_error() {
+    let world = service(&["depth:rows=300,answer=400"], |profile| {
+        profile.depth.rows = Some(300);
+        profile.window.absolute = None;
+        // The list has an entry for mentions without a sentiment, and nobody says that it is none.
+        profile.counts.as_mut().unwrap().lists.iter_mut().for_each(|list| list.missing = None);
+    });
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d' AND source = 'x.com'");
+    let error = world.error(&sql).await;
+    assert!(matches!(error.kind(), ErrorKind::Incomplete | ErrorKind::Contradiction), "{error}");
+}

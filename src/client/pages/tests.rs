@@ -1,13 +1,17 @@
 //! The policies by themselves: which rows are asked for, which leave, and what is believed at the end.
 
+mod pager;
+
 use std::collections::HashSet;
 
+use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
 use super::chain::{Chain, Link, Rows};
 use super::reading::{Reading, Span, Verdict};
+use super::window::Window;
 use crate::error::ErrorKind;
-use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile};
+use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust, Zone};
 use crate::request::Pages;
 
 fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Profile)) -> Reading {
@@ -228,4 +232,199 @@ fn as_many_rows_as_there_are_do_not_make_an_end_that_was_not_seen() {
     reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows");
     assert_eq!(reading.chain.received(), 6);
     assert_eq!(reading.end_of_pass(), Verdict::Again);
+}
+
+/// A reading of a service that tells no total.
+fn without_total(size: u64) -> Reading {
+    reading(size, None, false, |profile| profile.total.trust = Trust::Absent)
+}
+
+/// Reads the rows of one pass, page by page as they are asked for. All of them are, and no more.
+fn pass(reading: &mut Reading, pages: &[&[u64]]) -> Verdict {
+    let mut next = Some(reading.first());
+    for page in pages {
+        let span = next.expect("another page is asked for");
+        reading.take(span, page.len() as u64, Some(ids(page))).expect("rows");
+        next = reading.next_span(true);
+    }
+    assert_eq!(next, None, "no more is asked for");
+    reading.end_of_pass()
+}
+
+#[test]
+fn a_cut_between_windows_that_share_their_ends_leaves_an_end_to_the_span_before_it() {
+    // Newest first, where what lies at the end of a window belongs to it.
+    let mut chain = Chain::new(Some(Direction::Desc), Grid::Steps(10), true, HashSet::new());
+    chain.take(timed(&[1, 2, 3], &[25, 20, 15]));
+    assert_eq!(chain.cut(), Some((10, 1)));
+    assert_eq!(chain.next_edge(10), 20);
+    assert_eq!(chain.at_edge(false), HashSet::from([2, 3]));
+}
+
+#[test]
+fn rows_of_the_anchors_instant_may_change_places_and_what_comes_again_may_end_anywhere() {
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
+    chain.take(timed(&[1, 2, 3], &[10, 20, 20]));
+    let taken = chain.take(timed(&[3, 2, 4], &[20, 20, 30]));
+    assert_eq!(taken.keep, [false, false, true]);
+    assert_eq!(taken.astray, 0, "it lies at the anchor's instant");
+    let again = chain.take(timed(&[1, 2], &[10, 20]));
+    assert_eq!(again.new, 0);
+    assert!(chain.sorted, "a page without new rows says nothing about the order");
+}
+
+#[test]
+fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood_still() {
+    let mut deep = reading(100, None, false, |profile| profile.depth.rows = Some(300));
+    let mut plain = reading(100, None, false, |_| {});
+    for (reading, most) in [(&mut deep, 300), (&mut plain, 100_000)] {
+        assert!(!reading.will_be_cut(), "nothing was announced yet");
+        reading.announce(Some(most));
+        assert!(reading.is_steady() && !reading.will_be_cut());
+        reading.announce(Some(most + 1));
+        assert!(!reading.is_steady() && reading.will_be_cut());
+    }
+}
+
+#[test]
+fn an_end_is_not_believed_where_the_service_tells_of_many_more() {
+    for (about, verdict) in [(200, Verdict::Complete), (201, Verdict::Again)] {
+        let mut reading = without_total(200);
+        // The page is short, and another number of the answer ends with it.
+        reading.hint(Some(about), Some(100));
+        let page: Vec<u64> = (0..100).collect();
+        let times: Vec<i64> = (0..100).collect();
+        reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows");
+        assert_eq!(reading.end_of_pass(), verdict, "about {about}");
+    }
+}
+
+#[test]
+fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
+    let mut reading = reading(100, None, false, |profile| {
+        profile.depth.rows = Some(100);
+        profile.total.trust = Trust::Absent;
+    });
+    assert!(reading.check_depth().is_ok());
+    let page: Vec<u64> = (0..100).collect();
+    reading.take(reading.first(), 100, Some(ids(&page))).expect("rows");
+    assert_eq!(reading.check_depth().expect_err("more may follow").kind(), ErrorKind::TooDeep);
+
+    // Of rows that are left out, those that there are may be as many as paging reaches.
+    let mut profile = Profile::v4();
+    profile.depth.rows = Some(100);
+    let pages = Pages { size: 100, skip: 100, fetch: None, ordered: false };
+    let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), HashSet::new());
+    behind.announce(Some(100));
+    assert!(behind.check_depth().is_ok(), "all that there are were left out");
+    behind.announce(Some(101));
+    assert_eq!(behind.check_depth().expect_err("one more").kind(), ErrorKind::TooDeep);
+}
+
+#[test]
+fn pages_that_are_counted_are_asked_for_whole_and_rows_no_more_than_are_wanted() {
+    // The page behind the first 100 rows is another one in any other size.
+    let mut counted = reading(100, Some(150), false, |profile| profile.offset.unit = OffsetUnit::Page);
+    counted.announce(Some(1_000));
+    let page: Vec<u64> = (0..100).collect();
+    counted.take(counted.first(), 100, Some(ids(&page))).expect("rows");
+    assert_eq!(counted.next_span(true), Some(Span { row: 100, size: 100 }));
+    // A double is made up for.
+    let mut rows = reading(5, Some(7), true, |_| {});
+    rows.announce(Some(20));
+    rows.take(rows.first(), 5, Some(ids(&[1, 2, 2, 3, 4]))).expect("rows");
+    assert_eq!(rows.next_span(true), Some(Span { row: 4, size: 4 }));
+}
+
+#[test]
+fn a_counted_page_that_is_short_does_not_link_and_neither_does_what_follows_it() {
+    let mut reading = reading(5, None, false, |profile| profile.offset.unit = OffsetUnit::Page);
+    reading.announce(Some(20));
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    let (second, third) = (Span { row: 5, size: 5 }, Span { row: 10, size: 5 });
+    assert!(reading.links(second, ids(&[6, 7, 8, 9, 10])));
+    assert!(!reading.links(second, ids(&[6, 7, 8])));
+    reading.take(second, 3, Some(ids(&[6, 7, 8]))).expect("rows");
+    assert!(!reading.links(third, ids(&[11, 12, 13, 14, 15])));
+}
+
+#[test]
+fn the_first_rows_and_an_empty_page_need_no_anchor() {
+    let mut reading = reading(5, None, false, |_| {});
+    reading.announce(Some(20));
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    assert!(reading.links(Span { row: 0, size: 5 }, ids(&[7, 8])));
+    assert!(reading.links(Span { row: 4, size: 5 }, ids(&[])));
+    assert!(!reading.links(Span { row: 4, size: 5 }, ids(&[7, 8])));
+}
+
+#[test]
+fn a_full_page_that_ends_with_another_number_of_the_answer_is_not_the_end() {
+    let mut reading = without_total(5);
+    reading.hint(None, Some(5));
+    reading.take(reading.first(), 5, Some(timed(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]))).expect("rows");
+    // From the last instant on that is known to be whole.
+    assert_eq!(reading.next_span(true), Some(Span { row: 3, size: 5 }));
+}
+
+#[test]
+fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
+    let mut profile = Profile::v4();
+    profile.total.trust = Trust::Absent;
+    let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
+    let known = HashSet::from([1, 2]);
+    let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), known).rest(5);
+    rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows");
+    assert_eq!(rest.next_span(true), None);
+}
+
+#[test]
+fn pages_that_share_no_row_are_believed_when_a_pass_has_all_rows_of_those_before_and_no_other() {
+    // So small ones share none.
+    let mut reading = without_total(4);
+    let whole: [&[u64]; 5] = [&[1, 2, 3, 4], &[5, 6], &[], &[], &[]];
+    assert_eq!(pass(&mut reading, &whole), Verdict::Again, "nothing agrees with it yet");
+    assert_eq!(pass(&mut reading, &[&[1, 2, 3, 4], &[5], &[], &[], &[]]), Verdict::Again, "a row is missing");
+    assert_eq!(pass(&mut reading, &whole), Verdict::Complete);
+}
+
+#[test]
+fn a_short_page_at_the_end_says_nothing_about_the_size_of_pages() {
+    let mut reading = reading(5, None, false, |profile| profile.page.beyond = Oversize::Clamped);
+    reading.announce(Some(8));
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    reading.take(Span { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows");
+    assert_eq!(reading.stride(), 5);
+}
+
+#[test]
+fn a_window_of_many_rows_is_cut_only_where_more_are_to_come() {
+    let page: Vec<u64> = (0..100_000).collect();
+    let times: Vec<i64> = (0..100_000).collect();
+    for (total, cut) in [(100_000, false), (100_001, true)] {
+        let mut reading = reading(100_000, None, false, |_| {});
+        reading.set_cuttable(true);
+        reading.announce(Some(total));
+        reading.take(reading.first(), 100_000, Some(timed(&page, &times))).expect("rows");
+        assert_eq!(reading.wants_cut(), cut, "{total} rows");
+    }
+}
+
+#[test]
+fn a_window_of_instants_that_cannot_be_said_is_held_to_them() {
+    let spec = Profile::v4().window;
+    let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant");
+    let told = |fraction: &str| {
+        let mut window = Window::of(&spec, Some("7d"), Zone::UTC);
+        assert!(!window.is_sayable(&spec, Zone::UTC), "nobody knows its instants yet");
+        let ends = (format!("2026-06-24T12:00:00{fraction}Z"), format!("2026-07-01T12:00:00{fraction}Z"));
+        window.freeze(&spec, Zone::UTC, Some((at(&ends.0), at(&ends.1))));
+        (window.is_sayable(&spec, Zone::UTC), window.words.is_some())
+    };
+    assert_eq!(told(""), (true, true));
+    assert_eq!(told(".5"), (false, false));
+    let part = Window::part(&spec, Zone::UTC, (500_000, 1_500_000), HashSet::new(), false).expect("a part");
+    let held = |half_open| [499_999, 500_000, 1_499_999, 1_500_000, 1_500_001].map(|at| part.holds(at, half_open));
+    assert_eq!(held(true), [false, true, true, false, false]);
+    assert_eq!(held(false), [false, true, true, true, false]);
 }

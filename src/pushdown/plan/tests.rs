@@ -1,3 +1,4 @@
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{col, lit};
 
 use super::*;
@@ -35,4 +36,34 @@ fn contradictions_ask_for_nothing() {
     assert_eq!(plan(&[col("language").eq(lit("en")), col("language").eq(lit("de"))]).aids, nothing);
     assert_eq!(plan(&[col("aid").eq(lit("1")), col("aid").eq(lit("2"))]).aids, nothing);
     assert_eq!(plan(&[lit(false)]).aids, nothing);
+}
+
+fn at(text: &str) -> Expr {
+    let micros = text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+    Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)
+}
+
+#[test]
+fn a_range_that_is_told_later_takes_whole_days_of_the_timeline_and_no_more_of_mentions() {
+    let profile = Profile::v4();
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+    let later = |table: Table, time: &str| {
+        let bounds = [col(time).gt_eq(at("2026-06-29T10:30:00Z")), col(time).lt(at("2026-06-30T11:30:00Z"))];
+        let plan = plan_scan(&profile, table, &[], "", now).expect("a plan");
+        plan.bounded_by(&profile, table, &bounds, false, now).expect("a range").windows
+    };
+    assert_eq!(later(Table::Mentions, "published_at"), ["2026-06-29T10:30:00Z..2026-06-30T11:30:00Z"]);
+    assert_eq!(later(Table::Volume, "bucket_start"), ["2026-06-29T00:00:00Z..2026-07-01T00:00:00Z"]);
+}
+
+#[test]
+fn a_period_or_a_zone_that_contradicts_another_asks_for_nothing() {
+    let periods = [col("duration").eq(lit("7d")), col("duration").eq(lit("30d"))];
+    let zones = [col("timezone").eq(lit("UTC")), col("timezone").eq(lit("Asia/Tokyo"))];
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+    for conjuncts in [periods, zones] {
+        assert_eq!(plan(&conjuncts).aids, Aids::Given(Vec::new()));
+        let later = plan(&[]).bounded_by(&Profile::v4(), Table::Mentions, &conjuncts, false, now);
+        assert_eq!(later.expect("a plan").aids, Aids::Given(Vec::new()));
+    }
 }

@@ -117,3 +117,13 @@ fn days_without_a_midnight_and_with_two_are_not_taken_for_plain_ones() {
     assert_eq!(days_of(&cast(local("America/Havana"), DataType::Date32), "t"), Some(Tz::America__Havana));
     assert_eq!(days_of(&trunc(local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
 }
+
+#[test]
+fn seconds_that_a_cast_rounds_to_are_looked_for_on_both_sides() {
+    // The engine rounds toward 1970: this second has the instants before it, and not those behind.
+    let seconds = cast(col("t"), DataType::Timestamp(TimeUnit::Second, Some("UTC".into())));
+    let second = Expr::Literal(ScalarValue::TimestampSecond(Some(-1), Some("UTC".into())), None);
+    let ranges = ranges(&seconds.eq(second), "t").expect("ranges");
+    assert!(!ranges.exact);
+    assert!(ranges.spans().iter().any(|span| span.from <= -1_500_000 && -1_500_000 < span.to), "{ranges:?}");
+}
