@@ -144,7 +144,7 @@ impl Decoder {
         for (index, column) in table.columns.iter().enumerate() {
             let wanted = columns.contains(&index);
             let builder = |builders: &mut Vec<ColumnBuilder>| {
-                builders.push(ColumnBuilder::new(column.kind));
+                builders.push(ColumnBuilder::new(column.kind, column.pattern.clone()));
                 builders.len() - 1
             };
             let source = match &column.origin {

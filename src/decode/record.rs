@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Write;
 
 use arrow::array::ArrayRef;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::tree::Tree;
@@ -145,7 +145,7 @@ impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
             rows.failure = Some(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
             return Err(D::Error::custom("too many records"));
         }
-        let extra = deserializer.deserialize_map(Members { rows, tree })?;
+        let extra = deserializer.deserialize_any(Members { rows, tree })?;
         let extra = rows.extra.then(|| extra.map_or_else(|| "{}".to_owned(), Extra::close));
         rows.end_row(label, position, extra.as_deref());
         Ok(())
@@ -193,6 +193,32 @@ impl<'de> Visitor<'de> for Members<'_, '_, '_> {
         }
         Ok(extra)
     }
+
+    /// An array whose items have places of their own, such as `[name, number]`.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Extra>, A::Error> {
+        let Self { rows, tree } = self;
+        if !has_positions(tree) {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &"a record"));
+        }
+        let mut extra = None;
+        for at in 0_usize.. {
+            let Some(raw) = items.next_element::<&RawValue>()?.map(RawValue::get) else { break };
+            let name = at.to_string();
+            let left = match tree.find(&name, 0) {
+                Some(member) => member_value(rows, &tree.members[member].1, raw).map_err(A::Error::custom)?,
+                None => rows.extra.then(|| raw.to_owned()),
+            };
+            if let Some(left) = left {
+                Extra::add(&mut extra, &name, &left);
+            }
+        }
+        Ok(extra)
+    }
+}
+
+/// Whether items of an array are wanted, by their positions.
+fn has_positions(tree: &Tree<usize>) -> bool {
+    tree.members.iter().any(|(name, _)| name.parse::<usize>().is_ok())
 }
 
 /// Gives a value to the columns at and below a member; what is left of it is returned where `extra` is wanted.
@@ -212,9 +238,9 @@ fn member_value(rows: &mut Rows<'_>, member: &Tree<usize>, raw: &str) -> Result<
     if member.members.is_empty() {
         return Ok(left);
     }
-    if raw.starts_with('{') {
+    if raw.starts_with('{') || (raw.starts_with('[') && has_positions(member)) {
         let mut nested = serde_json::Deserializer::from_str(raw);
-        let extra = nested.deserialize_map(Members { rows, tree: member }).map_err(|error| error.to_string())?;
+        let extra = nested.deserialize_any(Members { rows, tree: member }).map_err(|error| error.to_string())?;
         return Ok(left.or(extra.map(Extra::close)));
     }
     if raw != "null" && member.here.is_empty() {

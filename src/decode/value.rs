@@ -7,7 +7,7 @@ use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use chrono::Utc;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,22 +21,28 @@ pub(super) enum ColumnBuilder {
     Int64(Int64Builder),
     Float64(Float64Builder),
     Boolean(BooleanBuilder),
-    Timestamp(TimestampMicrosecondBuilder),
+    /// With how texts say an instant, where they have a form of their own.
+    Timestamp(TimestampMicrosecondBuilder, Option<Arc<str>>),
     Utf8List(ListBuilder<StringBuilder>),
 }
 
 impl Clone for ColumnBuilder {
     /// An empty builder of the same type: the prototypes in a decoder are never filled.
     fn clone(&self) -> Self {
-        Self::new(match self {
+        let pattern = match self {
+            Self::Timestamp(_, pattern) => pattern.clone(),
+            _ => None,
+        };
+        let kind = match self {
             Self::Utf8(_) => ColumnType::Utf8,
             Self::Json(_) => ColumnType::Json,
             Self::Int64(_) => ColumnType::Int64,
             Self::Float64(_) => ColumnType::Float64,
             Self::Boolean(_) => ColumnType::Boolean,
-            Self::Timestamp(_) => ColumnType::Timestamp,
+            Self::Timestamp(..) => ColumnType::Timestamp,
             Self::Utf8List(_) => ColumnType::Utf8List,
-        })
+        };
+        Self::new(kind, pattern)
     }
 }
 
@@ -51,14 +57,14 @@ pub(super) enum Fit {
 }
 
 impl ColumnBuilder {
-    pub(super) fn new(kind: ColumnType) -> Self {
+    pub(super) fn new(kind: ColumnType, pattern: Option<Arc<str>>) -> Self {
         match kind {
             ColumnType::Utf8 => Self::Utf8(StringBuilder::new()),
             ColumnType::Json => Self::Json(StringBuilder::new()),
             ColumnType::Int64 => Self::Int64(Int64Builder::new()),
             ColumnType::Float64 => Self::Float64(Float64Builder::new()),
             ColumnType::Boolean => Self::Boolean(BooleanBuilder::new()),
-            ColumnType::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
+            ColumnType::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC"), pattern),
             ColumnType::Utf8List => Self::Utf8List(ListBuilder::new(StringBuilder::new())),
         }
     }
@@ -84,7 +90,10 @@ impl ColumnBuilder {
                 value.map(|value| builder.append_value(value))
             }
             Self::Boolean(builder) => unquoted(raw)?.parse().ok().map(|value| builder.append_value(value)),
-            Self::Timestamp(builder) => micros(raw)?.map(|value| builder.append_value(value)),
+            Self::Timestamp(builder, None) => micros(raw)?.map(|value| builder.append_value(value)),
+            Self::Timestamp(builder, Some(pattern)) => {
+                by_pattern(&unquoted(raw)?, pattern).map(|value| builder.append_value(value))
+            }
             Self::Utf8List(builder) => texts(raw)?.map(|texts| {
                 texts.iter().for_each(|text| builder.values().append_option(text.as_deref()));
                 builder.append(true);
@@ -103,7 +112,7 @@ impl ColumnBuilder {
             Self::Int64(builder) => builder.append_null(),
             Self::Float64(builder) => builder.append_null(),
             Self::Boolean(builder) => builder.append_null(),
-            Self::Timestamp(builder) => builder.append_null(),
+            Self::Timestamp(builder, _) => builder.append_null(),
             Self::Utf8List(builder) => builder.append_null(),
         }
     }
@@ -128,7 +137,7 @@ impl ColumnBuilder {
             Self::Int64(builder) => Arc::new(builder.finish()),
             Self::Float64(builder) => Arc::new(builder.finish()),
             Self::Boolean(builder) => Arc::new(builder.finish()),
-            Self::Timestamp(builder) => Arc::new(builder.finish()),
+            Self::Timestamp(builder, _) => Arc::new(builder.finish()),
             Self::Utf8List(builder) => Arc::new(builder.finish()),
         }
     }
@@ -206,6 +215,14 @@ fn any_micros(raw: &str) -> Result<Option<i64>> {
     Ok(string_to_datetime(&Utc, &text).ok().map(|at| at.timestamp_micros()))
 }
 
+/// An instant as a pattern says it; without a zone it is UTC, without a time of day the day's begin.
+fn by_pattern(text: &str, pattern: &str) -> Option<i64> {
+    let zoned = DateTime::parse_from_str(text, pattern).map(|at| at.timestamp_micros());
+    let local = || NaiveDateTime::parse_from_str(text, pattern).map(|at| at.and_utc().timestamp_micros());
+    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    zoned.or_else(|_| local()).or_else(|_| day().map(|at| at.timestamp_micros())).ok()
+}
+
 /// The texts of an array of scalars.
 fn texts(raw: &str) -> Result<Option<Vec<Option<Cow<'_, str>>>>> {
     if !raw.starts_with('[') {
@@ -237,7 +254,7 @@ mod tests {
     use super::*;
 
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
-        let mut builder = ColumnBuilder::new(kind);
+        let mut builder = ColumnBuilder::new(kind, None);
         let fits = raws.iter().map(|raw| builder.append(raw).expect("valid escapes")).collect();
         (builder.finish(), fits)
     }
@@ -266,7 +283,7 @@ mod tests {
         let values: Vec<_> = array.as_string::<i32>().iter().collect();
         assert_eq!(values, [Some("a\né"), Some("90071992547409931234"), Some("1.50"), Some("true"), None]);
         assert_eq!(fits[4], Fit::Conflict);
-        let half = ColumnBuilder::new(ColumnType::Utf8).append("\"\\ud800\"").expect_err("half a pair");
+        let half = ColumnBuilder::new(ColumnType::Utf8, None).append("\"\\ud800\"").expect_err("half a pair");
         assert_eq!(half.kind(), ErrorKind::Malformed);
     }
 

@@ -407,6 +407,7 @@ pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpe
         kind: ColumnType::Int64,
         nullable: true,
         origin: rest.map_or(total.origin, |rest| Origin::Field(rest, Scope::Record)),
+        pattern: None,
     }));
     table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());
     table

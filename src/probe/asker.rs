@@ -14,6 +14,8 @@ use crate::profile::{Auth, Evidence};
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Time before a call that failed is made once more.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Longest time that a service may ask to wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -67,7 +69,8 @@ impl Asker {
         self.left
     }
 
-    /// An answer; `None` where no call is left. A call that fails is made once more, one that is throttled after a wait.
+    /// An answer; `None` where no call is left. What passes is no evidence: a call that fails, or that the service has no
+    /// answer to, is made once more, and one that is throttled after a wait.
     ///
     /// # Errors
     /// The failure of a call that fails twice.
@@ -93,12 +96,17 @@ impl Asker {
                 Ok(Ok(answer)) => {
                     let status = answer.status.as_u16();
                     self.calls.push(Call { question, status: Some(status) });
-                    if status == 429 && self.left > 0 {
+                    let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
+                    if is_throttling(status, &answer.headers, &text) && self.left > 0 {
                         waits += 1;
                         sleep(wait(&answer.headers)?).await;
                         continue;
                     }
-                    let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
+                    if status >= 500 && failures + 1 < FAILURES && self.left > 0 {
+                        failures += 1;
+                        sleep(PAUSE).await;
+                        continue;
+                    }
                     // Its words may be sent back as candidates.
                     let body = serde_json::from_str(&text).ok();
                     return Ok(Some(Reply { status, headers: answer.headers, body, text }));
@@ -125,10 +133,25 @@ impl Asker {
     }
 }
 
-/// How long a throttled call is to wait: what the service asks for in seconds, else a while.
+/// Whether an answer says that too much was asked: by its status, or in words beside one of those that keys get.
+fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
+    let says = |word: &str| text.to_ascii_lowercase().contains(word);
+    let words = ["rate limit", "ratelimit", "rate_limit", "too many requests", "throttl", "quota", "slow down"];
+    let named = headers.contains_key(http::header::RETRY_AFTER) || words.into_iter().any(says);
+    status == 429 || (matches!(status, 401 | 403 | 503) && named)
+}
+
+/// How long a throttled call is to wait: what the service asks for, in seconds or as the end of its window, else a while.
 fn wait(headers: &HeaderMap) -> Result<Duration> {
-    let asked = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let wait = asked.map_or(Duration::from_secs(10), Duration::from_secs);
+    let number = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
+    let now = headers.get(http::header::DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    let now = now.and_then(|now| now.duration_since(std::time::UNIX_EPOCH).ok()).map(|now| now.as_secs());
+    let reset = number("x-ratelimit-reset").and_then(|reset| match reset {
+        // A moment, or seconds from now.
+        1_000_000_000.. => Some(reset.saturating_sub(now?) + 1),
+        seconds => Some(seconds),
+    });
+    let wait = number("retry-after").or(reset).map_or(Duration::from_secs(10), Duration::from_secs);
     if wait > LONGEST_WAIT {
         let message = format!("the service asks to wait {} s", wait.as_secs());
         return Err(Error::new(ErrorKind::Throttled, message).advice("probe again then"));
@@ -156,6 +179,19 @@ impl Reply {
         let texts = super::shape::leaves(body).into_iter().filter_map(|(_, value)| value.as_str());
         let sentences = texts.filter(|text| text.contains(' '));
         sentences.max_by_key(|text| text.len()).unwrap_or(&self.text).to_owned()
+    }
+
+    /// Whether it refuses the question: by its status, without JSON, or with words and nothing that could be counted.
+    pub(super) fn is_refusal(&self) -> bool {
+        let Some(body) = &self.body else { return true };
+        let leaves = super::shape::leaves(body);
+        let counts = leaves.iter().any(|(path, value)| {
+            let status =
+                path.last().is_some_and(|name| ["status", "code"].contains(&super::vocabulary::plain(name).as_str()));
+            value.is_array() || (value.is_number() && !status)
+        });
+        let sentence = leaves.iter().any(|(_, value)| value.as_str().is_some_and(|text| text.contains(' ')));
+        !(200..300).contains(&self.status) || (sentence && !counts)
     }
 
     /// Where a word stands by itself in the text.

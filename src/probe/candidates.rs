@@ -1,13 +1,14 @@
 //! What is tried for the period, the order and the filters, and what follows from what became of it.
 
-use chrono::{Days, SecondsFormat};
+use chrono::SecondsFormat;
 
 use super::asker::Pair;
 use super::effects::DAY;
 use super::findings::Findings;
-use super::rounds::{Dimension, Outcome, Try, hints, number_in};
+use super::refusal::values;
+use super::rounds::{Dimension, Outcome, Try, number_in};
 use super::shape::{Path, utc};
-use super::vocabulary::{self, plain};
+use super::vocabulary::{self, hours, plain};
 
 /// A value that means nothing to any service.
 pub(super) const NONSENSE: &str = "zzq";
@@ -24,8 +25,18 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
-/// More candidates for the period, by what became of the first ones.
-pub(super) fn more_periods(found: &Findings, periods: &mut Dimension, newest: Option<i64>) {
+/// Ends of a period with how they are written, as labels of candidates.
+const WRITTEN: [&str; 4] = ["rfc3339", "date", "epoch_ms", "epoch_s"];
+
+/// More candidates for the period, by what became of the first ones. `takes` tells whether a parameter may be sent.
+pub(super) fn more_periods(
+    found: &Findings,
+    periods: &mut Dimension,
+    newest: Option<i64>,
+    takes: &dyn Fn(&str) -> bool,
+) {
+    /// Names of a list that are worth a call each.
+    const NAMES: usize = 4;
     let effective = |periods: &Dimension, label: &str| {
         periods.taken().any(|(tried, reply)| tried.label == label && found.has_effect(periods, tried, reply, newest))
     };
@@ -33,10 +44,10 @@ pub(super) fn more_periods(found: &Findings, periods: &mut Dimension, newest: Op
     let (Some(control), Some(days)) = (control, days) else { return };
     // What a refusal lists is all there is.
     let listed = match &control {
-        Outcome::Refused(text) => Some(hints(text)).filter(|hints| !hints.is_empty()),
+        Outcome::Refused(text) => Some(values(text)).filter(|values| values.len() > 1),
         Outcome::Taken(_) => None,
     };
-    let lists = |word: &str| listed.as_ref().is_none_or(|hints| hints.iter().any(|hint| hint.contains(word)));
+    let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
     let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
     let works = effective(periods, "60d");
     if let Outcome::Refused(text) = &days
@@ -45,25 +56,51 @@ pub(super) fn more_periods(found: &Findings, periods: &mut Dimension, newest: Op
     {
         add(periods, "30d");
     }
-    let units = works || matches!(days, Outcome::Refused(_));
+    // Names with a length, the longest and a week among them.
+    let mut names: Vec<(i64, String)> =
+        listed.iter().flatten().filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
+    names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
+    let refused = matches!(days, Outcome::Refused(_));
+    let units = works || (refused && names.is_empty());
     for (value, unit) in [("48h", "<n>h"), ("3w", "<n>w")] {
-        if units && lists(unit) {
+        if (works || (refused && listed.is_some() && names.is_empty())) && lists(unit) {
             add(periods, value);
         }
     }
-    let names: Vec<String> = match &listed {
-        Some(hints) => hints
-            .iter()
-            .filter(|hint| !hint.contains(['<', '>']) && hint.chars().any(|c| c.is_ascii_lowercase()))
-            .cloned()
-            .collect(),
-        None if units => Vec::new(),
-        None => vocabulary::PERIODS[..5].iter().map(|(name, _)| (*name).to_owned()).collect(),
-    };
-    for name in names.iter().filter(|name| *name != NONSENSE) {
-        add(periods, name);
+    match names.is_empty() {
+        false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
+        true if works => {}
+        // Nothing was told: one after another, until one has its effect.
+        true => {
+            let usual = vocabulary::USUAL_PERIODS.iter().filter(|name| refused || **name != "P60D");
+            let done = periods
+                .taken()
+                .any(|(tried, reply)| !tried.is_absolute() && found.has_effect(periods, tried, reply, newest));
+            match done {
+                true => periods.queue.retain(Try::is_absolute),
+                false => usual.for_each(|name| add(periods, name)),
+            }
+        }
     }
-    let Some((from, to)) = newest.map(span) else { return };
+    // A grammar goes on.
+    if effective(periods, "P60D") || names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
+        for value in ["P7D", "P30D", "P90D"] {
+            add(periods, value);
+        }
+    }
+    absolute_periods(found, periods, newest, takes, &listed, units);
+}
+
+/// Candidates for periods that are said by their ends.
+fn absolute_periods(
+    found: &Findings,
+    periods: &mut Dimension,
+    newest: Option<i64>,
+    takes: &dyn Fn(&str) -> bool,
+    listed: &Option<Vec<String>>,
+    units: bool,
+) {
+    let Some(span) = newest.map(span) else { return };
     let absolute = Try::is_absolute;
     let done =
         periods.taken().find(|(tried, reply)| absolute(tried) && found.has_effect(periods, tried, reply, newest));
@@ -83,31 +120,76 @@ pub(super) fn more_periods(found: &Findings, periods: &mut Dimension, newest: Op
         }
         return;
     }
-    let instant = |at: i64| utc(at).to_rfc3339_opts(SecondsFormat::Secs, true);
-    let millis = |at: i64| (at / 1_000).to_string();
-    let day = |at: i64| utc(at).date_naive();
-    if lists("FROM") {
-        periods.add(Try::new("{from}..{to} rfc3339", DURATION, format!("{}..{}", instant(from), instant(to))));
-    }
-    if lists("YYYY") && (units || listed.is_some()) {
-        // The last day is named where it is included.
-        let last = day(to).checked_sub_days(Days::new(1)).unwrap_or_default();
-        periods.add(Try::new("{from},{to} date", DURATION, format!("{},{last}", day(from))));
-    }
-    let in_words =
-        listed.as_ref().is_some_and(|hints| hints.iter().any(|hint| hint.contains("FROM") || hint.contains("YYYY")));
-    if !in_words {
-        let ends = |write: &dyn Fn(i64) -> String| {
-            vocabulary::ENDS
-                .iter()
-                .flat_map(|(since, until)| [pair(since, write(from)), pair(until, write(to))])
-                .collect()
+    let ends: Vec<(&str, &str)> =
+        vocabulary::ENDS.iter().filter(|(since, until)| takes(since) && takes(until)).copied().collect();
+    let of = |ends: &[(&str, &str)], how: &str| {
+        let (from, to) = written(span, how);
+        let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
+        Try { label: format!("ends {how}"), pairs: pairs.collect() }
+    };
+    // What a refusal says of the form comes first.
+    let refused: Vec<(Try, String)> = periods
+        .done
+        .iter()
+        .filter(|(tried, _)| tried.label.starts_with("ends "))
+        .filter_map(|(tried, outcome)| match outcome {
+            Outcome::Refused(text) => Some((tried.clone(), text.clone())),
+            Outcome::Taken(_) => None,
+        })
+        .collect();
+    for (tried, text) in &refused {
+        let text = text.to_ascii_lowercase();
+        let has = |name: &str| text.contains(&name.to_ascii_lowercase());
+        let named: Vec<(&str, &str)> = ends
+            .iter()
+            .filter(|(since, until)| {
+                tried.pairs.iter().any(|(name, _)| name == since)
+                    && (has(&format!("'{since}'")) || has(&format!("'{until}'")) || tried.pairs.len() == 2)
+            })
+            .copied()
+            .collect();
+        let how = match () {
+            () if has("millisecond") => "epoch_ms",
+            () if has("epoch") || has("seconds since") || has("unix") => "epoch_s",
+            () if has("yyyy-mm-dd") && !has("yyyy-mm-ddt") => "date",
+            () if has("rfc 3339") || has("iso 8601") || has("instant") || has("t00:00") => "rfc3339",
+            () => continue,
         };
-        periods.add(Try { label: "ends epoch_ms".into(), pairs: ends(&millis) });
-        if units {
-            periods.add(Try { label: "ends rfc3339".into(), pairs: ends(&instant) });
+        if !named.is_empty() {
+            periods.add(of(&named, how));
         }
     }
+    let template = |periods: &mut Dimension, separator: &str, how: &str| {
+        let (from, to) = written(span, how);
+        periods.add(Try::new(format!("{{from}}{separator}{{to}} {how}"), DURATION, format!("{from}{separator}{to}")));
+    };
+    let says = |word: &str| listed.as_ref().is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
+    if says("YYYY") {
+        template(periods, ",", "date");
+    }
+    if says("FROM") || (!says("YYYY") && (units || listed.is_some())) {
+        template(periods, "..", "rfc3339");
+    }
+    if says("FROM") || says("YYYY") {
+        return;
+    }
+    if !ends.is_empty() {
+        WRITTEN[..3].iter().for_each(|how| periods.add(of(&ends, how)));
+    }
+    for (separator, how) in [("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
+        template(periods, separator, how);
+    }
+}
+
+/// The ends of a span as parameters say them; the last day is named where days are said, which are included.
+fn written((from, to): (i64, i64), how: &str) -> (String, String) {
+    let write = |at: i64| match how {
+        "epoch_ms" => (at / 1_000).to_string(),
+        "epoch_s" => (at / 1_000_000).to_string(),
+        "date" => utc(at).date_naive().to_string(),
+        _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
+    };
+    (write(from), write(if how == "date" { to - DAY } else { to }))
 }
 
 /// More candidates for the order: what a refusal lists, or what is usual.
@@ -116,7 +198,7 @@ pub(super) fn more_orders(orders: &mut Dimension) {
     const MOST: usize = 7;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
     let listed = match &control {
-        Outcome::Refused(text) => hints(text),
+        Outcome::Refused(text) => values(text),
         Outcome::Taken(_) => Vec::new(),
     };
     let listed: Vec<String> = listed.into_iter().filter(|hint| hint != NONSENSE).collect();
@@ -124,7 +206,13 @@ pub(super) fn more_orders(orders: &mut Dimension) {
         orders.queue.retain(|tried| listed.contains(&tried.label));
     }
     let usual = vocabulary::SORTS.iter().map(|value| (*value).to_owned());
-    let values: Vec<String> = if listed.is_empty() { usual.collect() } else { listed };
+    // Orders of the time come first.
+    let by_time = |value: &String| {
+        let value = plain(value);
+        !["date", "publ", "time", "new", "old", "recen", "chron", "asc"].iter().any(|word| value.contains(word))
+    };
+    let mut values: Vec<String> = if listed.is_empty() { usual.collect() } else { listed };
+    values.sort_by_key(by_time);
     for value in values.iter().take(MOST) {
         orders.add(Try::new(value, SORT, value));
     }
@@ -136,13 +224,24 @@ pub(super) fn span(newest: i64) -> (i64, i64) {
     (day - 3 * DAY, day - DAY)
 }
 
-/// The parameter that would filter by a field: its name, or that of what it belongs to.
-pub(super) fn parameter_of(column: &str, path: &Path) -> String {
+/// Parameters that might filter by a field, the likeliest first: its name, or that of what it belongs to, and usual ones.
+pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
     let generic = ["name", "label", "type", "code", "value", "key"];
-    let mut steps = path.iter().rev();
-    let last = steps.next().cloned().unwrap_or_else(|| column.to_owned());
-    match steps.next() {
-        Some(parent) if generic.contains(&plain(&last).as_str()) => parent.clone(),
-        _ => last,
-    }
+    let mut steps = path.iter().rev().cloned();
+    let last = steps.next().unwrap_or_else(|| column.to_owned());
+    let parent = steps.next();
+    let usual = vocabulary::FILTERS.iter().filter(|(known, _)| *known == column).flat_map(|(_, names)| names.iter());
+    let usual = usual.map(|name| (*name).to_owned());
+    let own: Vec<String> = match parent {
+        Some(parent) if generic.contains(&plain(&last).as_str()) => vec![parent, last],
+        Some(parent) => vec![last, parent],
+        None => vec![last],
+    };
+    let mut names: Vec<String> = Vec::new();
+    own.into_iter().chain(usual).for_each(|name| {
+        if !names.contains(&name) {
+            names.push(name)
+        }
+    });
+    names
 }

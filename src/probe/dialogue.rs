@@ -1,24 +1,33 @@
 //! The conversation with a service: what is asked, in what order, and what each answer shows.
 //!
 //! ```text
-//! key, list ─▶ a search ─▶ what asks for mentions ─▶ rounds: period, zone, order, filters ─▶ ends, offset, size, depth
+//! key, list ─▶ a search ─▶ an unknown parameter ─▶ what asks for mentions
+//!           ─▶ rounds: period, zone, order, filters ─▶ ends, offset, size, depth
 //! ```
 //!
 //! Nothing is believed because of a status. A candidate has an effect only where the data shows it, and a nonsense value
 //! is the control: what the data shows for that as well is no effect.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::asker::{Asker, Pair, Reply};
 use super::candidates::{AID, NONSENSE, SIZE, pair};
 use super::effects;
-use super::findings::{Asked, Breakdown, ErrorShape, Findings, SavedSearches};
-use super::shape::{self, Columns, List, Path, Timeline, at, instant, leaves, number, pointer, said, walk};
+use super::findings::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
+use super::refusal;
+use super::shape::{self, Columns, Layout, Path, Series, at, leaves, pointer, said, walk};
 use super::vocabulary::{self, plain};
+use super::{numbers, roles};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Mentions that are asked for to look at.
+/// Mentions that are asked for to look at; to find their array first, as many as no list has by chance.
 pub(super) const LOOK: u64 = 20;
+const FEW: u64 = 13;
+/// Calls that looking for what asks for mentions leaves to others.
+const MENTIONS_RESERVE: u64 = 8;
 
 /// A conversation under way.
 pub(super) struct Dialogue {
@@ -33,6 +42,10 @@ pub(super) struct Dialogue {
     pub(super) refusals: Vec<Reply>,
     /// The overview without any word about period, zone or filter.
     first: Option<Reply>,
+    /// Answers with data.
+    pub(super) seen: Vec<Seen>,
+    /// The parameters that a service told which refuses others; `None` where it takes any.
+    pub(super) parameters: Option<Vec<String>>,
 }
 
 impl Dialogue {
@@ -46,6 +59,8 @@ impl Dialogue {
             key_refusals: Vec::new(),
             refusals: Vec::new(),
             first: None,
+            seen: Vec::new(),
+            parameters: None,
         }
     }
 
@@ -56,6 +71,7 @@ impl Dialogue {
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
         self.search().await?;
+        self.unknown_parameter().await?;
         self.what_asks_for_mentions().await?;
         self.rounds().await?;
         self.offset().await?;
@@ -69,8 +85,8 @@ impl Dialogue {
             "throttle",
             "limits are not provoked: status 429 is assumed; take [throttle] and the windows of [budget] from your manual",
         );
+        self.look_at_mentions();
         let records: Vec<&Value> = self.samples.iter().collect();
-        self.found.columns = Columns::of(vocabulary::MENTION, &records);
         if self.found.mentions.is_some() {
             let untyped: Vec<String> = self.found.columns.untyped.iter().map(|path| pointer(path)).collect();
             let kept =
@@ -83,27 +99,42 @@ impl Dialogue {
 
     /// The form of the key, by the list.
     pub(super) async fn key(&mut self) -> Result<()> {
-        for (header, format) in vocabulary::KEYS {
-            self.asker.send_key(header, format);
-            let Some(reply) = self.asker.ask("list", &[]).await? else { break };
-            let lists = reply.body.as_ref().map(|body| shape::saved_searches(body, AID)).unwrap_or_default();
-            if lists.is_empty() {
-                self.key_refusals.push(reply);
+        // What the list itself needs, and a search.
+        const RESERVE: u64 = 3;
+        let mut forms: VecDeque<(String, String)> =
+            vocabulary::KEYS.iter().map(|(header, format)| ((*header).to_owned(), (*format).to_owned())).collect();
+        let mut tried = Vec::new();
+        while let Some((header, format)) = forms.pop_front() {
+            if tried.contains(&(header.clone(), format.clone())) {
                 continue;
             }
-            self.found.auth = Some(((*header).to_owned(), (*format).to_owned()));
-            self.found.saw("auth", format!("the list came with {header}: {format}"));
-            self.list(&lists);
-            return Ok(());
+            if self.asker.left() <= RESERVE && !tried.is_empty() {
+                break;
+            }
+            self.asker.send_key(&header, &format);
+            let Some(reply) = self.asker.ask("list", &[]).await? else { break };
+            let lists = reply.body.as_ref().map(|body| shape::saved_searches(body, AID)).unwrap_or_default();
+            if !lists.is_empty() {
+                self.found.saw("auth", format!("the list came with {header}: {format}"));
+                self.found.auth = Some((header, format));
+                self.list(&lists);
+                return Ok(());
+            }
+            // What the refusal asks for comes next.
+            for form in refusal::key_forms(&reply.headers, &reply.text).into_iter().rev() {
+                forms.push_front(form);
+            }
+            tried.push((header, format));
+            self.key_refusals.push(reply);
         }
         let last = self.key_refusals.last().map(Reply::line).unwrap_or_default();
         Err(Error::new(ErrorKind::Unauthorized, format!("no form of the key gives a list of saved searches ({last})"))
             .advice("check the base URL and the key; a profile with another [auth] can be written by hand"))
     }
 
-    pub(super) fn list(&mut self, lists: &[(Path, Vec<&Value>)]) {
+    pub(super) fn list(&mut self, lists: &[(Path, Vec<&Value>, Path)]) {
         let mut records = Vec::new();
-        for (path, entries) in lists {
+        for (path, entries, aid) in lists {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
             let (label, fan_out) = match () {
@@ -112,82 +143,178 @@ impl Dialogue {
                 () => ("saved", true),
             };
             if fan_out {
-                self.listed.extend(entries.iter().filter_map(|entry| said(&entry[AID])));
+                self.listed.extend(entries.iter().filter_map(|entry| said(at(entry, aid)?)));
             }
             records.extend(entries.iter().copied());
             self.found.saw(
                 "tables.saved_searches",
                 format!("{} entries at `{}`, taken for {label}", entries.len(), pointer(path)),
             );
-            self.found.lists.push(SavedSearches { at: path.clone(), label: label.to_owned(), fan_out });
+            let (at, aid) = (path.clone(), aid.clone());
+            self.found.lists.push(SavedSearches { at, label: label.to_owned(), fan_out, aid });
         }
-        self.found.saved_searches = Columns::of(vocabulary::SAVED_SEARCH, &records);
+        // All lists have the same columns.
+        let aid = self.found.lists.first().map(|list| list.aid.clone());
+        self.found.lists.retain(|list| Some(&list.aid) == aid.as_ref());
+        self.found.saved_searches = Columns::of(vocabulary::SAVED_SEARCH, &records, &[]);
     }
 
-    /// A search of a saved search that has mentions.
+    /// A search of a saved search that has mentions, the most of a few.
     pub(super) async fn search(&mut self) -> Result<()> {
-        let aids: Vec<String> = self.listed.iter().take(5).cloned().collect();
+        /// Saved searches that are looked at, and mentions that are enough.
+        const LOOKED_AT: usize = 4;
+        const ENOUGH: u64 = 100;
+        let aids: Vec<String> = self.listed.iter().take(LOOKED_AT).cloned().collect();
+        let mut best: Option<((u64, u64), String, Reply)> = None;
         for aid in aids {
             let Some(reply) = self.asker.ask("search", &[pair(AID, &aid)]).await? else { break };
-            let Some(overview) = reply.body.as_ref().and_then(shape::overview) else {
+            if reply.is_refusal() {
                 self.refusals.push(reply);
                 continue;
-            };
-            self.found.overview = Some(overview);
-            self.found.aid = Some(aid);
-            self.look_at_overview(&reply);
-            let some = self.count(&reply).is_none_or(|count| count > 0);
-            self.first = Some(reply);
-            if some {
+            }
+            let mass = reply.body.as_ref().map(numbers::mass).unwrap_or_default();
+            let enough = mass.0 >= ENOUGH;
+            if best.as_ref().is_none_or(|(most, ..)| mass > *most) {
+                best = Some((mass, aid, reply));
+            }
+            if enough {
                 break;
             }
         }
-        if self.first.is_none() {
+        let overview = |reply: &Reply| shape::overview(reply.body.as_ref()?, None);
+        let Some((_, aid, reply)) = best.filter(|(.., reply)| overview(reply).is_some()) else {
             let last = self.refusals.last().map(Reply::line).unwrap_or_default();
             return Err(Error::new(ErrorKind::Contradiction, format!("no search gives an overview ({last})"))
                 .advice("check that the key may read a saved search"));
+        };
+        self.found.overview = overview(&reply);
+        self.found.aid = Some(aid);
+        self.see(None, &reply);
+        self.look_at_overview(&reply);
+        self.first = Some(reply);
+        Ok(())
+    }
+
+    /// What becomes of a parameter that no service has: some refuse it, and tell those that they take.
+    pub(super) async fn unknown_parameter(&mut self) -> Result<()> {
+        let Some(reply) = self.asker.ask("search", &[self.aid(), pair(NONSENSE, NONSENSE)]).await? else {
+            return Ok(());
+        };
+        if reply.is_refusal() {
+            self.parameters = Some(refusal::parameters(&reply.message()));
+            self.refusals.push(reply);
         }
         Ok(())
     }
 
+    /// Whether a parameter may be sent.
+    pub(super) fn takes(&self, parameter: &str) -> bool {
+        self.parameters.as_ref().is_none_or(|known| known.iter().any(|name| name == parameter))
+    }
+
     pub(super) fn look_at_overview(&mut self, reply: &Reply) {
-        let (Some(path), Some(body)) = (self.found.overview.clone(), &reply.body) else { return };
+        let Some(body) = &reply.body else { return };
+        self.found.overview = shape::overview(body, self.found.mentions.as_ref());
+        let Some(path) = self.found.overview.clone() else { return };
         let Some(overview) = at(body, &path) else { return };
-        let mut scalars = overview.clone();
         let (mut timeline, mut breakdowns) = (None, Vec::new());
-        for (below, value) in walk(overview).into_iter().filter(|(below, _)| below.len() == 1) {
+        let inside = |at: &Path| self.found.mentions.as_ref().is_some_and(|mentions| at.starts_with(mentions));
+        for (below, value) in walk(overview).into_iter().filter(|(below, _)| (1..=2).contains(&below.len())) {
             let at: Path = path.iter().chain(&below).cloned().collect();
-            let name = plain(&below[0]);
-            let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
-            if let Some(line) = Timeline::of(value) {
-                timeline = timeline.or(Some((at, line)));
-            } else if let Some((label, _)) = label
-                && let Some((list, names)) = entries_of(value)
-            {
-                let missing = missing_of(&names);
-                let label = (*label).to_owned();
-                breakdowns.push(Breakdown { at, label, list, missing, names, is_usable: false });
+            if inside(&at) {
+                continue;
             }
-            if let (true, Some(members)) = (value.is_array(), scalars.as_object_mut()) {
-                members.remove(&below[0]);
+            let name = plain(below.last().map_or("", |name| name));
+            let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
+            if let Some(series) = Series::over_time(value) {
+                timeline = timeline.or(Some((at, series)));
+            } else if let Some(series) = Series::by_name(value)
+                && (series.layout != Layout::Map || label.is_some() || below.len() == 1)
+            {
+                let entries = series.entries(value);
+                let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
+                let missing = missing_of(&names);
+                // What the mentions have such values of, they are counted by.
+                let field = self.field_of(&names).or(label.map(|(label, _)| (*label).to_owned()));
+                let Some(label) = field.or((series.layout != Layout::Map).then(|| shape::snake(&below))) else {
+                    continue;
+                };
+                breakdowns.push(Breakdown { at, label, series, missing, names, is_usable: false });
             }
         }
-        self.found.overview_columns = Columns::of(vocabulary::OVERVIEW, &[&scalars]);
-        let total = self.found.overview_columns.path("total_mentions").map(|path| pointer(path));
-        self.found.saw(
-            "tables.overview",
-            format!("at `{}`, the number of mentions at `{}`", pointer(&path), total.unwrap_or_default()),
-        );
-        match &timeline {
-            Some((at, line)) => {
-                let text = format!("at `{}`, by `{}` and `{}`", pointer(at), line.start, line.count);
+        self.found.counted = numbers::counted(&self.found, &self.seen, timeline.as_ref());
+        let mut scalars = overview.clone();
+        let lists = timeline.iter().map(|(at, _)| at).chain(breakdowns.iter().map(|b| &b.at));
+        let lists: Vec<Path> = lists.cloned().chain(self.found.mentions.clone()).collect();
+        for at in lists.iter().filter(|at| at.starts_with(&path)) {
+            remove(&mut scalars, &at[path.len()..]);
+        }
+        let total = self.found.counted.as_ref().and_then(|total| Some(total.strip_prefix(path.as_slice())?.to_vec()));
+        let roles: Vec<(&str, &Path)> = total.iter().map(|path| ("total_mentions", path)).collect();
+        self.found.overview_columns = Columns::of(vocabulary::OVERVIEW, &[&scalars], &roles);
+        (self.found.timeline, self.found.breakdowns) = (timeline, breakdowns);
+    }
+
+    /// The column of mentions that has these names for values.
+    fn field_of(&self, names: &[String]) -> Option<String> {
+        let columns = self.found.columns.columns.iter().filter(|(.., kind)| *kind == shape::Type::Utf8);
+        let shares = columns.filter_map(|(column, path, _)| {
+            let values: HashSet<String> = self.samples.iter().filter_map(|row| said(at(row, path)?)).collect();
+            let known = names.iter().filter(|name| values.contains(*name)).count();
+            (known >= 2 || (known == 1 && names.len() <= 2)).then_some((known, column))
+        });
+        shares
+            .max_by_key(|(known, _)| *known)
+            .filter(|(known, _)| known * 2 >= names.len())
+            .map(|(_, column)| column.clone())
+    }
+
+    /// Says what the overview has.
+    fn tell_overview(&mut self) {
+        let path = self.found.overview.clone().unwrap_or_default();
+        let total = self.found.counted.clone();
+        match &total {
+            Some(total) => {
+                let text = format!("at `{}`, the number of mentions at `{}`", pointer(&path), pointer(total));
+                self.found.saw("tables.overview", text);
+            }
+            None => self.found.could_not_tell(
+                "tables.overview",
+                format!("at `{}`; none of its numbers was that of the mentions", pointer(&path)),
+            ),
+        }
+        match &self.found.timeline {
+            Some((at, _)) => {
+                let text = format!("at `{}`", pointer(at));
                 self.found.saw("tables.volume", text);
             }
             None => self.found.could_not_tell("tables.volume", "no timeline in the overview: the table stays empty"),
         }
-        let labels: Vec<&str> = breakdowns.iter().map(|breakdown| breakdown.label.as_str()).collect();
+        let labels: Vec<&str> = self.found.breakdowns.iter().map(|breakdown| breakdown.label.as_str()).collect();
         self.found.saw("tables.breakdowns", format!("lists of {}", labels.join(", ")));
-        (self.found.timeline, self.found.breakdowns) = (timeline, breakdowns);
+    }
+
+    /// Takes note of an answer with data, to so many mentions from the first one on.
+    pub(super) fn see(&mut self, size: Option<u64>, reply: &Reply) {
+        self.seen.push(Seen { size, reply: Arc::new(reply.clone()) });
+    }
+
+    /// The columns of mentions, as far as all that were seen show them.
+    pub(super) fn look_at_mentions(&mut self) {
+        let pages: Vec<Vec<&Value>> = self.seen.iter().map(|seen| self.found.rows(&seen.reply)).collect();
+        let now = self.first.as_ref().and_then(Reply::date);
+        let records: Vec<&Value> = self.samples.iter().collect();
+        let pages: Vec<Vec<&Value>> = pages.into_iter().filter(|page| !page.is_empty()).collect();
+        let id = roles::identity(&records);
+        let time = roles::moment(&pages, now);
+        let known = [("id", &id), ("published_at", &time)];
+        let mut named: Vec<(&str, &Path)> =
+            known.iter().filter_map(|(role, path)| Some((*role, path.as_ref()?))).collect();
+        let taken: Vec<&Path> = named.iter().map(|(_, path)| *path).collect();
+        let looks = roles::by_looks(&records, &taken);
+        let columns = Columns::of(vocabulary::MENTION, &records, &named);
+        named.extend(looks.iter().filter(|(role, _)| columns.path(role).is_none()).map(|(role, path)| (*role, path)));
+        self.found.columns = Columns::of(vocabulary::MENTION, &records, &named);
     }
 
     pub(super) fn count(&self, reply: &Reply) -> Option<u64> {
@@ -198,12 +325,12 @@ impl Dialogue {
         self.found.rows(reply)
     }
 
-    /// Remembers the mentions of an answer, and whether its numbers agree.
-    pub(super) fn keep(&mut self, reply: &Reply) {
-        let count = self.found.count(reply);
-        let total = self.found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path));
-        self.found.agreements.extend(count.zip(total));
-        self.found.sums.extend(count.zip(self.found.sum(reply)));
+    /// Remembers an answer, to so many mentions from the first one on, and its mentions.
+    pub(super) fn keep(&mut self, size: Option<u64>, reply: &Reply) {
+        if reply.is_refusal() {
+            return;
+        }
+        self.see(size, reply);
         let starts = self.found.bucket_starts(reply);
         self.found.gaps |= starts.windows(2).any(|pair| (pair[1] - pair[0]).abs() > effects::DAY + effects::HOUR);
         let room = 500_usize.saturating_sub(self.samples.len());
@@ -225,99 +352,124 @@ impl Dialogue {
         pairs
     }
 
+    /// What brings mentions: their array is the one that is as long as was asked for.
     pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
-        let unasked = self.first.as_ref().and_then(|first| Some(shape::mentions(first.body.as_ref()?)?.0));
-        if let Some(path) = &unasked {
-            // A few that stand in every overview are none.
-            const FEW: u64 = 3;
-            let Some(reply) = self.asker.ask("search", &[self.aid(), pair(SIZE, FEW)]).await? else { return Ok(()) };
-            let rows = reply.body.as_ref().and_then(|body| at(body, path)?.as_array()).map(Vec::len);
-            if let Some(first) = self.first.clone().filter(|_| rows.is_some_and(|rows| rows as u64 == FEW)) {
-                return self.mentions_come(&first, Asked::Always, "mentions came unasked, as many as dataSize said");
-            }
-        }
-        let (name, value) = vocabulary::FLAGS[0];
-        let sized = [self.aid(), pair(SIZE, LOOK)];
-        let flagged = [sized.as_slice(), &[pair(name, value)]].concat();
-        let Some(with) = self.asker.ask("search", &flagged).await? else { return Ok(()) };
-        let Some(without) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+        let bare = self.first.clone();
+        let sized = [self.aid(), pair(SIZE, FEW)];
         let come = |reply: &Reply| {
-            let found = reply.body.as_ref().and_then(|body| Some(shape::mentions(body)?.0));
-            found.is_some() && found != unasked
+            let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
+            let before = |path: &Path| Some(at(bare.as_ref()?.body.as_ref()?, path)?.as_array()?.len());
+            let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
+            let fits = arrays.filter_map(|(path, records)| {
+                let (now, before) = (records.len() as u64, before(&path));
+                // As many as were asked for; or fewer, where there was no such array.
+                let rank = match before {
+                    before if now == FEW && before != Some(records.len()) => 0,
+                    None if now < FEW => 1,
+                    // All that there are, perhaps.
+                    Some(before) if now < FEW && before == records.len() => 2,
+                    _ => return None,
+                };
+                Some((rank, usize::MAX - records.len(), path))
+            });
+            fits.min().map(|(.., path)| path)
         };
-        if come(&without) {
-            return self.mentions_come(&without, Asked::Size, "mentions came with dataSize above 0");
-        }
-        if come(&with) {
-            let text = format!("mentions came with {name}={value}, and not without");
-            return self.mentions_come(&with, Asked::Flag(name.into(), value.into()), &text);
-        }
-        // All others at once, then halves of them.
-        let mut left: Vec<(&str, &str)> = vocabulary::FLAGS[1..].to_vec();
-        let mut last = None;
-        loop {
-            let half = if last.is_none() { left.clone() } else { left[..left.len().div_ceil(2)].to_vec() };
-            let tried: Vec<Pair> = half.iter().map(|(name, value)| pair(name, value)).collect();
-            let Some(reply) = self.asker.ask("search", &[sized.as_slice(), &tried].concat()).await? else {
-                return Ok(());
+        let Some(reply) = self.asker.ask("search", &sized).await? else { return Ok(()) };
+        if let Some(path) = come(&reply) {
+            let unasked = bare
+                .as_ref()
+                .and_then(|bare| at(bare.body.as_ref()?, &path)?.as_array())
+                .is_some_and(|a| !a.is_empty());
+            let (asked, text) = match unasked {
+                true => (Asked::Always, "mentions came unasked, as many as dataSize said"),
+                false => (Asked::Size, "mentions came with dataSize above 0"),
             };
-            if come(&reply) {
-                left = half;
-                last = Some(reply);
-            } else if last.is_none() {
-                let named = left.iter().position(|(name, _)| reply.mentions(name).is_some());
-                match named.filter(|_| left.len() > 1) {
-                    Some(at) => drop(left.remove(at)),
-                    None => {
-                        self.found.could_not_tell(
-                            "mentions",
-                            "nothing that was tried brought mentions; find the parameter in your manual and set [mentions] \
-                             requested_by and flag, then the section of tables.mentions",
-                        );
-                        return Ok(());
+            return self.mentions_come(&reply, path, asked, text);
+        }
+        if reply.is_refusal() {
+            self.refusals.push(reply);
+        }
+        for (names, values) in self.flags() {
+            for value in values {
+                let mut left = names.clone();
+                let mut last: Option<(Path, Reply)> = None;
+                // All at once where that is taken, then halves of them.
+                while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
+                    let half = match (&last, &self.parameters) {
+                        (None, None) => left.clone(),
+                        (None, Some(_)) => left[..1].to_vec(),
+                        (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
+                    };
+                    let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
+                    let asked: Vec<Pair> = sized.iter().cloned().chain(tried).collect();
+                    let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+                    match come(&reply) {
+                        Some(path) if half.len() == 1 => {
+                            let (name, value) = (half[0].clone(), vocabulary::flag_value(&half[0], &value));
+                            let text = format!("mentions came with {name}={value}, and not without");
+                            return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
+                        }
+                        Some(path) => {
+                            left = half;
+                            last = Some((path, reply));
+                        }
+                        None if last.is_some() => drop(left.drain(..half.len())),
+                        None => {
+                            let named = half.iter().position(|name| reply.mentions(name).is_some());
+                            match named.filter(|_| half.len() > 1 && reply.is_refusal()) {
+                                Some(at) => drop(left.remove(at)),
+                                None => drop(left.drain(..half.len())),
+                            }
+                        }
+                    }
+                    if let (Some((path, reply)), [name]) = (&last, left.as_slice()) {
+                        let value = vocabulary::flag_value(name, &value);
+                        let text = format!("mentions came with {name}={value}, and not without");
+                        let (path, reply, asked) = (path.clone(), reply.clone(), Asked::Flag(name.clone(), value));
+                        return self.mentions_come(&reply, path, asked, &text);
                     }
                 }
-            } else {
-                left.drain(..half.len());
-            }
-            if let ([(name, value)], Some(reply)) = (left.as_slice(), &last) {
-                let text = format!("mentions came with {name}={value}, and not without");
-                let (asked, reply) = (Asked::Flag((*name).into(), (*value).into()), reply.clone());
-                return self.mentions_come(&reply, asked, &text);
             }
         }
-    }
-
-    pub(super) fn mentions_come(&mut self, reply: &Reply, asked: Asked, text: &str) -> Result<()> {
-        self.found.saw("mentions", text);
-        self.found.asked = Some(asked);
-        let body = reply.body.clone().unwrap_or_default();
-        if let Some((path, _)) = shape::mentions(&body) {
-            self.found.saw("tables.mentions", format!("records at `{}`", pointer(&path)));
-            self.found.mentions = Some(path);
-        }
-        self.found.with_overview = self.found.has_overview(reply);
-        self.keep(reply);
-        let records: Vec<&Value> = self.samples.iter().collect();
-        self.found.columns = Columns::of(vocabulary::MENTION, &records);
-        self.found.total = self.total_of(reply);
-        self.found.relation = self.found.total.as_ref().and_then(|total| relation_beside(reply, total));
-        self.headers(reply);
+        self.found.could_not_tell(
+            "mentions",
+            "nothing that was tried brought mentions; find the parameter in your manual and set [mentions] requested_by and \
+             flag, then the section of tables.mentions",
+        );
         Ok(())
     }
 
-    /// Where an answer tells the number of records: near them, and no less than there are.
-    pub(super) fn total_of(&self, reply: &Reply) -> Option<Path> {
-        let (records, overview) = (self.found.mentions.as_ref()?, self.found.overview.as_ref());
-        let body = reply.body.as_ref()?;
-        let rows = self.rows(reply).len() as u64;
-        let totals = leaves(body).into_iter().filter(|(path, value)| {
-            let named = path.last().is_some_and(|name| vocabulary::TOTALS.contains(&plain(name).as_str()));
-            let apart = overview.is_none_or(|overview| overview.is_empty() || !path.starts_with(overview));
-            named && apart && value.as_u64().is_some_and(|total| total >= rows)
-        });
-        let shared = |path: &Path| path.iter().zip(records).take_while(|(a, b)| a == b).count();
-        totals.max_by_key(|(path, _)| shared(path)).map(|(path, _)| path)
+    /// Parameters that might ask for mentions, with values to try: those that the service told, or usual ones.
+    fn flags(&self) -> Vec<(Vec<String>, Vec<String>)> {
+        let values: Vec<String> = vocabulary::FLAG_VALUES.iter().map(|value| (*value).to_owned()).collect();
+        let usual = || vocabulary::FLAGS.iter().map(|name| (*name).to_owned());
+        let told = self.parameters.iter().flatten().filter(|name| !vocabulary::GIVEN.contains(&name.as_str()));
+        let mut told: Vec<String> = told.cloned().collect();
+        // The likeliest first.
+        let likely = |name: &String| !vocabulary::FLAG_WORDS.iter().any(|word| plain(name).contains(word));
+        told.sort_by_key(likely);
+        let likely: Vec<String> = told.iter().filter(|name| !likely(name)).cloned().collect();
+        match self.parameters {
+            None => vec![(usual().collect(), values)],
+            Some(_) if told.is_empty() => vec![(usual().collect(), values[..1].to_vec())],
+            Some(_) if likely.is_empty() => vec![(told, values)],
+            Some(_) => vec![(likely, values)],
+        }
+    }
+
+    pub(super) fn mentions_come(&mut self, reply: &Reply, path: Path, asked: Asked, text: &str) -> Result<()> {
+        self.found.saw("mentions", text);
+        self.found.asked = Some(asked);
+        self.found.saw("tables.mentions", format!("records at `{}`", pointer(&path)));
+        self.found.mentions = Some(path);
+        self.keep(Some(FEW), reply);
+        self.look_at_mentions();
+        if let Some(first) = self.first.clone() {
+            self.look_at_overview(&first);
+        }
+        self.found.with_overview = self.found.has_overview(reply);
+        self.headers(reply);
+        Ok(())
     }
 
     /// Headers about limits.
@@ -346,9 +498,7 @@ impl Dialogue {
     }
 
     pub(super) fn instants(&self, rows: &[&Value]) -> Vec<i64> {
-        let Some(path) = self.found.columns.path("published_at") else { return Vec::new() };
-        let name = path.last().map_or("", |name| name);
-        rows.iter().filter_map(|row| instant(name, at(row, path)?)).collect()
+        rows.iter().filter_map(|row| self.found.time_of(row)).collect()
     }
 
     pub(super) fn widest(&self) -> Vec<Pair> {
@@ -357,24 +507,41 @@ impl Dialogue {
 
     /// Whether numbers agree with each other.
     pub(super) fn totals(&mut self) {
-        let agreed = &self.found.agreements;
-        let (same, all) = (agreed.iter().filter(|(a, b)| a == b).count(), agreed.len());
+        if let Some(first) = self.first.clone() {
+            self.look_at_overview(&first);
+        }
+        self.found.total = numbers::total(&self.found, &self.seen);
+        let total = self.found.total.clone();
+        self.found.relation = total.and_then(|total| {
+            let with = self.seen.iter().find(|seen| self.found.has_rows(&seen.reply))?;
+            relation_beside(&with.reply, &total)
+        });
+        self.tell_overview();
+        let agreed = numbers::agreements(&self.found, &self.seen);
+        let (same, all) = (agreed.totals.iter().filter(|(a, b)| a == b).count(), agreed.totals.len());
         // A total that is a hint may be right by and by.
-        let agreed_all = same == all || agreed.iter().all(|(count, total)| count <= total && total - count < 1_000);
-        let summed = self.found.sums.iter().all(|(count, sum)| count == sum);
+        let agreed_all =
+            same == all || agreed.totals.iter().all(|(count, total)| count <= total && total - count < 1_000);
+        let summed = agreed.sums.iter().all(|(count, sum)| count == sum);
+        let proofs = agreed.sums.len() + agreed.short.len();
+        let short = agreed.short.iter().all(|(rows, total)| rows == total);
         if self.found.total.is_some() {
-            self.found.total_is_exact = all > 0 && same == all && summed && !self.found.is_capped;
-            let text = format!("the total was the overview's in {same} of {all} answers");
+            self.found.total_is_exact = same == all && summed && short && proofs > 0 && !self.found.is_capped;
+            let text = format!(
+                "the total was the overview's in {same} of {all} answers, and the number of mentions in {} of {} that had all",
+                agreed.short.iter().filter(|(rows, total)| rows == total).count(),
+                agreed.short.len()
+            );
             self.found.saw("total", text);
         } else {
             self.found.saw("total", "answers with mentions tell no total");
         }
-        let sums = &self.found.sums;
+        let sums = &agreed.sums;
         let (same, all) = (sums.iter().filter(|(a, b)| a == b).count(), sums.len());
         // A filter shows in the total, or in the lists.
         let checked = match &self.found.total {
             Some(_) => agreed_all,
-            None => self.found.breakdowns.iter().any(|breakdown| breakdown.list.is_some()),
+            None => self.found.breakdowns.iter().any(|breakdown| breakdown.series.layout != Layout::Map),
         };
         self.found.counts = all > 0 && same == all && checked;
         self.usable_lists();
@@ -418,16 +585,7 @@ impl Dialogue {
         match &refusal.body {
             None => error.text = true,
             Some(body) => {
-                let texts: Vec<Path> =
-                    leaves(body).into_iter().filter(|(_, v)| v.is_string()).map(|(path, _)| path).collect();
-                let named = |names: &[&str]| {
-                    let of =
-                        |name: &&str| texts.iter().find(|path| path.last().is_some_and(|last| plain(last) == **name));
-                    names.iter().find_map(of).cloned()
-                };
-                error.code = named(&["code", "reason", "type", "error"]);
-                error.message = named(&["message", "detail", "description", "title"]);
-                error.field = named(&["field", "parameter", "param"]);
+                (error.code, error.message, error.field) = refusal::places(body);
             }
         }
         if error.inside_success {
@@ -442,15 +600,17 @@ impl Dialogue {
     }
 }
 
-/// The members of a list, and the names of its entries: an array of names with numbers, or an object of numbers by name.
-fn entries_of(value: &Value) -> Option<(Option<List>, Vec<String>)> {
-    if let Some(list) = List::of(value) {
-        let entries = shape::objects(value)?.into_iter();
-        let names = entries.filter_map(|entry| said(&entry[&list.name])).collect();
-        return Some((Some(list), names));
+/// Takes a member out of an object.
+fn remove(value: &mut Value, path: &[String]) {
+    match path {
+        [] => {}
+        [last] => drop(value.as_object_mut().and_then(|members| members.remove(last))),
+        [first, rest @ ..] => {
+            if let Some(inner) = value.get_mut(first) {
+                remove(inner, rest);
+            }
+        }
     }
-    let members = value.as_object().filter(|_| shape::is_entries(value))?;
-    Some((None, members.keys().cloned().collect()))
 }
 
 /// The name that stands for no value.

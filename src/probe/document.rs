@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::findings::{Asked, Findings, Form, Several};
-use super::shape::{Columns, Path, Type, pointer};
+use super::findings::{Asked, Breakdown, Findings, Form, Several};
+use super::shape::{Columns, Layout, Path, Series, Type, pointer};
+use super::vocabulary;
 
 /// Columns that every table of a search has.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -92,14 +93,15 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
-    let units = if told { window.units.clone() } else { vec!['d'] };
+    let units = if told || window.days_refused { window.units.clone() } else { vec!['d'] };
     let named = |hours: i64| window.names.iter().find(|(_, known)| *known == hours).map(|(name, _)| name.clone());
     let default = match () {
         () if units.contains(&'d') => "7d".to_owned(),
         () if units.contains(&'w') => "1w".to_owned(),
         () if units.contains(&'h') => "168h".to_owned(),
         () => {
-            named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone())).unwrap_or_default()
+            let known = named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone()));
+            known.or_else(|| window.taken.clone()).unwrap_or_else(|| "7d".to_owned())
         }
     };
     let units: Vec<String> = units.iter().map(|unit| quoted(&unit.to_string())).collect();
@@ -118,9 +120,13 @@ fn window(found: &Findings) -> Vec<String> {
     }
     lines.push(set("instants", instants));
     lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
-    if !window.names.is_empty() {
-        let names: Vec<String> =
-            window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
+    let mut names = window.names.clone();
+    if names.is_empty() && units.is_empty() {
+        // Nothing showed how far it reaches.
+        names.push((default.clone(), vocabulary::hours(&default).unwrap_or(168)));
+    }
+    if !names.is_empty() {
+        let names: Vec<String> = names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
         lines.push(format!("names = {{ {} }}", names.join(", ")));
     }
     lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));
@@ -179,7 +185,7 @@ fn total(found: &Findings) -> Vec<String> {
 
 /// The numbers of the overview that count mentions, where they were seen to agree.
 fn counts(found: &Findings) -> Option<Vec<String>> {
-    found.overview_columns.path("total_mentions").filter(|_| found.counts)?;
+    found.counted.as_ref().filter(|_| found.counts)?;
     let days = found.timeline.is_some() && found.zone.is_some() && !found.gaps;
     let mut lines = vec![set("trust", "exact"), set("total", "total_mentions"), format!("days = {days}")];
     lines.extend(found.overview_columns.path("total_relation").map(|_| set("relation", "total_relation")));
@@ -216,8 +222,15 @@ fn error(found: &Findings) -> Vec<String> {
 
 /// A column of a record.
 fn column(name: &str, kind: Type, path: &Path, null: bool) -> String {
+    patterned(name, kind, path, null, None)
+}
+
+/// A column of a record whose instants may need a pattern.
+fn patterned(name: &str, kind: Type, path: &Path, null: bool, pattern: Option<&str>) -> String {
     let null = if null { "" } else { ", null = false" };
-    format!("    {{ name = {}, type = \"{}\"{null}, at = {} }},", quoted(name), kind.name(), quoted(&pointer(path)))
+    let pattern = pattern.map(|pattern| format!(", pattern = {}", quoted(pattern))).unwrap_or_default();
+    let (name, at) = (quoted(name), quoted(&pointer(path)));
+    format!("    {{ name = {name}, type = \"{}\"{null}, at = {at}{pattern} }},", kind.name())
 }
 
 /// A column that says what was asked for.
@@ -241,14 +254,14 @@ fn saved_searches(found: &Findings) -> Vec<String> {
         lines.push(format!("    {{ at = {}, label = {}{fan_out} }},", quoted(&pointer(&list.at)), quoted(&list.label)));
     }
     lines.extend(["]".into(), "columns = [".into()]);
-    lines.push("    { name = \"aid\", type = \"utf8\", null = false, at = \"/aid\" },".into());
+    let aid = found.lists.first().map_or_else(|| vec!["aid".to_owned()], |list| list.aid.clone());
+    lines.push(column("aid", Type::Utf8, &aid, false));
     let kind = found.saved_searches.path("kind").filter(|_| found.lists.len() == 1);
     match kind {
         Some(path) => lines.push(column("kind", Type::Utf8, path, false)),
         None => lines.push("    { name = \"kind\", type = \"utf8\", null = false, from = \"section\" },".into()),
     }
-    let others =
-        found.saved_searches.columns.iter().filter(|(name, path, _)| name != "kind" && pointer(path) != "/aid");
+    let others = found.saved_searches.columns.iter().filter(|(name, path, _)| name != "kind" && *path != aid);
     lines.extend(others.map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
     lines.extend([extra(), "]".into()]);
     if let Some(path) = found.saved_searches.path("kind").filter(|_| kind.is_none()) {
@@ -287,7 +300,9 @@ fn mention_table(found: &Findings) -> Vec<String> {
         let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
         // What is no instant must not be taken for the time of a mention.
         let name = if name == "published_at" && !needed { "published_text" } else { name };
-        lines.push(column(&apart(name), kind, path, !needed));
+        let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
+        let pattern = pattern.filter(|_| kind == Type::Timestamp);
+        lines.push(patterned(&apart(name), kind, path, !needed, pattern));
     }
     lines.extend([extra(), asked("duration"), asked("timezone"), "]".into()]);
     lines
@@ -302,6 +317,11 @@ fn overview(found: &Findings) -> Vec<String> {
     lines.extend(["columns = [".into(), asked("aid"), asked("timezone"), asked("duration")]);
     let Columns { columns, .. } = &found.overview_columns;
     lines.extend(columns.iter().map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
+    // The number of mentions may stand elsewhere in the answer.
+    if let Some(total) = found.counted.as_ref().filter(|_| found.overview_columns.path("total_mentions").is_none()) {
+        let at = quoted(&pointer(total));
+        lines.push(format!("    {{ name = \"total_mentions\", type = \"int64\", at = {at}, scope = \"answer\" }},"));
+    }
     lines.extend([extra(), "]".into()]);
     let depth = found.overview.as_ref().map_or(0, Vec::len);
     let shown = found.timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|breakdown| &breakdown.at));
@@ -323,35 +343,43 @@ fn volume(found: &Findings) -> Vec<String> {
             "]".into(),
         ];
     };
-    let step = |name: &String| vec![name.clone()];
+    let (entries, [start, count]) = layout(line, ["start", "count"]);
     let mut lines = vec![
-        format!("sections = [{{ at = {} }}]", quoted(&pointer(at))),
+        format!("sections = [{{ at = {}{entries} }}]", quoted(&pointer(at))),
         set("time", "bucket_start"),
         "columns = [".into(),
         asked("aid"),
-        column("bucket_start", Type::Timestamp, &step(&line.start), false),
+        column("bucket_start", Type::Timestamp, &start, false),
     ];
-    lines.extend(line.end.as_ref().map(|end| column("bucket_end", Type::Timestamp, &step(end), true)));
-    lines.push(column("mentions", Type::Int64, &step(&line.count), true));
+    lines.extend(line.end.as_ref().map(|end| column("bucket_end", Type::Timestamp, &vec![end.clone()], true)));
+    lines.push(column("mentions", Type::Int64, &count, true));
     lines.extend([asked("duration"), asked("timezone"), "]".into()]);
     lines
 }
 
+/// How a section says the layout of its entries, and where their two values lie; an object of numbers has no places of its
+/// own, and gets these.
+fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
+    let place = |name: &str| vec![name.to_owned()];
+    match series.layout {
+        Layout::Objects | Layout::Pairs => (String::new(), [place(&series.name), place(&series.count)]),
+        Layout::Map => {
+            let [name, count] = own.map(place);
+            let (key, value) = (quoted(&pointer(&name)), quoted(&pointer(&count)));
+            (format!(", shape = \"entries\", key = {key}, value = {value}"), [name, count])
+        }
+    }
+}
+
 fn breakdowns(found: &Findings) -> Vec<String> {
     // The members of all lists are called the same, or theirs that are not stay in `extra` of the overview.
-    let list = found.breakdowns.iter().find_map(|breakdown| breakdown.list.clone());
-    let (name, count) = list.as_ref().map_or(("name", "count"), |list| (list.name.as_str(), list.count.as_str()));
+    let is_map = |breakdown: &&Breakdown| breakdown.series.layout == Layout::Map;
+    let series = found.breakdowns.iter().find(|breakdown| !is_map(breakdown)).map(|breakdown| &breakdown.series);
+    let own = series.map_or(["name", "count"], |series| [series.name.as_str(), series.count.as_str()]);
     let mut lines = vec!["sections = [".to_owned()];
-    for breakdown in found.breakdowns.iter().filter(|b| b.list.is_none() || b.list == list) {
+    for breakdown in found.breakdowns.iter().filter(|b| is_map(b) || Some(&b.series) == series) {
         let (at, label) = (quoted(&pointer(&breakdown.at)), quoted(&breakdown.label));
-        let entries = match &breakdown.list {
-            Some(_) => String::new(),
-            None => format!(
-                ", shape = \"entries\", key = {}, value = {}",
-                quoted(&pointer(&[name.to_owned()])),
-                quoted(&pointer(&[count.to_owned()]))
-            ),
-        };
+        let (entries, _) = layout(&breakdown.series, own);
         lines.push(format!("    {{ at = {at}, label = {label}{entries}, optional = true }},"));
     }
     if found.breakdowns.is_empty() {
@@ -363,8 +391,9 @@ fn breakdowns(found: &Findings) -> Vec<String> {
     lines.extend(["]".into(), "columns = [".into(), asked("aid")]);
     lines.push("    { name = \"dimension\", type = \"utf8\", null = false, from = \"section\" },".into());
     lines.push("    { name = \"rank\", type = \"int64\", null = false, from = \"rank\" },".into());
-    lines.push(column("name", Type::Utf8, &vec![name.to_owned()], true));
-    lines.push(column("mentions", Type::Int64, &vec![count.to_owned()], true));
+    let [name, count] = own.map(|place| vec![place.to_owned()]);
+    lines.push(column("name", Type::Utf8, &name, true));
+    lines.push(column("mentions", Type::Int64, &count, true));
     lines.extend([asked("duration"), asked("timezone"), "]".into()]);
     lines
 }

@@ -21,8 +21,7 @@ pub(super) const DAY: i64 = 86_400_000_000;
 impl Findings {
     /// The number of mentions that the overview tells.
     pub(super) fn count(&self, reply: &Reply) -> Option<u64> {
-        let below = self.overview_columns.path("total_mentions")?;
-        number(at(reply.body.as_ref()?, self.overview.as_ref()?)?, below)
+        number(reply.body.as_ref()?, self.counted.as_ref()?)
     }
 
     /// The mentions of an answer.
@@ -36,21 +35,27 @@ impl Findings {
         path.and_then(|path| at(reply.body.as_ref()?, path)).is_some_and(Value::is_array)
     }
 
+    /// Whether an answer has numbers of the overview.
     pub(super) fn has_overview(&self, reply: &Reply) -> bool {
-        self.count(reply).is_some()
+        let has = |path: &Path| reply.body.as_ref().is_some_and(|body| at(body, path).is_some());
+        !reply.is_refusal()
+            && self.overview.as_ref().is_some_and(has)
+            && (self.counted.is_none() || self.count(reply).is_some())
     }
 
-    /// The entries of the timeline.
-    pub(super) fn timeline<'r>(&self, reply: &'r Reply) -> Vec<&'r Value> {
-        let found = self.timeline.as_ref().and_then(|(path, _)| at(reply.body.as_ref()?, path)?.as_array());
-        found.map(|entries| entries.iter().collect()).unwrap_or_default()
+    /// The entries of the timeline: what says their time, and their numbers.
+    pub(super) fn timeline(&self, reply: &Reply) -> Vec<(Value, u64)> {
+        let Some((path, series)) = &self.timeline else { return Vec::new() };
+        let value = reply.body.as_ref().and_then(|body| at(body, path));
+        let mut entries = value.map(|value| series.entries(value)).unwrap_or_default();
+        entries.sort_by_key(|(time, _)| instant(time));
+        entries
     }
 
     /// The sum of the timeline.
     pub(super) fn sum(&self, reply: &Reply) -> Option<u64> {
-        let (_, line) = self.timeline.as_ref()?;
         let entries = self.timeline(reply);
-        (!entries.is_empty()).then(|| entries.iter().filter_map(|entry| entry[&line.count].as_u64()).sum())
+        (!entries.is_empty()).then(|| entries.iter().map(|(_, count)| count).sum())
     }
 
     /// The period that an answer is about, and whether that is exact: what it says, or what its timeline covers.
@@ -58,7 +63,7 @@ impl Findings {
         let body = reply.body.as_ref()?;
         let moments: Vec<(Path, i64)> = leaves(body)
             .into_iter()
-            .filter_map(|(path, value)| Some((instant(path.last()?, value)?, path)))
+            .filter_map(|(path, value)| Some((instant(value)?, path)))
             .map(|(at, path)| (path, at))
             .collect();
         let said =
@@ -69,11 +74,14 @@ impl Findings {
                 Some((*from, end.1, true))
             });
         said.or_else(|| {
-            let (_, line) = self.timeline.as_ref()?;
-            let entries = self.timeline(reply);
-            let start = |entry: &Value| instant(&line.start, &entry[&line.start]);
-            let (first, last) = (start(entries.first()?)?, start(entries.last()?)?);
-            Some((first.min(last), first.max(last) + DAY, false))
+            let starts = self.bucket_starts(reply);
+            Some((*starts.first()?, starts.last()? + DAY, false))
+        })
+        .or_else(|| {
+            // Mentions in ascending order begin where the period does, about.
+            let times = self.times(reply);
+            let ascending = times.len() > 2 && times.is_sorted() && times.first() < times.last();
+            Some((*times.first().filter(|_| ascending)?, reply.date()? + HOUR, false))
         })
     }
 
@@ -121,15 +129,17 @@ impl Findings {
 
     /// The instants at which the entries of the timeline begin.
     pub(super) fn bucket_starts(&self, reply: &Reply) -> Vec<i64> {
-        let Some((_, line)) = &self.timeline else { return Vec::new() };
-        self.timeline(reply).iter().filter_map(|entry| instant(&line.start, &entry[&line.start])).collect()
+        self.timeline(reply).iter().filter_map(|(time, _)| instant(time)).collect()
+    }
+
+    /// When a mention was published.
+    pub(super) fn time_of(&self, record: &Value) -> Option<i64> {
+        self.columns.instant(self.columns.path("published_at")?, record)
     }
 
     /// When the mentions of an answer were published.
     pub(super) fn times(&self, reply: &Reply) -> Vec<i64> {
-        let Some(path) = self.columns.path("published_at") else { return Vec::new() };
-        let name = path.last().map_or("", |name| name);
-        self.rows(reply).iter().filter_map(|row| instant(name, at(row, path)?)).collect()
+        self.rows(reply).iter().filter_map(|row| self.time_of(row)).collect()
     }
 
     /// The length of the period that an answer is about, in hours.
@@ -141,13 +151,11 @@ impl Findings {
 
     /// How long before midnight UTC the days of the timeline begin, in microseconds; `None` where that is not to be seen.
     pub(super) fn days_begin(&self, reply: &Reply) -> Option<i64> {
-        let (_, line) = self.timeline.as_ref()?;
         // The first one may begin where the period does.
         let entries = self.timeline(reply).into_iter().skip(1);
         // A day by its name begins nowhere.
-        let entries = entries.filter(|entry| entry[&line.start].as_str().is_none_or(|text| text.len() > 10));
-        let begins: BTreeSet<i64> =
-            entries.filter_map(|entry| Some((-instant(&line.start, &entry[&line.start])?).rem_euclid(DAY))).collect();
+        let entries = entries.filter(|(time, _)| time.as_str().is_none_or(|text| text.len() > 10));
+        let begins: BTreeSet<i64> = entries.filter_map(|(time, _)| Some((-instant(&time)?).rem_euclid(DAY))).collect();
         begins.first().copied().filter(|_| begins.len() == 1)
     }
 }

@@ -1,6 +1,9 @@
 //! What a probe found out, dimension by dimension.
 
-use super::shape::{Columns, List, Path, Timeline};
+use std::sync::Arc;
+
+use super::asker::Reply;
+use super::shape::{Columns, Path, Series};
 
 /// All that is known so far. What nobody could tell is absent, and a profile then says what is usual.
 #[derive(Debug, Default)]
@@ -27,8 +30,10 @@ pub(super) struct Findings {
     pub(super) relation: Option<Path>,
     pub(super) total_is_exact: bool,
     pub(super) overview: Option<Path>,
+    /// The number of all mentions in an answer with the overview.
+    pub(super) counted: Option<Path>,
     pub(super) overview_columns: Columns,
-    pub(super) timeline: Option<(Path, Timeline)>,
+    pub(super) timeline: Option<(Path, Series)>,
     pub(super) breakdowns: Vec<Breakdown>,
     /// Whether the overview's total was that of the mentions and the sum of its timeline.
     pub(super) counts: bool,
@@ -36,9 +41,6 @@ pub(super) struct Findings {
     pub(super) error: Option<ErrorShape>,
     pub(super) throttle: Throttle,
     pub(super) notes: Vec<Note>,
-    /// The overview's number of mentions with the total of the same answer, and with the sum of its timeline.
-    pub(super) agreements: Vec<(u64, u64)>,
-    pub(super) sums: Vec<(u64, u64)>,
     /// Whether entries of a timeline were further apart than a day.
     pub(super) gaps: bool,
     /// Whether more mentions came than the total tells.
@@ -64,6 +66,8 @@ pub(super) struct SavedSearches {
     pub(super) at: Path,
     pub(super) label: String,
     pub(super) fan_out: bool,
+    /// Where the aid lies in an entry.
+    pub(super) aid: Path,
 }
 
 /// What asks for mentions.
@@ -102,6 +106,10 @@ pub(super) struct Window {
     pub(super) absolute: Option<Absolute>,
     /// Days of the longest.
     pub(super) longest: Option<u64>,
+    /// Whether relative periods of days may be taken for granted: nothing refused one.
+    pub(super) days_refused: bool,
+    /// A value that was taken, whatever it means.
+    pub(super) taken: Option<String>,
     /// The widest that was taken, as parameters.
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }
@@ -147,8 +155,8 @@ pub(super) enum Several {
 pub(super) struct Breakdown {
     pub(super) at: Path,
     pub(super) label: String,
-    /// Its members; absent: an object of numbers by name.
-    pub(super) list: Option<List>,
+    /// How its entries are written.
+    pub(super) series: Series,
     /// The entry for mentions without a value.
     pub(super) missing: Option<String>,
     /// The names of its entries, and whether these are values of the field.
@@ -166,6 +174,14 @@ pub(super) struct ErrorShape {
     pub(super) inside_success: bool,
     /// Statuses that codes stand for.
     pub(super) statuses: Vec<(String, u16)>,
+}
+
+/// An answer with data, and what was asked of it.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// Mentions that were asked for, from the first one on; `None` for an offset.
+    pub(super) size: Option<u64>,
+    pub(super) reply: Arc<Reply>,
 }
 
 /// Headers about limits.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, NONSENSE, SIZE, SORT, TIMEZONE, more_orders, more_periods, parameter_of};
+use super::candidates::{DURATION, NONSENSE, SIZE, SORT, TIMEZONE, more_orders, more_periods, pair, parameters_of};
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
 use super::rounds::{self, Dimension, Outcome, Try, number_in};
-use super::shape::{Columns, Path, Type, at, instant, leaves, pointer, said};
+use super::shape::{Path, Type, at, instant, leaves, pointer, said};
 use super::vocabulary;
 use crate::error::Result;
 
@@ -30,7 +30,21 @@ impl Dialogue {
             filters.queue.clear();
         }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
-        if self.found.with_overview || self.found.mentions.is_none() {
+        if self.found.timeline.is_none() && self.found.mentions.is_some() {
+            // Nothing but the oldest mention shows how far a period reaches.
+            let mut some = [orders, zones];
+            self.try_all(&asking, &mut some, newest).await?;
+            [orders, zones] = some;
+            orders.taken().for_each(|(_, reply)| self.keep(Some(LOOK), reply));
+            self.look_at_mentions();
+            self.judge_orders(&orders);
+            let oldest = self.found.sorts.iter().find(|sort| sort.column == "published_at" && !sort.descending);
+            let mut fixed = asking;
+            fixed.extend(oldest.map(|sort| pair(SORT, &sort.value)));
+            let mut others = [periods, filters];
+            self.try_all(&fixed, &mut others, newest).await?;
+            [periods, filters] = others;
+        } else if self.found.with_overview || self.found.mentions.is_none() {
             let mut all = [periods, zones, orders, filters];
             let fixed = if self.found.mentions.is_some() { asking } else { vec![aid] };
             self.try_all(&fixed, &mut all, newest).await?;
@@ -49,12 +63,11 @@ impl Dialogue {
         let mut seen: Vec<Arc<Reply>> = Vec::new();
         for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
             if !seen.iter().any(|known| Arc::ptr_eq(known, reply)) {
-                self.keep(reply);
+                self.keep(Some(LOOK), reply);
                 seen.push(Arc::clone(reply));
             }
         }
-        let records: Vec<&Value> = self.samples.iter().collect();
-        self.found.columns = Columns::of(vocabulary::MENTION, &records);
+        self.look_at_mentions();
         if self.found.window.widest.is_none() {
             self.judge_periods(&periods, newest);
         }
@@ -72,14 +85,17 @@ impl Dialogue {
         newest: Option<i64>,
     ) -> Result<()> {
         // The rest of the conversation needs some calls as well.
-        const RESERVE: u64 = 9;
-        let Self { asker, found, .. } = self;
+        const RESERVE: u64 = 7;
+        let Self { asker, found, parameters, .. } = self;
+        let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);
-        let is_data = |reply: &Reply| if mentions { found.has_rows(reply) } else { found.has_overview(reply) };
+        let is_data = |reply: &Reply| {
+            !reply.is_refusal() && if mentions { found.has_rows(reply) } else { found.has_overview(reply) }
+        };
         rounds::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions {
                 match dimension.name {
-                    "period" => more_periods(found, dimension, newest),
+                    "period" => more_periods(found, dimension, newest, &takes),
                     "order" => more_orders(dimension),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
@@ -93,14 +109,33 @@ impl Dialogue {
 
     /// Candidates for filters: what some of the mentions seen have, and not all.
     pub(super) fn filters(&self) -> Vec<Try> {
+        /// Values that a field may have to be filtered by, and candidates that are worth a call each.
+        const VALUES: usize = 12;
+        const MOST: usize = 6;
+        let known = vocabulary::FILTERED.iter().map(|column| (*column).to_owned());
+        let few = |column: &&(String, Path, Type)| {
+            let values: BTreeSet<String> = self.samples.iter().filter_map(|row| said(at(row, &column.1)?)).collect();
+            column.2 == Type::Utf8 && (2..=VALUES).contains(&values.len()) && self.samples.len() >= 2 * values.len()
+        };
+        let others = self.found.columns.columns.iter().filter(few).map(|(column, ..)| column.clone());
+        let mut columns: Vec<String> = Vec::new();
+        known.chain(others).for_each(|column| {
+            if !columns.contains(&column) {
+                columns.push(column)
+            }
+        });
         let mut tries = Vec::new();
-        for column in vocabulary::FILTERED {
-            let Some(path) = self.found.columns.path(column) else { continue };
-            let Some((value, share)) = self.usual(column) else { continue };
+        for column in columns {
+            let Some(path) = self.found.columns.path(&column) else { continue };
+            let Some((value, share)) = self.usual(&column) else { continue };
             if share < self.samples.len() {
-                tries.push(Try::new(column, &parameter_of(column, path), value));
+                let names = parameters_of(&column, path).into_iter().filter(|name| self.takes(name));
+                // Where anything is taken, one name costs as much as another.
+                let names = names.take(if self.parameters.is_some() { 2 } else { 1 });
+                tries.extend(names.map(|parameter| Try::new(column.clone(), &parameter, value.clone())));
             }
         }
+        tries.truncate(MOST);
         tries
     }
 
@@ -121,7 +156,12 @@ impl Dialogue {
             .map(|(tried, reply)| (tried.clone(), Arc::clone(reply)))
             .collect();
         let mut notes = Vec::new();
-        let mut window = Window::default();
+        let taken = periods.taken().find(|(tried, _)| tried.label != NONSENSE && !tried.is_absolute());
+        let mut window = Window {
+            days_refused: matches!(periods.outcome("60d"), Some(Outcome::Refused(_))),
+            taken: taken.map(|(tried, _)| tried.label.clone()),
+            ..Window::default()
+        };
         for (tried, reply) in &effective {
             match tried.label.as_str() {
                 label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {
@@ -130,13 +170,13 @@ impl Dialogue {
                 }
                 label if label.starts_with('{') => {
                     let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
-                    let instants = if instants == "date" { "date" } else { "rfc3339" };
+                    let instants = written(instants);
                     let form = Form::Template(template.to_owned());
                     window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
                     notes.push(format!("{} had its effect", tried.pairs[0].1));
                 }
                 label if label.starts_with("ends ") => {
-                    let instants = if label.ends_with("epoch_ms") { "epoch_ms" } else { "rfc3339" };
+                    let instants = written(label);
                     if let [(since, _), (until, _)] = tried.pairs.as_slice() {
                         let form = Form::Separate(since.clone(), until.clone());
                         window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
@@ -211,11 +251,10 @@ impl Dialogue {
             if !matches!(kind, Type::Timestamp | Type::Int64 | Type::Float64) || rows.len() < 4 {
                 continue;
             }
-            let last = path.last().map_or("", |name| name);
             let key = |row: &&Value| {
-                let value = at(row, path)?;
+                let time = self.found.columns.instant(path, row).filter(|_| *kind == Type::Timestamp);
                 #[expect(clippy::cast_precision_loss, reason = "instants and counts are compared, not kept")]
-                instant(last, value).map(|at| at as f64).or_else(|| value.as_f64())
+                time.map(|at| at as f64).or_else(|| at(row, path)?.as_f64())
             };
             let keys: Vec<Option<f64>> = rows.iter().map(key).collect();
             let known: Vec<f64> = keys.iter().copied().flatten().collect();
@@ -317,7 +356,7 @@ impl Dialogue {
         let bounds = |body: &Value| -> Option<(Path, Path, i64, i64)> {
             let moments: Vec<(Path, i64)> = leaves(body)
                 .into_iter()
-                .filter_map(|(path, value)| Some((path, value.as_str()?.contains('T').then(|| instant("", value))??)))
+                .filter_map(|(path, value)| Some((path, value.as_str()?.contains('T').then(|| instant(value))??)))
                 .collect();
             moments.iter().find_map(|(from, since)| {
                 let ends = |path: &Path| path.len() == from.len() && path[..path.len() - 1] == from[..from.len() - 1];
@@ -343,4 +382,10 @@ impl Dialogue {
         }
         self.found.echoes = found;
     }
+}
+
+/// How the profile says the instants of a candidate, by its label.
+fn written(label: &str) -> &'static str {
+    let ways = ["date", "epoch_ms", "epoch_s"];
+    ways.into_iter().find(|way| label.ends_with(way)).unwrap_or("rfc3339")
 }

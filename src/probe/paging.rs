@@ -38,6 +38,7 @@ impl Dialogue {
         let write = |at: i64| match absolute.instants {
             "date" => utc(at).date_naive().to_string(),
             "epoch_ms" => (at / 1_000).to_string(),
+            "epoch_s" => (at / 1_000_000).to_string(),
             _ => utc(at).to_rfc3339_opts(SecondsFormat::Secs, true),
         };
         let size = self.found.page.map_or(LOOK, |page| page.max.clamp(1, 100));
@@ -52,6 +53,7 @@ impl Dialogue {
         asked.extend(self.newest_first());
         let Some(reply) = self.asker.ask("search", &asked).await? else { return self.no_end(absolute) };
         let times = self.found.times(&reply);
+        self.keep(Some(size), &reply);
         let whole = (times.len() as u64) < size;
         let (oldest, newest) = (times.iter().min().copied(), times.iter().max().copied());
         let outside = |at: &i64| if by_day { day(*at).abs_diff(day(to)) > 1 } else { !(from..=to).contains(at) };
@@ -154,7 +156,7 @@ impl Dialogue {
         asked.push(pair(OFFSET, offset));
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
         let Some(path) = self.found.columns.path("id").cloned() else { return Ok(None) };
-        self.keep(&reply);
+        self.keep((offset == self.found.offset.map_or(u64::MAX, |offset| offset.first)).then_some(size), &reply);
         self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
         let ids = self.rows(&reply).iter().filter_map(|row| said(at(row, &path)?)).collect();
         Ok(Some((ids, reply)))

@@ -118,26 +118,15 @@ pub(super) async fn run(
     }
 }
 
-/// Words of a refusal that could be values: what stands behind the last colon, or quoted.
-pub(super) fn hints(refusal: &str) -> Vec<String> {
-    let text = refusal.rsplit_once(": ").map_or(refusal, |(_, listed)| listed);
-    let fits = |c: char| c.is_ascii_alphanumeric() || "_-+<>".contains(c);
-    let words = text.split(|c: char| !fits(c)).filter(|word| !word.is_empty() && word.len() <= 32);
-    let mut hints: Vec<String> = Vec::new();
-    for word in words {
-        if !hints.iter().any(|known| known == word) {
-            hints.push(word.to_owned());
-        }
-    }
-    // A sentence is no list.
-    let list = text.matches([',', '|', ';']).count() > 0 || hints.len() == 1;
-    if hints.len() > 12 || !list { Vec::new() } else { hints }
-}
-
-/// The first number of a refusal that is no part of a word.
+/// The first number of a refusal that is no part of a word; of a span its end.
 pub(super) fn number_in(refusal: &str) -> Option<u64> {
     let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
-    words.into_iter().find_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)))
+    let mut numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
+    let first = numbers.next()?;
+    let spans = refusal.contains("between")
+        || refusal.contains(&format!("{first}-"))
+        || refusal.contains(&format!("{first}.."));
+    numbers.next().filter(|end| spans && *end > first).or(Some(first))
 }
 
 #[cfg(test)]
@@ -145,12 +134,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_tell_what_would_be_taken() {
-        assert_eq!(hints("sortBy: `zzq` is no order: newest, oldest"), ["newest", "oldest"]);
-        assert_eq!(hints("{\"message\":\"`zzq` is no order: -published, published\"}"), ["-published", "published"]);
+    fn refusals_tell_bounds() {
         assert_eq!(number_in("dataSize: at most 200"), Some(200));
         assert_eq!(number_in("is longer than 31 days"), Some(31));
-        let sentence = "we are sorry but this is not what anybody would have wanted to ask us at all today";
-        assert!(hints(sentence).is_empty());
+        assert_eq!(number_in("must be between 1 and 100"), Some(100));
     }
 }

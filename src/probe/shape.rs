@@ -48,99 +48,194 @@ pub(super) fn objects(value: &Value) -> Option<Vec<&Value>> {
     (!items.is_empty() && items.iter().all(Value::is_object)).then(|| items.iter().collect())
 }
 
-/// Where mentions are: the array of the richest objects that have an id and a time, the longest of equals.
-pub(super) fn mentions(answer: &Value) -> Option<(Path, Vec<&Value>)> {
-    let arrays = walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?)));
-    let rich = arrays.filter(|(_, records)| {
-        let columns = Columns::of(vocabulary::MENTION, records);
-        columns.path("id").is_some() && columns.path("published_at").is_some() && columns.columns.len() >= 3
+/// Arrays of records, with their paths.
+pub(super) fn arrays(answer: &Value) -> Vec<(Path, Vec<&Value>)> {
+    walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?))).collect()
+}
+
+/// Whether records could be mentions: a text among several values, and more than a name with numbers.
+pub(super) fn is_rich(records: &[&Value]) -> bool {
+    let leaves = leaves(records[0]);
+    leaves.len() >= 3 && leaves.iter().any(|(_, value)| value.is_string()) && Series::by_name_of(records).is_none()
+}
+
+/// Where saved searches are: every array of records with an aid, and where that lies in them.
+pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec<&'v Value>, Path)> {
+    let with_aid = arrays(answer).into_iter().filter_map(|(path, records)| {
+        let (below, _) =
+            leaves(records[0]).into_iter().find(|(below, _)| below.last().is_some_and(|name| name == aid))?;
+        records.iter().all(|record| at(record, &below).is_some()).then_some((path, records, below))
     });
-    rich.max_by_key(|(_, records)| (leaves(records[0]).len(), records.len()))
+    with_aid.collect()
 }
 
-/// Where saved searches are: every array of objects with an aid.
-pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec<&'v Value>)> {
-    let arrays = walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?)));
-    arrays.filter(|(_, records)| records.iter().all(|record| record.get(aid).is_some())).collect()
-}
-
-/// Where the overview is: the object with the most numbers and lists of its own.
-pub(super) fn overview(answer: &Value) -> Option<Path> {
-    let total = |members: &serde_json::Map<String, Value>| {
-        let path = |name: &String| [name.clone()];
-        members.iter().any(|(name, value)| {
-            value.is_u64()
-                && vocabulary::column(vocabulary::OVERVIEW, &path(name)).is_some_and(|(c, _)| c == "total_mentions")
-        })
+/// Where the overview is: the object with the most numbers and lists of its own, outside the mentions.
+pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> {
+    let named = |name: &String| {
+        vocabulary::column(vocabulary::OVERVIEW, std::slice::from_ref(name)).is_some_and(|(c, _)| c == "total_mentions")
     };
-    let score = |value: &Value| {
+    let score = |path: &Path, value: &Value| {
         let members = value.as_object()?;
-        let worth = |value: &Value| match value {
+        let outside = |name: &String| {
+            mentions.is_none_or(|mentions| !mentions.starts_with(&[path.as_slice(), &[name.clone()]].concat()))
+        };
+        let worth = |(name, value): (&String, &Value)| match value {
+            _ if !outside(name) => 0,
+            Value::Number(_) if named(name) => 3,
             Value::Number(_) => 1,
-            value if Timeline::of(value).is_some() || List::of(value).is_some() => 3,
+            value if Series::over_time(value).is_some() => 4,
+            value if Series::by_name(value).is_some() => 3,
             _ => 0,
         };
-        Some(members.values().map(worth).sum::<u32>()).filter(|score| *score >= 4 || total(members))
+        let score = members.iter().map(worth).sum::<u32>();
+        // Numbers by names that stand for values are a list of the object around them.
+        let is_list = Series::by_name(value).is_some() && !path.is_empty() && !members.keys().any(named);
+        Some(if is_list { 1 } else { score }).filter(|score| *score > 0)
     };
-    walk(answer).into_iter().filter_map(|(path, value)| Some((score(value)?, path))).max().map(|(_, path)| path)
+    let scored = walk(answer).into_iter().filter_map(|(path, value)| Some((score(&path, value)?, path)));
+    scored.max_by(|(a, here), (b, there)| a.cmp(b).then(there.len().cmp(&here.len()))).map(|(_, path)| path)
 }
 
-/// An array of numbers over time.
+/// How numbers are written that belong to something each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// An array of objects.
+    Objects,
+    /// An array of arrays.
+    Pairs,
+    /// An object of numbers.
+    Map,
+}
+
+/// Numbers over time, or by names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Timeline {
-    pub(super) start: String,
-    pub(super) end: Option<String>,
+pub(super) struct Series {
+    pub(super) layout: Layout,
+    /// Member of an entry with its time or name, and with its number; positions of pairs.
+    pub(super) name: String,
     pub(super) count: String,
+    /// Member with the end of an entry.
+    pub(super) end: Option<String>,
 }
 
-impl Timeline {
-    pub(super) fn of(value: &Value) -> Option<Self> {
-        let first = objects(value)?[0].as_object()?;
-        let times: Vec<&String> =
-            first.iter().filter(|(name, value)| instant(name, value).is_some()).map(|m| m.0).collect();
-        let start = times.iter().find(|name| starts(name)).or(times.first())?;
-        let end = times.iter().find(|name| *name != start && !starts(name));
-        let mut numbers = first.iter().filter(|(name, value)| value.is_number() && !times.contains(name));
-        let counts =
-            |name: &str| ["count", "n", "mentions", "results", "total", "value"].contains(&plain(name).as_str());
-        let count = numbers.clone().find(|(name, _)| counts(name)).or_else(|| numbers.next())?;
-        (leaves(&objects(value)?[0].clone()).len() <= 6).then(|| Self {
-            start: (*start).clone(),
-            end: end.map(|end| (*end).clone()),
-            count: count.0.clone(),
-        })
+impl Series {
+    const PAIRS: (&str, &str) = ("0", "1");
+
+    /// Numbers over time.
+    pub(super) fn over_time(value: &Value) -> Option<Self> {
+        let of = |layout, (name, count): (&str, &str)| {
+            Some(Self { layout, name: name.to_owned(), count: count.to_owned(), end: None })
+        };
+        if let Some(records) = objects(value) {
+            let first = records[0].as_object().filter(|_| leaves(records[0]).len() <= 6)?;
+            let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
+            let times: Vec<&String> =
+                first.keys().filter(|name| all(name, &|value| instant(value).is_some())).collect();
+            let moment = |name: &&String| instant(&first[name.as_str()]).unwrap_or_default();
+            let start = times.iter().find(|name| starts(name)).copied().or(times.iter().copied().min_by_key(moment))?;
+            let end = times.iter().find(|name| **name != start && moment(name) > moment(&start));
+            let mut numbers = first.keys().filter(|name| !times.contains(name) && all(name, &Value::is_u64));
+            let counts =
+                |name: &str| ["count", "n", "mentions", "results", "total", "value"].contains(&plain(name).as_str());
+            let count = numbers.clone().find(|name| counts(name)).or_else(|| numbers.next())?;
+            let end = end.map(|end| (*end).clone());
+            return Some(Self { layout: Layout::Objects, name: start.clone(), count: count.clone(), end });
+        }
+        if pairs(value).is_some_and(|pairs| pairs.iter().all(|(time, _)| instant(time).is_some())) {
+            return of(Layout::Pairs, Self::PAIRS);
+        }
+        let members = value.as_object().filter(|members| members.len() >= 2)?;
+        let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
+        members.iter().all(|(name, value)| moment(name) && value.is_u64()).then(|| of(Layout::Map, ("", "")))?
     }
+
+    /// Numbers by names.
+    pub(super) fn by_name(value: &Value) -> Option<Self> {
+        if let Some(records) = objects(value) {
+            return Self::by_name_of(&records);
+        }
+        let of = |layout, (name, count): (&str, &str)| {
+            Some(Self { layout, name: name.to_owned(), count: count.to_owned(), end: None })
+        };
+        if pairs(value).is_some_and(|pairs| pairs.iter().all(|(name, _)| name.is_string() && instant(name).is_none())) {
+            return of(Layout::Pairs, Self::PAIRS);
+        }
+        let members = value.as_object().filter(|members| members.len() >= 2 && members.values().all(Value::is_u64))?;
+        let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
+        (!members.keys().any(moment)).then(|| of(Layout::Map, ("", "")))?
+    }
+
+    fn by_name_of(records: &[&Value]) -> Option<Self> {
+        let first = records[0].as_object().filter(|first| (2..=4).contains(&first.len()))?;
+        let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
+        let text = |value: &Value| value.is_string() && instant(value).is_none();
+        let name = first.keys().find(|name| all(name, &text))?;
+        let count = first.keys().find(|name| all(name, &Value::is_u64))?;
+        Some(Self { layout: Layout::Objects, name: name.clone(), count: count.clone(), end: None })
+    }
+
+    /// The entries of a value that is written like this: time or name, and number.
+    pub(super) fn entries(&self, value: &Value) -> Vec<(Value, u64)> {
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        match self.layout {
+            Layout::Objects => {
+                let records = value.as_array().into_iter().flatten();
+                records.map(|record| (record[&self.name].clone(), number(&record[&self.count]))).collect()
+            }
+            Layout::Pairs => {
+                let pairs = value.as_array().into_iter().flatten();
+                pairs.map(|pair| (pair[0].clone(), number(&pair[1]))).collect()
+            }
+            Layout::Map => {
+                let members = value.as_object().into_iter().flatten();
+                members.map(|(name, value)| (Value::String(name.clone()), number(value))).collect()
+            }
+        }
+    }
+}
+
+/// The first two items of each array of an array, where the second is a number.
+fn pairs(value: &Value) -> Option<Vec<(&Value, &Value)>> {
+    let pair = |item: &'_ Value| item.as_array().is_some_and(|item| item.len() >= 2 && item[1].is_u64());
+    let items = value.as_array().filter(|items| !items.is_empty() && items.iter().all(pair))?;
+    Some(items.iter().map(|item| (&item[0], &item[1])).collect())
 }
 
 fn starts(name: &str) -> bool {
     ["start", "from", "since", "t", "date", "day", "time", "begin"].contains(&plain(name).as_str())
 }
 
-/// An array of names with a number each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct List {
-    pub(super) name: String,
-    pub(super) count: String,
+/// Forms of an instant that need a pattern to be read, where nothing else fits.
+pub(super) const PATTERNS: &[&str] = &[
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
+    "%Y/%m/%d %H:%M:%S",
+    "%a %b %d %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+];
+
+/// An instant in microseconds since 1970 as a pattern says it.
+pub(super) fn by_pattern(text: &str, pattern: &str) -> Option<i64> {
+    let zoned = DateTime::parse_from_str(text, pattern).ok().map(|at| at.timestamp_micros());
+    zoned.or_else(|| Some(NaiveDateTime::parse_from_str(text, pattern).ok()?.and_utc().timestamp_micros()))
 }
 
-impl List {
-    pub(super) fn of(value: &Value) -> Option<Self> {
-        let records = objects(value)?;
-        let first = records[0].as_object().filter(|first| (2..=4).contains(&first.len()))?;
-        let name = first.iter().find(|(name, value)| value.is_string() && instant(name, value).is_none())?;
-        let count = first.iter().find(|(_, value)| value.is_u64())?;
-        Some(Self { name: name.0.clone(), count: count.0.clone() })
-    }
+/// The pattern that all of these texts have; `None` where none does, or another one as well that reads them otherwise.
+pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Option<&'static str> {
+    let fits = |pattern: &&&str| texts.clone().all(|text| by_pattern(text, pattern).is_some());
+    let mut fitting = PATTERNS.iter().filter(fits);
+    let (first, second) = (fitting.next()?, fitting.next());
+    let same = |other: &&str| texts.clone().all(|text| by_pattern(text, first) == by_pattern(text, other));
+    (texts.clone().next().is_some() && second.is_none_or(same)).then_some(*first)
 }
 
-/// An object of numbers by name.
-pub(super) fn is_entries(value: &Value) -> bool {
-    value.as_object().is_some_and(|members| members.len() >= 2 && members.values().all(Value::is_u64))
-}
-
-/// An instant in microseconds since 1970: RFC 3339, a local time, a date, or an epoch number in a field that is named for
-/// it.
-pub(super) fn instant(name: &str, value: &Value) -> Option<i64> {
+/// An instant in microseconds since 1970: RFC 3339, a local time, a date, or an epoch number of seconds, milliseconds or
+/// microseconds from 2001 to 2039.
+pub(super) fn instant(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {
             if let Ok(at) = DateTime::parse_from_rfc3339(text) {
@@ -155,38 +250,12 @@ pub(super) fn instant(name: &str, value: &Value) -> Option<i64> {
             let local = local.or_else(|| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN)));
             local.map(|local| local.and_utc().timestamp_micros())
         }
-        Value::Number(number) => {
-            const WORDS: [&str; 17] = [
-                "time",
-                "date",
-                "ts",
-                "published",
-                "created",
-                "updated",
-                "indexed",
-                "collected",
-                "edited",
-                "modified",
-                "since",
-                "until",
-                "start",
-                "end",
-                "from",
-                "to",
-                "t",
-            ];
-            let name = plain(name);
-            let named = WORDS.iter().any(|word| name == *word || (word.len() > 3 && name.contains(word)))
-                || name.ends_with("at")
-                || name.ends_with("ts");
-            let number = number.as_i64().filter(|_| named)?;
-            match number {
-                // From 2001 to 2128.
-                1_000_000_000..5_000_000_000 => number.checked_mul(1_000_000),
-                1_000_000_000_000..5_000_000_000_000 => number.checked_mul(1_000),
-                _ => None,
-            }
-        }
+        Value::Number(number) => match number.as_i64()? {
+            number @ 1_000_000_000..2_200_000_000 => number.checked_mul(1_000_000),
+            number @ 1_000_000_000_000..2_200_000_000_000 => number.checked_mul(1_000),
+            number @ 1_000_000_000_000_000..2_200_000_000_000_000 => Some(number),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -215,9 +284,9 @@ impl Type {
     }
 
     /// The type of a value; `None` for NULL and for what no type holds.
-    fn of(name: &str, value: &Value) -> Option<Self> {
+    fn of(value: &Value) -> Option<Self> {
         match value {
-            _ if instant(name, value).is_some() => Some(Self::Timestamp),
+            _ if instant(value).is_some() => Some(Self::Timestamp),
             Value::String(_) => Some(Self::Utf8),
             Value::Bool(_) => Some(Self::Boolean),
             Value::Number(number) if number.is_i64() => Some(Self::Int64),
@@ -234,8 +303,9 @@ impl Type {
         match (self, other) {
             _ if self == other => Some(self),
             (Self::Int64, Self::Float64) | (Self::Float64, Self::Int64) => Some(Self::Float64),
-            // A text that looks like a time now and then is a text.
+            // What looks like a time now and then is none.
             (Self::Utf8, Self::Timestamp) | (Self::Timestamp, Self::Utf8) => Some(Self::Utf8),
+            (Self::Int64, Self::Timestamp) | (Self::Timestamp, Self::Int64) => Some(Self::Int64),
             _ => None,
         }
     }
@@ -248,11 +318,13 @@ pub(super) struct Columns {
     pub(super) columns: Vec<(String, Path, Type)>,
     /// Paths whose values have no type in common: they stay in `extra`.
     pub(super) untyped: Vec<Path>,
+    /// Instants that need a pattern to be read.
+    pub(super) patterns: Vec<(Path, &'static str)>,
 }
 
 impl Columns {
-    /// The columns of these records, by the names that fields usually become.
-    pub(super) fn of(names: Names, records: &[&Value]) -> Self {
+    /// The columns of these records: those whose role is known, others by the names that fields usually become.
+    pub(super) fn of(names: Names, records: &[&Value], roles: &[(&str, &Path)]) -> Self {
         let mut order: Vec<Path> = Vec::new();
         let mut types: BTreeMap<Path, Option<Type>> = BTreeMap::new();
         let mut untyped: Vec<Path> = Vec::new();
@@ -264,7 +336,7 @@ impl Columns {
             if value.is_null() || untyped.contains(&path) {
                 continue;
             }
-            let found = Type::of(path.last().map_or("", |name| name), value);
+            let found = Type::of(value);
             let known = types.get(&path).copied().flatten();
             match (found, known) {
                 (Some(found), None) => drop(types.insert(path, Some(found))),
@@ -275,8 +347,20 @@ impl Columns {
             }
         }
         order.retain(|path| !untyped.contains(path));
+        let mut patterns = Vec::new();
+        for (path, kind) in types.iter_mut().filter(|(_, kind)| **kind == Some(Type::Utf8)) {
+            let texts = records.iter().filter_map(|record| at(record, path)?.as_str());
+            if let Some(pattern) = pattern_of(texts) {
+                *kind = Some(Type::Timestamp);
+                patterns.push((path.clone(), pattern));
+            }
+        }
         // Of several fields that could become a column, the likeliest does.
-        let best = |path: &Path| vocabulary::column(names, path);
+        let best = |path: &Path| match roles.iter().find(|(_, known)| *known == path) {
+            Some((role, _)) => names.iter().find(|(column, _)| column == role).map(|(column, _)| (*column, 0)),
+            // A role that is known goes to nothing else.
+            None => vocabulary::column(names, path).filter(|(column, _)| roles.iter().all(|(role, _)| role != column)),
+        };
         let mut columns: Vec<(String, Path, Type)> = Vec::new();
         for path in &order {
             // What was never there is taken for a text.
@@ -292,7 +376,16 @@ impl Columns {
             let name = standard.into_iter().chain([own.clone()]).chain(numbered).find(unused);
             columns.push((name.unwrap_or(own), path.clone(), kind));
         }
-        Self { columns, untyped }
+        Self { columns, untyped, patterns }
+    }
+
+    /// The instant of a field.
+    pub(super) fn instant(&self, path: &Path, record: &Value) -> Option<i64> {
+        let value = at(record, path)?;
+        match self.patterns.iter().find(|(known, _)| known == path) {
+            Some((_, pattern)) => by_pattern(value.as_str()?, pattern),
+            None => instant(value),
+        }
     }
 
     pub(super) fn path(&self, column: &str) -> Option<&Path> {
@@ -305,7 +398,7 @@ impl Columns {
 }
 
 /// A path as the name of a column.
-fn snake(path: &[String]) -> String {
+pub(super) fn snake(path: &[String]) -> String {
     let mut name = String::new();
     for c in path.join("_").chars() {
         match c {
@@ -354,7 +447,7 @@ mod tests {
                 "score": 1, "odd": 1, "tags": ["x"], "likesCount": null}),
             json!({"id": 2, "published": null, "lang": null, "author": null, "score": 0.5, "odd": "text", "tags": [], "likesCount": 3}),
         ];
-        let columns = Columns::of(vocabulary::MENTION, &records.iter().collect::<Vec<_>>());
+        let columns = Columns::of(vocabulary::MENTION, &records.iter().collect::<Vec<_>>(), &[]);
         let said: Vec<_> =
             columns.columns.iter().map(|(name, path, kind)| (name.as_str(), pointer(path), kind.name())).collect();
         let find =
@@ -370,12 +463,37 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_told_from_numbers_by_their_names_and_size() {
-        assert_eq!(instant("ts", &json!(1_781_042_400)), Some(1_781_042_400_000_000));
-        assert_eq!(instant("publishedAt", &json!(1_781_042_400_000_i64)), Some(1_781_042_400_000_000));
-        assert_eq!(instant("reach", &json!(1_781_042_400)), None);
-        assert_eq!(instant("count", &json!(12)), None);
-        assert_eq!(instant("day", &json!("2026-06-10")), Some(1_781_049_600_000_000));
-        assert_eq!(instant("name", &json!("x.com")), None);
+    fn instants_are_told_from_numbers_by_their_size() {
+        assert_eq!(instant(&json!(1_781_042_400)), Some(1_781_042_400_000_000));
+        assert_eq!(instant(&json!(1_781_042_400_000_i64)), Some(1_781_042_400_000_000));
+        assert_eq!(instant(&json!(12)), None);
+        assert_eq!(instant(&json!("2026-06-10")), Some(1_781_049_600_000_000));
+        assert_eq!(instant(&json!("x.com")), None);
+        // Days up to 12 could be months.
+        assert_eq!(pattern_of(["10/06/2026 08:00:00", "28/05/2026 09:30:00"].into_iter()), Some(PATTERNS[0]));
+        assert_eq!(pattern_of(["10/06/2026 08:00:00", "08/05/2026 09:30:00"].into_iter()), None);
+    }
+
+    #[test]
+    fn numbers_over_time_and_by_names_are_seen_in_whatever_layout() {
+        let day = |n: i64| 1_781_042_400_000_i64 + n * 86_400_000;
+        for value in [
+            json!([{"zub": day(0), "ka": 3}, {"zub": day(1), "ka": 4}]),
+            json!([[day(0), 3], [day(1), 4]]),
+            json!({"2026-06-10": 3, "2026-06-11": 4}),
+        ] {
+            let series = Series::over_time(&value).unwrap_or_else(|| panic!("{value}"));
+            assert_eq!(series.entries(&value).iter().map(|(_, count)| *count).collect::<Vec<_>>(), [3, 4]);
+            assert_eq!(Series::by_name(&value), None, "{value}");
+        }
+        for value in [
+            json!([{"term": "en", "n": 3}, {"term": "de", "n": 4}]),
+            json!([["en", 3], ["de", 4]]),
+            json!({"en": 3, "de": 4}),
+        ] {
+            let series = Series::by_name(&value).unwrap_or_else(|| panic!("{value}"));
+            assert_eq!(series.entries(&value).len(), 2);
+            assert_eq!(Series::over_time(&value), None, "{value}");
+        }
     }
 }

@@ -95,11 +95,34 @@ pub(super) const BREAKDOWNS: &[(&str, &[&str])] = &[
 /// Columns that services filter by, the likeliest first.
 pub(super) const FILTERED: [&str; 5] = ["language", "sentiment", "source", "type", "country"];
 
+/// What the parameter of a filter is called beside its field.
+pub(super) const FILTERS: &[(&str, &[&str])] = &[
+    ("language", &["language", "lang", "languages"]),
+    ("sentiment", &["sentiment", "tone"]),
+    ("source", &["source", "site", "domain", "sources"]),
+    ("type", &["type", "kind"]),
+    ("country", &["country", "countries"]),
+];
+
 /// What entries of a list are called that stand for mentions without a value.
 pub(super) const MISSING: &[&str] = &["unknown", "none", "null", "missing", "unset", "undefined", "notset"];
 
-/// Where an answer tells how many records there are.
-pub(super) const TOTALS: &[&str] = &["total", "totalresults", "totalcount", "count", "hits", "resultcount", "numfound"];
+/// What the number of all records is called.
+const TOTALS: &[&str] =
+    &["total", "totalresults", "totalcount", "count", "hits", "resultcount", "numfound", "totalmentions"];
+
+/// Whether a number is called a total: by its name, or, where it is the value of something, by that.
+pub(super) fn is_total(path: &[String]) -> bool {
+    let named = |name: &String| {
+        let name = plain(name);
+        TOTALS.contains(&name.as_str()) || name.contains("total")
+    };
+    match path {
+        [.., parent, last] if plain(last) == "value" => named(parent),
+        [.., last] => named(last),
+        [] => false,
+    }
+}
 
 /// Forms of the key, the likeliest first: header and value.
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -109,27 +132,75 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("Authorization", "{key}"),
     ("X-Api-Key", "{key}"),
     ("Authorization", "ApiKey {key}"),
+    ("Authorization", "Token token={key}"),
 ];
 
-/// Parameters that might ask for mentions, the likeliest first.
-pub(super) const FLAGS: &[(&str, &str)] = &[
-    ("mentions", "true"),
-    ("include", "mentions"),
-    ("view", "full"),
-    ("withMentions", "true"),
-    ("includeMentions", "true"),
-    ("data", "true"),
-    ("results", "true"),
-    ("expand", "mentions"),
-    ("details", "true"),
+/// Parameters whose names are given (seed sections 4.2 and 7).
+pub(super) const GIVEN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
+
+/// Parameters that might ask for mentions, and what the names of others contain that do.
+pub(super) const FLAGS: &[&str] = &[
+    "mentions",
+    "include",
+    "view",
+    "withMentions",
+    "includeMentions",
+    "withData",
+    "data",
+    "results",
+    "expand",
+    "details",
+    "includeData",
+    "withResults",
+    "documents",
+    "items",
 ];
+pub(super) const FLAG_WORDS: &[&str] = &[
+    "data", "mention", "result", "view", "include", "with", "full", "expand", "detail", "record", "doc", "item",
+    "show", "return", "hits",
+];
+
+/// Values that switch something on.
+pub(super) const FLAG_VALUES: &[&str] = &["true", "1", "yes"];
+
+/// The value that switches a parameter on, where it is usually another one.
+pub(super) fn flag_value(name: &str, value: &str) -> String {
+    match (name, value) {
+        ("include" | "expand" | "fields", "true") => "mentions".to_owned(),
+        ("view" | "mode" | "detail", "true") => "full".to_owned(),
+        _ => value.to_owned(),
+    }
+}
 
 /// Relative periods that show whether a unit is taken, and their hours.
 pub(super) const UNITS: &[(&str, i64)] = &[("60d", 1_440), ("30d", 720), ("48h", 48), ("3w", 504)];
 
-/// The hours of a relative period or a name that is known.
+/// The hours of a relative period or a name: `60d`, `P30D`, `PT48H`, `LAST_7_DAYS`, `last-month`.
 pub(super) fn hours(label: &str) -> Option<i64> {
-    UNITS.iter().chain(PERIODS).find(|(known, _)| *known == label).map(|(_, hours)| *hours)
+    if let Some((_, hours)) = UNITS.iter().chain(PERIODS).find(|(known, _)| *known == label) {
+        return Some(*hours);
+    }
+    let name = plain(label);
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    let words: String = name.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let number: i64 = if digits.is_empty() { 1 } else { digits.parse().ok().filter(|n| (1..100_000).contains(n))? };
+    let one_number =
+        name.trim_start_matches(|c: char| !c.is_ascii_digit()).trim_start_matches(|c: char| c.is_ascii_digit());
+    if !digits.is_empty() && one_number.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let words = words.trim_start_matches("last").trim_start_matches("past").trim_start_matches("previous");
+    let unit = match words {
+        "h" | "hour" | "hours" | "hr" | "hrs" | "pth" => 1,
+        "d" | "day" | "days" | "pd" => 24,
+        "w" | "week" | "weeks" | "pw" => 168,
+        "month" | "months" | "pm" => 720,
+        "quarter" => 2_184,
+        "year" | "years" | "py" => 8_760,
+        _ => return None,
+    };
+    // A unit alone is no period, and neither is a letter.
+    (!digits.is_empty() || words.len() > 2).then_some(number * unit)
 }
 
 /// Names of periods, and their hours.
@@ -145,6 +216,10 @@ pub(super) const PERIODS: &[(&str, i64)] = &[
     ("year", 8_760),
 ];
 
+/// Periods that are tried where a refusal lists none.
+pub(super) const USUAL_PERIODS: &[&str] =
+    &["P60D", "LAST_30_DAYS", "last_30_days", "last_month", "month", "30days", "last30days"];
+
 /// Pairs of parameters that might say a period by its ends.
 pub(super) const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
@@ -153,11 +228,31 @@ pub(super) const ENDS: &[(&str, &str)] = &[
     ("dateFrom", "dateTo"),
     ("startDate", "endDate"),
     ("begin", "finish"),
+    ("after", "before"),
+    ("fromDate", "toDate"),
+    ("start_date", "end_date"),
+    ("date_from", "date_to"),
 ];
 
 /// Values of the sort parameter, the likeliest first.
-pub(super) const SORTS: &[&str] =
-    &["date_desc", "date_asc", "reach_desc", "newest", "oldest", "recent", "reach", "-date", "date", "engagement_desc"];
+pub(super) const SORTS: &[&str] = &[
+    "date_desc",
+    "date_asc",
+    "reach_desc",
+    "newest",
+    "oldest",
+    "recent",
+    "-date",
+    "date",
+    "date:desc",
+    "date:asc",
+    "DATE_DESC",
+    "DATE_ASC",
+    "-published_at",
+    "published_at",
+    "reach",
+    "engagement_desc",
+];
 
 /// Bounds of a page, and depths of paging, that are seen.
 pub(super) const PAGE_BOUNDS: &[u64] = &[1_000, 500, 250, 200, 100, 50, 20, 10];

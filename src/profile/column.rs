@@ -1,7 +1,9 @@
 //! Where in an answer the rows and columns of a table lie.
 
 use std::fmt;
+use std::sync::Arc;
 
+use chrono::format::{Item, StrftimeItems};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -87,6 +89,8 @@ pub struct ColumnSpec {
     pub nullable: bool,
     /// Where the value comes from.
     pub origin: Origin,
+    /// How texts say an instant, as `strftime` does (`%d/%m/%Y %H:%M`); absent: by RFC 3339 or a number.
+    pub pattern: Option<Arc<str>>,
 }
 
 /// Where a value comes from.
@@ -151,6 +155,7 @@ struct RawColumn {
     at: Option<Pointer>,
     from: Option<RawOrigin>,
     scope: Option<Scope>,
+    pattern: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -172,7 +177,7 @@ impl TryFrom<RawColumn> for ColumnSpec {
     type Error = String;
 
     fn try_from(raw: RawColumn) -> Result<Self, String> {
-        let RawColumn { name, kind, null: nullable, at, from, scope } = raw;
+        let RawColumn { name, kind, null: nullable, at, from, scope, pattern } = raw;
         if name.is_empty() {
             return Err("a column needs a name".into());
         }
@@ -200,11 +205,20 @@ impl TryFrom<RawColumn> for ColumnSpec {
         if !fits {
             return Err(format!("column `{name}`: this type does not fit what `from` gives"));
         }
-        Ok(Self { name, kind, nullable, origin })
+        if let Some(pattern) = &pattern {
+            let known = StrftimeItems::new(pattern).all(|item| item != Item::Error);
+            if kind != ColumnType::Timestamp || !known {
+                return Err(format!(
+                    "column `{name}`: `pattern` says how a timestamp is written, such as %d/%m/%Y %H:%M"
+                ));
+            }
+        }
+        Ok(Self { name, kind, nullable, origin, pattern: pattern.map(Arc::from) })
     }
 }
 
-/// A JSON pointer (RFC 6901) over object members. Array positions are not addressed.
+/// A JSON pointer (RFC 6901). In a record it may go into arrays, by positions from 0; on the way to a section or to a value
+/// of the whole answer it goes through objects only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Pointer(Vec<String>);

@@ -26,3 +26,4 @@ mod shell;
 mod sql_files;
 mod support;
 mod tables;
+mod unseen;

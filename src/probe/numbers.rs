@@ -1,0 +1,138 @@
+//! Which number counts the mentions: the one that stays when the page moves, changes with period and filter, and is what the
+//! timeline sums up to or what came where all came. Pure.
+
+use serde_json::Value;
+
+use super::findings::{Findings, Seen};
+use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk};
+use super::vocabulary;
+
+/// About how much an answer counts: the largest sum of its series, then all of its whole numbers but instants.
+pub(super) fn mass(answer: &Value) -> (u64, u64) {
+    let sum = |value: &Value| {
+        // An object of numbers may be anything.
+        let named = || Series::by_name(value).filter(|series| series.layout != Layout::Map);
+        let series = Series::over_time(value).or_else(named)?;
+        Some(series.entries(value).iter().map(|(_, count)| *count).fold(0, u64::saturating_add))
+    };
+    let sums = walk(answer).into_iter().filter(|(path, _)| !path.is_empty()).filter_map(|(_, value)| sum(value));
+    (sums.max().unwrap_or_default(), all(answer))
+}
+
+fn all(answer: &Value) -> u64 {
+    match answer {
+        Value::Number(n) if instant(answer).is_none() => n.as_u64().unwrap_or_default(),
+        Value::Array(items) => items.iter().map(all).fold(0, u64::saturating_add),
+        Value::Object(members) => members.values().map(all).fold(0, u64::saturating_add),
+        _ => 0,
+    }
+}
+
+/// What speaks for a number and against it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Evidence {
+    confirmed: usize,
+    contradicted: usize,
+}
+
+/// Where the number of all mentions is, in answers with the overview.
+pub(super) fn counted(found: &Findings, seen: &[Seen], timeline: Option<&(Path, Series)>) -> Option<Path> {
+    let with = seen.iter().filter(|seen| found.overview.as_ref().is_some_and(|path| has(seen, path)));
+    best(found, with.collect(), timeline, |_| false)
+}
+
+/// Where the number of all mentions is, in answers with mentions; rather near them than in the overview.
+pub(super) fn total(found: &Findings, seen: &[Seen]) -> Option<Path> {
+    let with: Vec<&Seen> = seen.iter().filter(|seen| found.has_rows(&seen.reply)).collect();
+    let inside = |path: &Path| found.overview.as_ref().is_some_and(|o| !o.is_empty() && path.starts_with(o));
+    best(found, with, found.timeline.as_ref(), inside)
+}
+
+fn has(seen: &Seen, path: &Path) -> bool {
+    seen.reply.body.as_ref().is_some_and(|body| at(body, path).is_some())
+}
+
+fn best(
+    found: &Findings,
+    seen: Vec<&Seen>,
+    timeline: Option<&(Path, Series)>,
+    last: impl Fn(&Path) -> bool,
+) -> Option<Path> {
+    let body = seen.first()?.reply.body.as_ref()?;
+    let whole = |(path, value): (Path, &Value)| (value.is_u64() && instant(value).is_none()).then_some(path);
+    let within = |path: &Path| {
+        let lists = timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|list| &list.at));
+        lists.chain(&found.mentions).any(|list| path.starts_with(list))
+    };
+    let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path));
+    let ranked = candidates.filter_map(|path| {
+        let Evidence { confirmed, contradicted } = evidence(found, &seen, timeline, &path);
+        let named = vocabulary::is_total(&path);
+        // What nothing confirms has to be called so.
+        let fits = contradicted == 0 && (confirmed > 0 || named);
+        fits.then(|| (last(&path), usize::MAX - confirmed.min(1), !named, usize::MAX - confirmed, path.len(), path))
+    });
+    ranked.min().map(|(.., path)| path)
+}
+
+fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>, path: &Path) -> Evidence {
+    let mut evidence = Evidence::default();
+    let mut say = |holds: bool| if holds { evidence.confirmed += 1 } else { evidence.contradicted += 1 };
+    for seen in seen {
+        let Some(body) = &seen.reply.body else { continue };
+        let Some(count) = number(body, path) else { continue };
+        if let Some(sum) = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)))
+            && !sum.is_empty()
+        {
+            // A timeline may begin before its period does, or leave some out.
+            let sum: u64 = sum.iter().map(|(_, count)| count).sum();
+            if sum == count {
+                say(true);
+            } else if sum.abs_diff(count) > sum.max(count) / 2 {
+                say(false);
+            }
+        }
+        let rows = found.rows(&seen.reply).len() as u64;
+        if found.mentions.is_none() || !found.has_rows(&seen.reply) {
+            continue;
+        }
+        if rows > count {
+            say(false);
+        } else if seen.size.is_some_and(|size| rows < size) && rows > 0 {
+            // A service may have pages of fewer, which says nothing.
+            if rows == count {
+                say(true);
+            }
+        }
+    }
+    evidence
+}
+
+/// Numbers that should be the same.
+#[derive(Debug, Default)]
+pub(super) struct Agreements {
+    /// The overview's number with the total of the same answer.
+    pub(super) totals: Vec<(u64, u64)>,
+    /// The overview's number with the sum of its timeline.
+    pub(super) sums: Vec<(u64, u64)>,
+    /// The mentions that came with the total, where fewer came than were asked for.
+    pub(super) short: Vec<(u64, u64)>,
+}
+
+pub(super) fn agreements(found: &Findings, seen: &[Seen]) -> Agreements {
+    let mut agreed = Agreements::default();
+    for Seen { size, reply } in seen {
+        let count = found.count(reply);
+        let total = found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path));
+        if found.has_rows(reply) {
+            agreed.totals.extend(count.zip(total));
+        }
+        agreed.sums.extend(count.zip(found.sum(reply)));
+        let rows = found.rows(reply).len() as u64;
+        let most = found.page.map_or(u64::MAX, |page| page.max);
+        if size.is_some_and(|size| rows < size.min(most)) && rows > 0 {
+            agreed.short.extend(Some(rows).zip(total));
+        }
+    }
+    agreed
+}

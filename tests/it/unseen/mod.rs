@@ -1,0 +1,245 @@
+//! Services that nobody has seen, one a seed: what a probe writes of each must answer questions rightly, or refuse them.
+
+mod service;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use datafusion_saved_search::probe::{Probed, probe};
+use datafusion_saved_search::profile::{Origin, Scope};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
+
+use self::service::{AID, Entries, KEY, Mention, Trouble, Unseen};
+use crate::support::{knob, now, rows};
+
+/// Calls that a probe may make.
+const CALLS: u64 = 25;
+
+type Rows = Vec<Vec<String>>;
+
+async fn probed(service: &Arc<Unseen>) -> Result<Probed, String> {
+    let address = "http://unseen.test/v4".parse().unwrap();
+    let service = Arc::clone(service);
+    probe(service, address, Secret::new(KEY).unwrap(), CALLS).await.map_err(|error| error.to_string())
+}
+
+/// The column that has a field of the service, by where it lies.
+fn column(profile: &Profile, path: &[String]) -> Option<String> {
+    let has = |origin: &Origin| matches!(origin, Origin::Field(at, Scope::Record) if at.steps() == path);
+    profile.tables.mentions.columns.iter().find(|column| has(&column.origin)).map(|column| column.name.clone())
+}
+
+fn instant(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Questions with their answers; those about a column that the profile lacks are `None`.
+fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<String>, Rows)> {
+    let all = service.mentions();
+    let name = |path: &str| {
+        let steps = service.records.1.iter().cloned().chain(path.split('/').map(str::to_owned));
+        column(profile, &steps.collect::<Vec<_>>())
+    };
+    let (language, source) = (name(&service.fields.language), name(&service.fields.source));
+    let (reach, text) = (name(&service.fields.reach), name(&service.fields.text));
+    let (from, to) = (now() - TimeDelta::days(12), now() - TimeDelta::days(3));
+    let within: Vec<&Mention> = all.iter().filter(|mention| from <= mention.at && mention.at < to).collect();
+    let recent = |days: i64| all.iter().filter(move |mention| mention.at >= now() - TimeDelta::days(days));
+    let range = format!("aid = '{AID}' AND published_at >= '{}' AND published_at < '{}'", instant(from), instant(to));
+    let one = |value: String| vec![vec![value]];
+    let count = |n: usize| one(n.to_string());
+    let ids = |mentions: Vec<&Mention>| mentions.iter().map(|mention| vec![mention.id.clone()]).collect::<Rows>();
+    let counted = |of: &dyn Fn(&Mention) -> Option<String>, mentions: &[&Mention]| {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        mentions.iter().filter_map(|mention| of(mention)).for_each(|key| *counts.entry(key).or_default() += 1);
+        counts.into_iter().map(|(key, count)| vec![key, count.to_string()]).collect::<Rows>()
+    };
+    let newest = {
+        let mut sorted = within.clone();
+        sorted.sort_by(|a, b| b.at.cmp(&a.at).then(a.id.cmp(&b.id)));
+        sorted
+    };
+    // The period that is read where a query says none.
+    let default = service.period(Some(&profile.window.default));
+    let usual: Vec<&Mention> =
+        all.iter().filter(|mention| default.is_some_and(|(from, to)| from <= mention.at && mention.at < to)).collect();
+    let day = |mention: &Mention| Some(mention.at.date_naive().to_string());
+    let select = |what: &str, rest: &str| Some(format!("SELECT {what} FROM mentions WHERE {range} {rest}"));
+    let is = |column: &Option<String>, condition: &str| {
+        column.as_ref().and_then(|column| select("count(*)", &format!("AND {column} {condition}")))
+    };
+    let times = || within.iter().map(|mention| instant(mention.at));
+    let top = |label: usize| {
+        let name = &service.lists.1[label];
+        let at = |path: &[String]| path.last() == Some(name);
+        let section = profile.tables.breakdowns.sections.iter().find(|section| at(section.at.steps()))?;
+        let label = &section.label;
+        Some(format!(
+            "SELECT name, mentions FROM breakdowns WHERE aid = '{AID}' AND dimension = '{label}' AND mentions > 0 ORDER BY name"
+        ))
+    };
+    let volume = format!("SELECT sum(mentions) FROM volume WHERE aid = '{AID}'");
+    vec![
+        ("list", Some("SELECT count(DISTINCT aid) FROM saved_searches".to_owned()), count(3)),
+        ("count in a range", select("count(*)", ""), count(within.len())),
+        ("ids in a range", select("id", "ORDER BY published_at DESC, id"), ids(newest.clone())),
+        ("newest", select("id", "ORDER BY published_at DESC, id LIMIT 10"), ids(newest[..10].to_vec())),
+        (
+            "oldest",
+            select("id", "ORDER BY published_at, id LIMIT 5"),
+            ids(newest.iter().rev().take(5).copied().collect()),
+        ),
+        (
+            "first and last",
+            select("min(published_at), max(published_at)", ""),
+            vec![vec![times().min().unwrap(), times().max().unwrap()]],
+        ),
+        (
+            "distinct",
+            Some(format!(
+                "SELECT count(DISTINCT id) FROM mentions WHERE aid = '{AID}' AND published_at >= '{}'",
+                instant(now() - TimeDelta::days(40))
+            )),
+            count(recent(40).count()),
+        ),
+        ("days", select("CAST(published_at AS DATE) AS d, count(*)", "GROUP BY d ORDER BY d"), counted(&day, &within)),
+        ("language", is(&language, "= 'de'"), count(within.iter().filter(|m| m.language == Some("de")).count())),
+        ("no language", is(&language, "IS NULL"), count(within.iter().filter(|m| m.language.is_none()).count())),
+        (
+            "two sources",
+            is(&source, "IN ('x.com', 'reddit.com')"),
+            count(within.iter().filter(|m| ["x.com", "reddit.com"].contains(&m.source)).count()),
+        ),
+        (
+            "by source",
+            source.as_ref().and_then(|s| select(&format!("{s}, count(*)"), "GROUP BY 1 ORDER BY 1")),
+            counted(&|mention| Some(mention.source.to_owned()), &within),
+        ),
+        (
+            "reach",
+            reach.as_ref().and_then(|r| select(&format!("sum({r})"), "")),
+            one(within.iter().map(|m| m.reach).sum::<i64>().to_string()),
+        ),
+        ("text", is(&text, "LIKE 'Battery%'"), count(within.iter().filter(|m| m.text.starts_with("Battery")).count())),
+        ("second five", select("id", "ORDER BY published_at DESC, id LIMIT 5 OFFSET 5"), ids(newest[5..10].to_vec())),
+        ("usual period", Some(format!("SELECT count(*) FROM mentions WHERE aid = '{AID}'")), count(usual.len())),
+        ("timeline", Some(volume).filter(|_| service.timeline.0 != Entries::None), count(usual.len())),
+        ("top sources", top(1), counted(&|mention| Some(mention.source.to_owned()), &usual)),
+    ]
+}
+
+/// What became of a service's questions.
+#[derive(Debug, Default)]
+struct Share {
+    right: u64,
+    typed: Vec<String>,
+    wrong: Vec<String>,
+}
+
+async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let profile = Profile::parse(&found.document, "probed").unwrap();
+    let address = format!("http://unseen{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let connection = Connection::builder(address, Secret::new(KEY).unwrap())
+        .service(Arc::clone(service) as _)
+        .clock(Clock::fixed(now()))
+        .profile(profile.clone())
+        .build()
+        .unwrap();
+    let context = session(&connection).unwrap();
+    let mut share = Share::default();
+    for (name, sql, expected) in questions(service, &profile) {
+        let Some(sql) = sql else {
+            match name {
+                // A service without a timeline has none to ask for.
+                "timeline" => share.right += 1,
+                _ => share.typed.push(format!("{name}: no such column")),
+            }
+            continue;
+        };
+        let answer = match context.sql(&sql).await {
+            Ok(frame) => frame.collect().await.map(|batches| rows(&batches)),
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(rows) if rows == expected => share.right += 1,
+            Ok(rows) => {
+                let (few, of) = (rows.iter().take(3), expected.iter().take(3));
+                let lengths = (rows.len(), expected.len());
+                let shown = format!("{:?} for {:?}", few.collect::<Vec<_>>(), of.collect::<Vec<_>>());
+                share.wrong.push(format!("{name}: {lengths:?} rows, {shown}\n      {sql}"));
+            }
+            Err(error) => {
+                share.typed.push(format!("{name}: {}", error.to_string().chars().take(200).collect::<String>()))
+            }
+        }
+    }
+    share
+}
+
+/// Seeds that a run tries, from a first one.
+fn seeds() -> std::ops::Range<u64> {
+    let first = knob("UNSEEN_SEED", 1);
+    first..first + knob("UNSEEN_CASES", 24)
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
+    let shown = knob("UNSEEN_SHOWN", 0) > 0;
+    let (mut wrong, mut good, mut right, mut typed) = (Vec::new(), 0, 0, 0);
+    for seed in seeds() {
+        let service = Arc::new(Unseen::new(seed, now()));
+        let found = match probed(&service).await {
+            Ok(found) => found,
+            Err(error) => {
+                println!("seed {seed}: no profile: {error}");
+                if shown {
+                    println!("{service:#?}");
+                }
+                typed += 18;
+                continue;
+            }
+        };
+        assert!(found.calls.len() as u64 <= CALLS, "seed {seed}: {} calls", found.calls.len());
+        let share = asked(&service, &found).await;
+        if shown {
+            println!("{service:#?}\n{}\n{found}", found.document);
+            found.calls.iter().for_each(|call| println!("{:?} {}", call.status, call.question));
+        }
+        println!("seed {seed}: {} right, {} typed, {} wrong", share.right, share.typed.len(), share.wrong.len());
+        share.typed.iter().for_each(|text| println!("   typed {text}"));
+        share.wrong.iter().for_each(|text| println!("   WRONG {text}"));
+        good += u64::from(share.right >= 16);
+        right += share.right;
+        typed += share.typed.len();
+        wrong.extend(share.wrong.into_iter().map(|text| format!("seed {seed}: {text}")));
+    }
+    let all = seeds().count() as u64;
+    println!("{good} of {all} services with 16 of 18 right; {right} right, {typed} typed, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(good * 10 >= all * 9, "{good} of {all} services");
+}
+
+#[tokio::test(start_paused = true)]
+async fn passing_trouble_changes_nothing() {
+    for seed in seeds().take(4) {
+        let calm = probed(&Arc::new(Unseen::new(seed, now()))).await.map(|found| found.document);
+        let places: BTreeSet<u64> = [0, 1, 2, 4, 7, 11, 15].into();
+        for at in places {
+            for trouble in [Trouble::Broken(at), Trouble::Throttled(at)] {
+                let mut service = Unseen::new(seed, now());
+                service.trouble = trouble;
+                let found = probed(&Arc::new(service)).await.map(|found| found.document);
+                let settings = |document: &Result<String, String>| {
+                    let lines = document
+                        .as_ref()
+                        .map(|text| text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n"));
+                    lines.map_err(Clone::clone)
+                };
+                assert_eq!(settings(&found), settings(&calm), "seed {seed}, {trouble:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,791 @@
+//! A service that nobody has seen: what it is like follows from a seed, from the form of its key to the words of its
+//! refusals. It knows nothing of the client, nor of the simulator's dialects.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+/// The saved search with the mentions; there are an empty one and one with three as well.
+pub(super) const AID: &str = "s-2041";
+pub(super) const KEY: &str = "unseen-key-0001";
+/// Mentions of the saved search.
+const ROWS: i64 = 1_600;
+
+/// Numbers from a seed (splitmix64).
+#[derive(Debug, Clone)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.roll() % n
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()].clone()
+    }
+
+    /// A word that means nothing, or one of those that are usual.
+    fn word(&mut self, usual: &[&str]) -> String {
+        if self.chance(60) { self.one(usual).to_owned() } else { self.nonsense() }
+    }
+
+    fn nonsense(&mut self) -> String {
+        let syllable = |dice: &mut Self| {
+            format!(
+                "{}{}",
+                dice.one(&["b", "d", "gr", "k", "l", "m", "pl", "v", "z"]),
+                dice.one(&["a", "e", "i", "o", "u"])
+            )
+        };
+        (0..3).map(|_| syllable(self)).collect()
+    }
+}
+
+/// How instants are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Instants {
+    Rfc3339,
+    Seconds,
+    Millis,
+    Micros,
+    Zoneless,
+    DayFirst,
+}
+
+/// How the entries of a list are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Entries {
+    Objects,
+    Pairs,
+    Map,
+    None,
+}
+
+/// How refusals look.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refusals {
+    Nested,
+    JsonApi,
+    Problem,
+    Flat,
+    Text,
+    InsideSuccess,
+}
+
+/// How a refusal tells what would be taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Hints {
+    Brackets,
+    Quotes,
+    Bars,
+    Commas,
+    Nothing,
+}
+
+/// How several values of a filter are said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Several {
+    Commas,
+    Bars,
+    Repeated,
+    One,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asks {
+    Size,
+    Flag,
+    Always,
+}
+
+/// How a period is said.
+#[derive(Debug, Clone, PartialEq)]
+enum Periods {
+    Units(&'static str),
+    Iso,
+    Names(Vec<(String, i64)>),
+}
+
+/// How a period is said by its ends.
+#[derive(Debug, Clone, PartialEq)]
+enum Ends {
+    None,
+    /// Instants with this between them, half-open.
+    Between(&'static str),
+    /// Days with a comma, the last one included.
+    Days,
+    /// Parameters of their own: instants or milliseconds, half-open, or days, the last one included.
+    Apart(String, String, Instants),
+    ApartDays(String, String),
+}
+
+/// What happens to calls of these numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Trouble {
+    None,
+    Broken(u64),
+    Throttled(u64),
+}
+
+/// What the fields of a mention are called; `/` goes into an object.
+#[derive(Debug, Clone)]
+pub(super) struct Fields {
+    pub(super) id: String,
+    pub(super) time: String,
+    pub(super) text: String,
+    pub(super) language: String,
+    pub(super) source: String,
+    pub(super) reach: String,
+    seen: String,
+    url: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Unseen {
+    pub(super) now: DateTime<Utc>,
+    pub(super) trouble: Trouble,
+    calls: std::sync::atomic::AtomicU64,
+    key: (String, String),
+    list: (Vec<String>, Option<String>),
+    pub(super) fields: Fields,
+    pub(super) overview: Vec<String>,
+    pub(super) total: (Vec<String>, bool),
+    pub(super) timeline: (Entries, String, [String; 2], Instants),
+    pub(super) lists: (Entries, [String; 2], [String; 2]),
+    pub(super) records: (Vec<String>, Option<String>),
+    pub(super) instants: Instants,
+    numeric_ids: bool,
+    asks: Asks,
+    flag: (String, String),
+    with_overview: bool,
+    pages_from: Option<u64>,
+    rows_from: u64,
+    page: (u64, bool),
+    depth: Option<(u64, u16)>,
+    periods: Periods,
+    pub(super) ends: Ends,
+    zone: u64,
+    sorts: [(String, bool); 2],
+    filters: [String; 2],
+    several: Several,
+    strict: bool,
+    refusals: Refusals,
+    hints: Hints,
+    echoes: bool,
+}
+
+/// A mention as it is, whatever the service writes.
+#[derive(Debug, Clone)]
+pub(super) struct Mention {
+    pub(super) id: String,
+    pub(super) at: DateTime<Utc>,
+    pub(super) text: String,
+    pub(super) language: Option<&'static str>,
+    pub(super) source: &'static str,
+    pub(super) reach: i64,
+}
+
+impl Unseen {
+    pub(super) fn new(seed: u64, now: DateTime<Utc>) -> Self {
+        let mut dice = Dice(seed.wrapping_mul(0xA076_1D64_78BD_642F));
+        let d = &mut dice;
+        let usual_keys = [
+            ("Authorization", "Bearer {key}"),
+            ("Authorization", "Token {key}"),
+            ("Authorization", "{key}"),
+            ("X-Api-Key", "{key}"),
+            ("Authorization", "Token token={key}"),
+            ("X-Auth-Token", "{key}"),
+            ("Authorization", "Key {key}"),
+        ];
+        let key = d.one(&usual_keys);
+        let envelope =
+            |d: &mut Dice, usual: &[&str]| -> Vec<String> { (0..d.below(3)).map(|_| d.word(usual)).collect() };
+        let list_at = [
+            envelope(d, &["data", "result"]),
+            vec![d.word(&["savedSearches", "searches", "queries", "items", "alerts"])],
+        ]
+        .concat();
+        let nest = |d: &mut Dice, outer: &[&str], inner: &[&str]| match d.chance(30) {
+            true => format!("{}/{}", d.word(outer), d.word(inner)),
+            false => d.word(inner),
+        };
+        let fields = Fields {
+            id: d.word(&["id", "uuid", "mentionId", "doc_id", "guid", "key"]),
+            time: d.word(&["publishedAt", "published", "date", "created_at", "ts", "pubDate", "timestamp"]),
+            text: d.word(&["text", "content", "body", "message", "fulltext"]),
+            language: nest(d, &["meta", "locale"], &["language", "lang", "languageCode"]),
+            source: nest(d, &["source", "site"], &["name", "domain", "host"]),
+            reach: nest(d, &["metrics", "stats"], &["reach", "audience", "impressions", "potentialReach"]),
+            seen: d.word(&["indexedAt", "crawledAt", "collected"]),
+            url: d.word(&["url", "link", "permalink"]),
+        };
+        let overview =
+            [envelope(d, &["data", "response"]), vec![d.word(&["overview", "summary", "stats", "aggregations"])]]
+                .concat();
+        let records_at = [
+            envelope(d, &["data", "result", "hits"]),
+            vec![d.word(&["mentions", "items", "hits", "documents", "results"])],
+        ]
+        .concat();
+        let total_word = d.word(&["total", "totalMentions", "count", "numFound", "hits_total"]);
+        let total = match d.below(3) {
+            0 => (vec![overview.clone(), vec![total_word]].concat(), true),
+            1 => (vec![overview.clone(), vec![d.word(&["total", "hits"]), "value".to_owned()]].concat(), true),
+            _ => (vec![records_at[..records_at.len() - 1].to_vec(), vec![total_word]].concat(), d.chance(50)),
+        };
+        let instants = d.one(&[
+            Instants::Rfc3339,
+            Instants::Rfc3339,
+            Instants::Seconds,
+            Instants::Millis,
+            Instants::Micros,
+            Instants::Zoneless,
+            Instants::DayFirst,
+        ]);
+        let timeline = (
+            d.one(&[Entries::Objects, Entries::Objects, Entries::Pairs, Entries::Map, Entries::None]),
+            d.word(&["volume", "timeline", "histogram", "daily", "series"]),
+            [d.word(&["date", "start", "day", "t", "key"]), d.word(&["count", "mentions", "n", "value", "doc_count"])],
+            d.one(&[Instants::Rfc3339, Instants::Millis, Instants::Seconds]),
+        );
+        let lists = (
+            d.one(&[Entries::Objects, Entries::Objects, Entries::Pairs, Entries::Map]),
+            [
+                d.word(&["languages", "byLanguage", "language", "topLanguages"]),
+                d.word(&["sources", "topSources", "bySite", "domains"]),
+            ],
+            [d.word(&["name", "key", "value", "label", "term"]), d.word(&["count", "doc_count", "n", "mentions"])],
+        );
+        let case = d.below(3);
+        let names =
+            [("today", 0), ("last 7 days", 7), ("last 30 days", 30), ("last 90 days", 90)].map(|(name, days)| {
+                let name = match case {
+                    0 => name.to_uppercase().replace(' ', "_"),
+                    1 => name.replace(' ', "-"),
+                    _ => name.split(' ').map(|part| part[..1].to_uppercase() + &part[1..]).collect(),
+                };
+                (name, days)
+            });
+        let periods = match d.below(3) {
+            0 => Periods::Units(d.one(&["hdw", "d", "dw", "hd"])),
+            1 => Periods::Iso,
+            _ => Periods::Names(names.into_iter().collect()),
+        };
+        let apart = d.one(&[
+            ("from", "to"),
+            ("since", "until"),
+            ("startDate", "endDate"),
+            ("dateFrom", "dateTo"),
+            ("start", "end"),
+        ]);
+        let apart = (apart.0.to_owned(), apart.1.to_owned());
+        let ends = match d.below(6) {
+            0 => Ends::None,
+            1 => Ends::Between(d.one(&["..", "/", ","])),
+            2 => Ends::Days,
+            3 => Ends::Apart(apart.0, apart.1, Instants::Rfc3339),
+            4 => Ends::Apart(apart.0, apart.1, Instants::Millis),
+            _ => Ends::ApartDays(apart.0, apart.1),
+        };
+        let sorts = d.one(&[
+            ("newest", "oldest"),
+            ("-published", "published"),
+            ("date:desc", "date:asc"),
+            ("DATE_DESC", "DATE_ASC"),
+            ("recency", "chronological"),
+            ("published_at desc", "published_at asc"),
+        ]);
+        let last = |path: &str| path.split('/').next_back().unwrap().to_owned();
+        let first = |path: &str| path.split('/').next().unwrap().to_owned();
+        let filters = match d.below(3) {
+            0 => [last(&fields.language), first(&fields.source)],
+            1 => [last(&fields.language), last(&fields.source)],
+            _ => [d.word(&["lang", "language", "languages"]), d.word(&["source", "site", "domain"])],
+        };
+        let strict = d.chance(45);
+        Self {
+            now,
+            trouble: Trouble::None,
+            calls: Default::default(),
+            key: (key.0.to_owned(), key.1.to_owned()),
+            list: (list_at, d.chance(20).then(|| d.word(&["search", "query"]))),
+            fields,
+            overview,
+            total,
+            timeline,
+            lists,
+            records: (records_at, d.chance(25).then(|| d.word(&["doc", "_source", "attributes"]))),
+            instants,
+            numeric_ids: d.chance(40),
+            asks: d.one(&[Asks::Size, Asks::Size, Asks::Flag, Asks::Always]),
+            flag: (d.one(&["withData", "mentions", "includeMentions", "view", "data"]).to_owned(), String::new()),
+            with_overview: d.chance(75),
+            pages_from: d.chance(40).then(|| d.below(2)),
+            rows_from: d.below(4) / 3,
+            page: (d.one(&[20, 50, 100, 200]), d.chance(40)),
+            depth: d.chance(30).then(|| (1_000, d.one(&[400, 404, 200]))),
+            periods,
+            ends,
+            zone: d.below(3),
+            sorts: [(sorts.0.to_owned(), true), (sorts.1.to_owned(), false)],
+            filters,
+            several: d.one(&[Several::Commas, Several::Bars, Several::Repeated, Several::One]),
+            strict,
+            refusals: d.one(&[
+                Refusals::Nested,
+                Refusals::JsonApi,
+                Refusals::Problem,
+                Refusals::Flat,
+                Refusals::Text,
+                Refusals::InsideSuccess,
+            ]),
+            hints: if strict {
+                d.one(&[Hints::Brackets, Hints::Quotes, Hints::Bars, Hints::Commas])
+            } else {
+                d.one(&[Hints::Brackets, Hints::Quotes, Hints::Bars, Hints::Commas, Hints::Nothing])
+            },
+            echoes: d.chance(50),
+        }
+        .with_flag(seed)
+    }
+
+    fn with_flag(mut self, seed: u64) -> Self {
+        self.flag.1 =
+            if self.flag.0 == "view" { "full" } else { ["true", "1", "yes"][usize::try_from(seed % 3).unwrap()] }
+                .to_owned();
+        // Days that begin with the period of a name are those of UTC.
+        if self.records.0 == self.overview
+            || self.overview.starts_with(&self.records.0)
+            || self.records.0.starts_with(&self.overview)
+        {
+            self.records.0.push("list".to_owned());
+            self.records.0[0].push_str("Page");
+        }
+        self
+    }
+
+    /// The mention of a rank, newest first.
+    pub(super) fn mention(&self, row: i64) -> Mention {
+        let mut dice = Dice(row.unsigned_abs().wrapping_mul(77) + 5);
+        let at = self.now - TimeDelta::minutes(80 * row + 7) - TimeDelta::seconds(60 * dice.below(60).cast_signed());
+        let id = 700_000_000_000_000_000 + dice.below(1 << 40).cast_signed() * 4_000 + row;
+        let id = if self.numeric_ids { id.to_string() } else { format!("m{id:x}") };
+        let language = dice.one(&[Some("en"), Some("en"), Some("en"), Some("de"), Some("fr"), Some("es"), None]);
+        let source = dice.one(&["x.com", "x.com", "reddit.com", "news.example", "blog.example", "forum.example"]);
+        let subject = dice.one(&["Battery", "Service", "Price", "Design"]);
+        let text = format!("{subject} of the new phone, said number {row}: not what was promised");
+        Mention { id, at, text, language, source, reach: dice.below(50_000).cast_signed() }
+    }
+
+    /// All mentions, newest first.
+    pub(super) fn mentions(&self) -> Vec<Mention> {
+        (0..ROWS).map(|row| self.mention(row)).collect()
+    }
+
+    pub(super) fn written(&self, at: DateTime<Utc>, how: Instants) -> Value {
+        match how {
+            Instants::Rfc3339 => json!(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+            Instants::Seconds => json!(at.timestamp()),
+            Instants::Millis => json!(at.timestamp_millis()),
+            Instants::Micros => json!(at.timestamp_micros()),
+            Instants::Zoneless => json!(at.format("%Y-%m-%dT%H:%M:%S").to_string()),
+            Instants::DayFirst => json!(at.format("%d/%m/%Y %H:%M:%S").to_string()),
+        }
+    }
+
+    fn record(&self, mention: &Mention) -> Value {
+        let mut record = json!({});
+        let id = if self.numeric_ids { json!(mention.id.parse::<i64>().unwrap()) } else { json!(mention.id) };
+        let seen = self.written(mention.at + TimeDelta::minutes(90), self.instants);
+        for (path, value) in [
+            (&self.fields.id, id),
+            (&self.fields.time, self.written(mention.at, self.instants)),
+            (&self.fields.text, json!(mention.text)),
+            (&self.fields.language, json!(mention.language)),
+            (&self.fields.source, json!(mention.source)),
+            (&self.fields.reach, json!(mention.reach)),
+            (&self.fields.seen, seen),
+            (&self.fields.url, json!(format!("https://{}/{}", mention.source, mention.id))),
+        ] {
+            put(&mut record, &path.split('/').map(str::to_owned).collect::<Vec<_>>(), value);
+        }
+        match &self.records.1 {
+            Some(wrap) => json!({ wrap: record, "score": 1.5 }),
+            None => record,
+        }
+    }
+
+    /// The period that a value says; the default for none.
+    pub(super) fn period(&self, value: Option<&str>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc();
+        let back = |hours: i64| Some((self.now - TimeDelta::hours(hours), self.now));
+        let Some(value) = value else { return back(7 * 24) };
+        let of = |text: &str, units: &str| -> Option<i64> {
+            let unit = text.chars().next_back().filter(|unit| units.contains(*unit))?;
+            let n: i64 = text[..text.len() - 1].parse().ok().filter(|n| (1..4_000).contains(n))?;
+            Some(
+                n * match unit {
+                    'h' => 1,
+                    'd' => 24,
+                    _ => 168,
+                },
+            )
+        };
+        match (&self.ends, value) {
+            (Ends::Between(separator), value) if value.contains(separator) => {
+                let (from, to) = value.split_once(separator)?;
+                return Some((from.parse().ok()?, to.parse().ok()?));
+            }
+            (Ends::Days, value) if value.contains(',') => {
+                let (from, to) = value.split_once(',')?;
+                let day = |text: &str| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN).and_utc());
+                return Some((day(from)?, day(to)? + TimeDelta::days(1)));
+            }
+            _ => {}
+        }
+        match &self.periods {
+            Periods::Units(units) => of(value, units).and_then(back),
+            Periods::Iso => {
+                let value = value.strip_prefix('P')?;
+                match value.strip_prefix('T') {
+                    Some(time) => of(&time.to_lowercase(), "h").and_then(back),
+                    None => of(&value.to_lowercase(), "dw").and_then(back),
+                }
+            }
+            Periods::Names(names) => match names.iter().find(|(name, _)| name == value)?.1 {
+                0 => Some((midnight, self.now)),
+                days => back(days * 24),
+            },
+        }
+    }
+
+    fn refuse(&self, parameter: &str, what: &str, allowed: &[String]) -> (u16, Value) {
+        let hint = match self.hints {
+            _ if allowed.is_empty() => String::new(),
+            Hints::Brackets => format!(", must be one of [{}]", allowed.join(", ")),
+            Hints::Quotes => {
+                format!(". Allowed values: {}", allowed.iter().map(|a| format!("'{a}'")).collect::<Vec<_>>().join(", "))
+            }
+            Hints::Bars => format!(", expected {}", allowed.join("|")),
+            Hints::Commas => format!("; supported: {}", allowed.join(", ")),
+            Hints::Nothing => String::new(),
+        };
+        self.error(400, parameter, &format!("Invalid value for '{parameter}': {what}{hint}"))
+    }
+
+    fn error(&self, status: u16, parameter: &str, message: &str) -> (u16, Value) {
+        match self.refusals {
+            Refusals::Nested => {
+                (status, json!({"error": {"code": "invalid_parameter", "message": message, "field": parameter}}))
+            }
+            Refusals::JsonApi => (
+                status,
+                json!({"errors": [{"status": status.to_string(), "title": "Invalid", "detail": message, "source": {"parameter": parameter}}]}),
+            ),
+            Refusals::Problem => {
+                (status, json!({"type": "about:blank", "title": "Bad Request", "status": status, "detail": message}))
+            }
+            Refusals::Flat => (status, json!({"message": message})),
+            Refusals::Text => (status, Value::String(message.to_owned())),
+            Refusals::InsideSuccess => (
+                200,
+                json!({"success": false, "errorCode": if status == 401 { "UNAUTHORIZED" } else { "BAD_REQUEST" }, "errorMessage": message}),
+            ),
+        }
+    }
+
+    fn entries(&self, how: Entries, names: &[String; 2], entries: Vec<(Value, usize)>) -> Value {
+        match how {
+            Entries::Objects => {
+                entries.into_iter().map(|(name, count)| json!({&names[0]: name, &names[1]: count})).collect()
+            }
+            Entries::Pairs => entries.into_iter().map(|(name, count)| json!([name, count])).collect(),
+            Entries::Map | Entries::None => {
+                let text = |name: Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+                Value::Object(
+                    entries.into_iter().map(|(name, count)| (text(name), json!(count))).collect::<Map<_, _>>(),
+                )
+            }
+        }
+    }
+
+    fn answer(&self, path: &str, headers: &HeaderMap, asked: &[(String, String)]) -> (u16, Value) {
+        let sent = headers.get(&self.key.0).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if sent != self.key.1.replace("{key}", KEY) {
+            let form = self.key.1.replace("{key}", "<your key>");
+            return self.error(401, "", &format!("Authentication failed. Send the header {}: {form}", self.key.0));
+        }
+        if path.ends_with("/list") {
+            let entry = |(aid, name): (&str, &str)| {
+                let entry = json!({"aid": aid, "name": name, "created": "2025-01-01T00:00:00Z"});
+                self.list.1.as_ref().map_or(entry.clone(), |wrap| json!({ wrap: entry }))
+            };
+            let entries = [("s-1000", "nothing yet"), ("s-1001", "three"), (AID, "phones")].map(entry);
+            let mut body = json!({});
+            put(&mut body, &self.list.0, json!(entries));
+            return (200, body);
+        }
+        self.search(asked)
+    }
+
+    fn search(&self, asked: &[(String, String)]) -> (u16, Value) {
+        let get = |name: &str| asked.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let mut known: Vec<String> =
+            ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"].map(str::to_owned).to_vec();
+        if self.asks == Asks::Flag {
+            known.push(self.flag.0.clone());
+        }
+        if let Ends::Apart(from, to, _) | Ends::ApartDays(from, to) = &self.ends {
+            known.extend([from.clone(), to.clone()]);
+        }
+        known.extend(self.filters.clone());
+        if let Some((unknown, _)) = asked.iter().find(|(name, _)| !known.contains(name)).filter(|_| self.strict) {
+            return self.error(
+                400,
+                unknown,
+                &format!("Unknown parameter '{unknown}'. Parameters: {}", known.join(", ")),
+            );
+        }
+        let count = match get("aid") {
+            Some(AID) => ROWS,
+            Some("s-1001") => 3,
+            Some("s-1000") => 0,
+            other => return self.error(404, "aid", &format!("No saved search {}", other.unwrap_or_default())),
+        };
+        let Some((mut from, mut to)) = self.period(get("duration")) else {
+            let allowed = match &self.periods {
+                Periods::Units(units) => units.chars().map(|unit| format!("<n>{unit}")).collect(),
+                Periods::Iso => vec!["P7D".to_owned(), "P30D".to_owned()],
+                Periods::Names(names) => names.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(),
+            };
+            return self.refuse("duration", get("duration").unwrap_or_default(), &allowed);
+        };
+        let instant = |text: &str, how: Instants| match how {
+            Instants::Millis => DateTime::from_timestamp_millis(text.parse().ok()?),
+            _ => text.parse().ok(),
+        };
+        let day = |text: &str| Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN).and_utc());
+        match &self.ends {
+            Ends::Apart(since, until, how) => {
+                for (name, end) in [(since, &mut from), (until, &mut to)] {
+                    let Some(text) = get(name) else { continue };
+                    let Some(at) = instant(text, *how) else {
+                        return self.refuse(
+                            name,
+                            if *how == Instants::Millis {
+                                "expected milliseconds since 1970"
+                            } else {
+                                "expected an instant such as 2026-01-31T00:00:00Z"
+                            },
+                            &[],
+                        );
+                    };
+                    *end = at;
+                }
+            }
+            Ends::ApartDays(since, until) => {
+                for (name, end, more) in [(since, &mut from, 0), (until, &mut to, 1)] {
+                    let Some(text) = get(name) else { continue };
+                    let Some(at) = day(text) else { return self.refuse(name, "expected a day, YYYY-MM-DD", &[]) };
+                    *end = at + TimeDelta::days(more);
+                }
+            }
+            _ => {}
+        }
+        // Zones: names, distances, or whatever.
+        let zone = get("timezone").unwrap_or("UTC");
+        let shift = match (self.zone, zone) {
+            (_, "UTC" | "Z" | "+00:00" | "Etc/UTC") | (2, _) => 0,
+            (0, "Asia/Kolkata") | (1, "+05:30") => 330,
+            (1, "-08:00") => -480,
+            (0, "America/Phoenix") => -420,
+            (0, _) => {
+                return self.refuse("timezone", zone, &["UTC".into(), "Europe/Berlin".into(), "Asia/Kolkata".into()]);
+            }
+            _ => {
+                return self.error(
+                    400,
+                    "timezone",
+                    &format!("Invalid value for 'timezone': {zone}, expected an offset such as +05:30"),
+                );
+            }
+        };
+        let descending = match get("sortBy") {
+            None => true,
+            Some(value) => match self.sorts.iter().find(|(known, _)| known == value) {
+                Some((_, descending)) => *descending,
+                None => return self.refuse("sortBy", value, &self.sorts.clone().map(|(name, _)| name)),
+            },
+        };
+        let wanted = |name: &str| -> Option<Vec<String>> {
+            let values: Vec<&str> =
+                asked.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect();
+            let split =
+                |separator: char| values.iter().flat_map(|value| value.split(separator)).map(str::to_owned).collect();
+            (!values.is_empty()).then(|| match self.several {
+                Several::Commas => split(','),
+                Several::Bars => split('|'),
+                Several::Repeated => values.iter().map(|value| (*value).to_owned()).collect(),
+                Several::One => vec![values[0].to_owned()],
+            })
+        };
+        let (languages, sources) = (wanted(&self.filters[0]), wanted(&self.filters[1]));
+        let mut found: Vec<Mention> = (0..count).map(|row| self.mention(row)).collect();
+        found.retain(|mention| {
+            let language = languages
+                .as_ref()
+                .is_none_or(|wanted| mention.language.is_some_and(|language| wanted.iter().any(|w| w == language)));
+            let source = sources.as_ref().is_none_or(|wanted| wanted.iter().any(|w| w == mention.source));
+            from <= mention.at && mention.at < to && language && source
+        });
+        found.sort_by(|a, b| b.at.cmp(&a.at).then(a.id.cmp(&b.id)));
+        if !descending {
+            found.reverse();
+        }
+        let number = |name: &str| get(name).map(str::parse::<u64>);
+        let size = match number("dataSize") {
+            None => {
+                if self.asks == Asks::Size {
+                    0
+                } else {
+                    10
+                }
+            }
+            Some(Ok(size)) if size <= self.page.0 => size,
+            Some(Ok(_)) if self.page.1 => self.page.0,
+            _ => {
+                return self.error(
+                    400,
+                    "dataSize",
+                    &format!("Invalid value for 'dataSize': must be between 1 and {}", self.page.0),
+                );
+            }
+        };
+        let Ok(offset) = number("dataFrom").unwrap_or(Ok(self.pages_from.unwrap_or(self.rows_from))) else {
+            return self.error(400, "dataFrom", "Invalid value for 'dataFrom': must be a number");
+        };
+        let first = self.pages_from.unwrap_or(self.rows_from);
+        let skip = offset.saturating_sub(first) * if self.pages_from.is_some() { size } else { 1 };
+        let flagged = match self.asks {
+            Asks::Size => size > 0,
+            Asks::Flag => get(&self.flag.0) == Some(self.flag.1.as_str()),
+            Asks::Always => true,
+        };
+        if let Some((depth, status)) =
+            self.depth.filter(|(depth, status)| skip + size > *depth && *status != 200 && flagged)
+        {
+            return self.error(
+                status,
+                "dataFrom",
+                &format!("Invalid value for 'dataFrom': only the first {depth} results can be paged through"),
+            );
+        }
+        let reached = self.depth.map_or(u64::MAX, |(depth, _)| depth);
+        let page: Vec<Value> = found
+            .iter()
+            .take(usize::try_from(reached).unwrap_or(usize::MAX))
+            .skip(usize::try_from(skip).unwrap())
+            .take(usize::try_from(size).unwrap())
+            .map(|mention| self.record(mention))
+            .collect();
+        let mut body = json!({});
+        if self.with_overview || !flagged {
+            self.overview(&mut body, &found, (from, to), shift);
+        }
+        if flagged {
+            put(&mut body, &self.records.0, json!(page));
+        }
+        if self.with_overview || !flagged || !self.total.0.starts_with(&self.overview) {
+            put(&mut body, &self.total.0, json!(found.len()));
+            if self.total.0.last().is_some_and(|name| name == "value") {
+                let beside = [&self.total.0[..self.total.0.len() - 1], &["relation".to_owned()]].concat();
+                put(&mut body, &beside, json!("eq"));
+            }
+        }
+        if self.echoes {
+            let period = get("duration").unwrap_or("default");
+            body["request"] = json!({"aid": get("aid"), "period": period, "sort": get("sortBy").unwrap_or(&self.sorts[0].0), "timezone": zone, "offset": offset});
+        }
+        (200, body)
+    }
+
+    fn overview(&self, body: &mut Value, found: &[Mention], (from, to): (DateTime<Utc>, DateTime<Utc>), shift: i64) {
+        let mut languages: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut sources: BTreeMap<&str, usize> = BTreeMap::new();
+        for mention in found {
+            *sources.entry(mention.source).or_default() += 1;
+            if let Some(language) = mention.language {
+                *languages.entry(language).or_default() += 1;
+            }
+        }
+        let at = |name: &str| [self.overview.as_slice(), &[name.to_owned()]].concat();
+        for (name, counts) in self.lists.1.iter().zip([languages, sources]) {
+            let counts = counts.into_iter().map(|(name, count)| (json!(name), count)).collect();
+            put(body, &at(name), self.entries(self.lists.0, &self.lists.2, counts));
+        }
+        put(body, &at("influence"), json!(found.iter().map(|mention| mention.reach).sum::<i64>()));
+        if self.timeline.0 != Entries::None {
+            let zone = chrono::FixedOffset::east_opt(i32::try_from(shift * 60).unwrap()).unwrap();
+            let (first, last) = (
+                from.with_timezone(&zone).date_naive(),
+                (to - TimeDelta::milliseconds(1)).with_timezone(&zone).date_naive(),
+            );
+            let days = first.iter_days().take_while(|day| *day <= last).map(|day| {
+                let count = found.iter().filter(|mention| mention.at.with_timezone(&zone).date_naive() == day).count();
+                let start = day.and_time(NaiveTime::MIN).and_local_timezone(zone).unwrap();
+                let start = match (self.timeline.0, self.timeline.3) {
+                    (Entries::Map, _) => json!(day.to_string()),
+                    (_, Instants::Rfc3339) => json!(start.to_rfc3339()),
+                    (_, how) => self.written(start.to_utc(), how),
+                };
+                (start, count)
+            });
+            let days = days.collect();
+            put(body, &at(&self.timeline.1), self.entries(self.timeline.0, &self.timeline.2, days));
+        }
+    }
+}
+
+/// Puts a value at a path, into objects that are made where there are none.
+fn put(body: &mut Value, path: &[String], value: Value) {
+    let slot = path.iter().fold(body, |body, step| &mut body[step.as_str()]);
+    *slot = value;
+}
+
+#[async_trait]
+impl HttpService for Unseen {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let number = self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let asked: Vec<(String, String)> = request.url.query_pairs().into_owned().collect();
+        let (status, body) = match self.trouble {
+            Trouble::Broken(at) if at == number => (500, json!({"message": "internal error"})),
+            Trouble::Throttled(at) if at == number => (429, json!({"message": "too many requests"})),
+            _ => self.answer(request.url.path(), &request.headers, &asked),
+        };
+        let body = match body {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let headers =
+            HeaderMap::from_iter([(http::header::DATE, httpdate::fmt_http_date(self.now.into()).parse().unwrap())]);
+        let (status, wire_bytes) = (StatusCode::from_u16(status).unwrap(), body.len() as u64);
+        Ok(HttpResponse { status, headers, body: body.into(), wire_bytes })
+    }
+}
