@@ -173,12 +173,10 @@ impl Reply {
         format!("status {}: {line}", self.status)
     }
 
-    /// What a refusal says to people: the longest text of several words in a JSON body, or the body.
+    /// What a refusal says to people: its message, or the body.
     pub(super) fn message(&self) -> String {
         let Some(body) = &self.body else { return self.text.clone() };
-        let texts = super::shape::leaves(body).into_iter().filter_map(|(_, value)| value.as_str());
-        let sentences = texts.filter(|text| text.contains(' '));
-        sentences.max_by_key(|text| text.len()).unwrap_or(&self.text).to_owned()
+        super::refusal::message(body).unwrap_or_else(|| self.text.clone())
     }
 
     /// Whether it refuses the question: by its status, without JSON, or with words and nothing that could be counted.

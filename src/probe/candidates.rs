@@ -49,7 +49,7 @@ pub(super) fn more_periods(
     };
     let lists = |word: &str| listed.as_ref().is_none_or(|listed| listed.iter().any(|hint| hint.contains(word)));
     let add = |periods: &mut Dimension, value: &str| periods.add(Try::new(value, DURATION, value));
-    let works = effective(periods, "60d");
+    let works = effective(periods, "60d") || effective(periods, "30d");
     if let Outcome::Refused(text) = &days
         && number_in(text).is_some_and(|days| days >= 30)
         && text.contains("long")
@@ -60,8 +60,8 @@ pub(super) fn more_periods(
     let mut names: Vec<(i64, String)> =
         listed.iter().flatten().filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
     names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
-    let refused = matches!(days, Outcome::Refused(_));
-    let units = works || (refused && names.is_empty());
+    let too_long = matches!(&days, Outcome::Refused(text) if text.contains("long"));
+    let refused = matches!(days, Outcome::Refused(_)) && !too_long;
     for (value, unit) in [("48h", "<n>h"), ("3w", "<n>w")] {
         if (works || (refused && listed.is_some() && names.is_empty())) && lists(unit) {
             add(periods, value);
@@ -70,25 +70,28 @@ pub(super) fn more_periods(
     match names.is_empty() {
         false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
         true if works => {}
+        // The grammar is known, and means something else.
+        true if !refused && matches!(control, Outcome::Refused(_)) => {}
         // Nothing was told: one after another, until one has its effect.
         true => {
-            let usual = vocabulary::USUAL_PERIODS.iter().filter(|name| refused || **name != "P60D");
-            let done = periods
-                .taken()
-                .any(|(tried, reply)| !tried.is_absolute() && found.has_effect(periods, tried, reply, newest));
+            let done = vocabulary::FAMILIES.iter().find(|family| effective(periods, family[0]));
             match done {
-                true => periods.queue.retain(Try::is_absolute),
-                false => usual.for_each(|name| add(periods, name)),
+                Some(family) => {
+                    // Before periods by their ends, which come behind again.
+                    periods.queue.clear();
+                    family[1..].iter().for_each(|name| add(periods, name));
+                }
+                None => vocabulary::FAMILIES.iter().for_each(|family| add(periods, family[0])),
             }
         }
     }
     // A grammar goes on.
-    if effective(periods, "P60D") || names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
+    if names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
         for value in ["P7D", "P30D", "P90D"] {
             add(periods, value);
         }
     }
-    absolute_periods(found, periods, newest, takes, &listed, units);
+    absolute_periods(found, periods, newest, takes, &listed);
 }
 
 /// Candidates for periods that are said by their ends.
@@ -98,7 +101,6 @@ fn absolute_periods(
     newest: Option<i64>,
     takes: &dyn Fn(&str) -> bool,
     listed: &Option<Vec<String>>,
-    units: bool,
 ) {
     let Some(span) = newest.map(span) else { return };
     let absolute = Try::is_absolute;
@@ -167,7 +169,7 @@ fn absolute_periods(
     if says("YYYY") {
         template(periods, ",", "date");
     }
-    if says("FROM") || (!says("YYYY") && (units || listed.is_some())) {
+    if says("FROM") || !says("YYYY") {
         template(periods, "..", "rfc3339");
     }
     if says("FROM") || says("YYYY") {

@@ -214,11 +214,13 @@ impl Dialogue {
 
     pub(super) fn look_at_overview(&mut self, reply: &Reply) {
         let Some(body) = &reply.body else { return };
-        self.found.overview = shape::overview(body, self.found.mentions.as_ref());
+        // Where mentions are the whole answer, this one has none.
+        let mentions = self.found.mentions.clone().filter(|path| at(body, path).is_some_and(Value::is_array));
+        self.found.overview = shape::overview(body, mentions.as_ref());
         let Some(path) = self.found.overview.clone() else { return };
         let Some(overview) = at(body, &path) else { return };
         let (mut timeline, mut breakdowns) = (None, Vec::new());
-        let inside = |at: &Path| self.found.mentions.as_ref().is_some_and(|mentions| at.starts_with(mentions));
+        let inside = |at: &Path| mentions.as_ref().is_some_and(|mentions| at.starts_with(mentions));
         for (below, value) in walk(overview).into_iter().filter(|(below, _)| (1..=2).contains(&below.len())) {
             let at: Path = path.iter().chain(&below).cloned().collect();
             if inside(&at) {
@@ -245,7 +247,7 @@ impl Dialogue {
         self.found.counted = numbers::counted(&self.found, &self.seen, timeline.as_ref());
         let mut scalars = overview.clone();
         let lists = timeline.iter().map(|(at, _)| at).chain(breakdowns.iter().map(|b| &b.at));
-        let lists: Vec<Path> = lists.cloned().chain(self.found.mentions.clone()).collect();
+        let lists: Vec<Path> = lists.cloned().chain(mentions.clone()).collect();
         for at in lists.iter().filter(|at| at.starts_with(&path)) {
             remove(&mut scalars, &at[path.len()..]);
         }
@@ -398,6 +400,8 @@ impl Dialogue {
                     let half = match (&last, &self.parameters) {
                         (None, None) => left.clone(),
                         (None, Some(_)) => left[..1].to_vec(),
+                        // The likeliest by themselves.
+                        (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
                         (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
                     };
                     let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));

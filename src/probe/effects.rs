@@ -105,7 +105,17 @@ impl Findings {
             return false;
         }
         if let Some(expected) = vocabulary::hours(&tried.label) {
-            return near(hours(to - from), expected, exact);
+            // What nonsense does as well is no effect, unless another one has its own.
+            let as_usual = usual.is_some_and(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) <= 1);
+            let other = || {
+                periods.taken().any(|(other, reply)| {
+                    let length = vocabulary::hours(&other.label).filter(|length| *length != expected);
+                    length
+                        .zip(self.extent(reply))
+                        .is_some_and(|(length, (from, to, exact))| near(hours(to - from), length, exact))
+                })
+            };
+            return near(hours(to - from), expected, exact) && (!as_usual || other());
         }
         if tried.is_absolute() {
             return newest.map(span).is_some_and(|span| self.lies_within(reply, span));

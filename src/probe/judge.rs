@@ -29,6 +29,10 @@ impl Dialogue {
             orders.queue.clear();
             filters.queue.clear();
         }
+        if self.found.timeline.is_none() {
+            // Nothing would show it.
+            zones.queue.clear();
+        }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
         if self.found.timeline.is_none() && self.found.mentions.is_some() {
             // Nothing but the oldest mention shows how far a period reaches.
@@ -37,10 +41,11 @@ impl Dialogue {
             [orders, zones] = some;
             orders.taken().for_each(|(_, reply)| self.keep(Some(LOOK), reply));
             self.look_at_mentions();
-            self.judge_orders(&orders);
-            let oldest = self.found.sorts.iter().find(|sort| sort.column == "published_at" && !sort.descending);
+            let oldest = orders.taken().find(|(_, reply)| {
+                self.orders_of(&self.rows(reply)).first().is_some_and(|(by, last)| by == "published_at" && !last)
+            });
             let mut fixed = asking;
-            fixed.extend(oldest.map(|sort| pair(SORT, &sort.value)));
+            fixed.extend(oldest.map(|(tried, _)| pair(SORT, &tried.label)));
             let mut others = [periods, filters];
             self.try_all(&fixed, &mut others, newest).await?;
             [periods, filters] = others;
@@ -85,7 +90,7 @@ impl Dialogue {
         newest: Option<i64>,
     ) -> Result<()> {
         // The rest of the conversation needs some calls as well.
-        const RESERVE: u64 = 7;
+        const RESERVE: u64 = 5;
         let Self { asker, found, parameters, .. } = self;
         let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);

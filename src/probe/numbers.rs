@@ -62,7 +62,7 @@ fn best(
     let whole = |(path, value): (Path, &Value)| (value.is_u64() && instant(value).is_none()).then_some(path);
     let within = |path: &Path| {
         let lists = timeline.iter().map(|(at, _)| at).chain(found.breakdowns.iter().map(|list| &list.at));
-        lists.chain(&found.mentions).any(|list| path.starts_with(list))
+        lists.chain(&found.mentions).any(|list| !list.is_empty() && path.starts_with(list))
     };
     let candidates = leaves(body).into_iter().filter_map(whole).filter(|path| !within(path));
     let ranked = candidates.filter_map(|path| {

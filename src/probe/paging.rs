@@ -251,8 +251,15 @@ impl Dialogue {
             self.found.page = Some(Page { max, clamped: false });
             return Ok(());
         }
-        self.found.could_not_tell("page", "no size that was tried was taken; 10 is assumed");
-        self.found.page = Some(Page { max: 10, clamped: false });
+        // So many were asked for before, and not refused.
+        let told = hint.is_some_and(|bound| bound == LOOK);
+        let text = format!("{HUGE} were refused, and {LOOK} were not");
+        if told {
+            self.found.saw("page", text)
+        } else {
+            self.found.could_not_tell("page", text)
+        };
+        self.found.page = Some(Page { max: LOOK, clamped: false });
         Ok(())
     }
 

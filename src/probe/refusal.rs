@@ -130,8 +130,8 @@ fn clean(word: &str) -> String {
     word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
 }
 
-/// Where a refusal has its code, its message and the parameter at fault.
-pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>) {
+/// All texts of a refusal, of arrays those of the first object.
+fn texts(body: &Value) -> Vec<(Path, &str)> {
     let mut texts: Vec<(Path, &str)> = Vec::new();
     let mut open: Vec<(Path, &Value)> = vec![(Path::new(), body)];
     while let Some((path, value)) = open.pop() {
@@ -139,7 +139,6 @@ pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>)
             let at: Path = path.iter().chain(&below).cloned().collect();
             match leaf {
                 Value::String(text) => texts.push((at, text)),
-                // The first of several tells enough.
                 Value::Array(items) if items.first().is_some_and(Value::is_object) => {
                     let at = at.into_iter().chain(["0".to_owned()]).collect();
                     open.push((at, &items[0]));
@@ -148,6 +147,18 @@ pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>)
             }
         }
     }
+    texts
+}
+
+/// What a refusal says to people: its longest text of several words.
+pub(super) fn message(body: &Value) -> Option<String> {
+    let sentences = texts(body).into_iter().map(|(_, text)| text).filter(|text| text.contains(' '));
+    sentences.max_by_key(|text| text.len()).map(str::to_owned)
+}
+
+/// Where a refusal has its code, its message and the parameter at fault.
+pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>) {
+    let texts = texts(body);
     let named = |words: &[&str]| {
         let is = |word: &str| {
             let of = |(path, _): &&(Path, &str)| {

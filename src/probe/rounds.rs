@@ -59,6 +59,13 @@ impl Dimension {
         })
     }
 
+    /// Whether the last few candidates were refused.
+    fn is_refused(&self) -> bool {
+        const FEW: usize = 3;
+        let refused = self.done.iter().rev().take_while(|(_, outcome)| matches!(outcome, Outcome::Refused(_)));
+        refused.count() >= FEW
+    }
+
     /// What became of the candidate with this label.
     pub(super) fn outcome(&self, label: &str) -> Option<&Outcome> {
         self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
@@ -83,7 +90,10 @@ pub(super) async fn run(
 ) -> Result<()> {
     let mut alone = false;
     loop {
-        let active: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
+        let queued: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
+        // What is refused again and again must not keep others from showing their effect.
+        let likely: Vec<usize> = queued.iter().copied().filter(|at| !dimensions[*at].is_refused()).collect();
+        let active = if likely.is_empty() { queued } else { likely };
         let active = if alone { active.into_iter().take(1).collect() } else { active };
         if active.is_empty() || asker.left() <= reserve {
             return Ok(());

@@ -216,9 +216,15 @@ pub(super) const PERIODS: &[(&str, i64)] = &[
     ("year", 8_760),
 ];
 
-/// Periods that are tried where a refusal lists none.
-pub(super) const USUAL_PERIODS: &[&str] =
-    &["P60D", "LAST_30_DAYS", "last_30_days", "last_month", "month", "30days", "last30days"];
+/// Periods that are tried where a refusal lists none: the first of each family, and the others where it has its effect.
+pub(super) const FAMILIES: &[&[&str]] = &[
+    &["P60D", "P7D", "P30D", "P90D"],
+    &["LAST_90_DAYS", "LAST_7_DAYS", "LAST_30_DAYS"],
+    &["last_year", "last_week", "last_month", "last_quarter", "last_day"],
+    &["last_90_days", "last_7_days", "last_30_days"],
+    &["month", "week", "day", "year"],
+    &["90days", "7days", "30days"],
+];
 
 /// Pairs of parameters that might say a period by its ends.
 pub(super) const ENDS: &[(&str, &str)] = &[

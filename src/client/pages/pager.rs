@@ -501,6 +501,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.history.changed |= !reading.is_constant();
         let scattered = self.window.scattered || reading.careful_pass();
         let known = reading.chain.at_edge(scattered);
+        let edge = if scattered { HashSet::new() } else { known.clone() };
         self.windows.push(Window { known, scattered, ..window });
         self.part = Some(Part {
             instants: near,
@@ -512,7 +513,8 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
                 () if reading.is_proven() => Proof::Totals,
                 () => Proof::None,
             },
-            known: reading.chain.into_known(),
+            // What lies at the edge belongs to the other side.
+            known: reading.chain.into_known().difference(&edge).copied().collect(),
         });
         true
     }

@@ -69,6 +69,8 @@ pub(super) struct Reading {
     one_by_one: bool,
     /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
     confirms: bool,
+    /// All of the window was reached before.
+    within_reach: bool,
     /// The window may be cut, and is to be when that saves memory.
     cuttable: bool,
     pub(super) chain: Chain,
@@ -178,6 +180,7 @@ impl Reading {
             passes: 0,
             pass: Pass::behind(pages.skip),
             confirms: false,
+            within_reach: false,
             cuttable: false,
             one_by_one: false,
         }
@@ -209,6 +212,7 @@ impl Reading {
     pub(super) fn careful(mut self) -> Self {
         self.chain.again(true);
         self.passes = 1;
+        self.within_reach = true;
         self
     }
 
@@ -507,10 +511,11 @@ impl Reading {
         let more = all_reached || self.end().is_none_or(|end| self.pass.row < end);
         let overlap = self.chain.overlap;
         let deep = self.depth.is_some() && self.reachable(self.pass.row.saturating_sub(overlap), u64::MAX) <= overlap;
-        // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one.
+        // What stalls before its end may have a depth that nobody declared. Without a total, any end may be one, but for
+        // those that lie before what was reached.
         let stuck = match self.pass.total {
             Some(total) => self.pass.stalls > STALLS && self.pass.row < total,
-            None => self.pass.stalls >= STALLS && !self.ends() && self.chain.received() > 0,
+            None => self.pass.stalls >= STALLS && !self.ends() && self.chain.received() > 0 && !self.within_reach,
         };
         more && (deep || self.chain.received() >= FORGET) || stuck
     }

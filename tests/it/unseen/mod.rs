@@ -19,10 +19,10 @@ const CALLS: u64 = 25;
 
 type Rows = Vec<Vec<String>>;
 
-async fn probed(service: &Arc<Unseen>) -> Result<Probed, String> {
+async fn probed(service: &Arc<Unseen>, calls: u64) -> Result<Probed, String> {
     let address = "http://unseen.test/v4".parse().unwrap();
     let service = Arc::clone(service);
-    probe(service, address, Secret::new(KEY).unwrap(), CALLS).await.map_err(|error| error.to_string())
+    probe(service, address, Secret::new(KEY).unwrap(), calls).await.map_err(|error| error.to_string())
 }
 
 /// The column that has a field of the service, by where it lies.
@@ -191,7 +191,7 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
     let (mut wrong, mut good, mut right, mut typed) = (Vec::new(), 0, 0, 0);
     for seed in seeds() {
         let service = Arc::new(Unseen::new(seed, now()));
-        let found = match probed(&service).await {
+        let found = match probed(&service, CALLS).await {
             Ok(found) => found,
             Err(error) => {
                 println!("seed {seed}: no profile: {error}");
@@ -224,14 +224,16 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn passing_trouble_changes_nothing() {
+    // Calls that are made once more are calls; what they leave must not decide.
+    const ENOUGH: u64 = 60;
     for seed in seeds().take(4) {
-        let calm = probed(&Arc::new(Unseen::new(seed, now()))).await.map(|found| found.document);
+        let calm = probed(&Arc::new(Unseen::new(seed, now())), ENOUGH).await.map(|found| found.document);
         let places: BTreeSet<u64> = [0, 1, 2, 4, 7, 11, 15].into();
         for at in places {
             for trouble in [Trouble::Broken(at), Trouble::Throttled(at)] {
                 let mut service = Unseen::new(seed, now());
                 service.trouble = trouble;
-                let found = probed(&Arc::new(service)).await.map(|found| found.document);
+                let found = probed(&Arc::new(service), ENOUGH).await.map(|found| found.document);
                 let settings = |document: &Result<String, String>| {
                     let lines = document
                         .as_ref()

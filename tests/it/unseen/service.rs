@@ -370,7 +370,8 @@ impl Unseen {
         self.flag.1 =
             if self.flag.0 == "view" { "full" } else { ["true", "1", "yes"][usize::try_from(seed % 3).unwrap()] }
                 .to_owned();
-        // Days that begin with the period of a name are those of UTC.
+        // Overviews come always: without mentions, or with them.
+        self.with_overview |= self.asks == Asks::Always;
         if self.records.0 == self.overview
             || self.overview.starts_with(&self.records.0)
             || self.records.0.starts_with(&self.overview)
