@@ -1,13 +1,14 @@
 //! What is tried for the period, the order and the filters, and what follows from what became of it.
 
 use chrono::SecondsFormat;
+use serde_json::Value;
 
 use super::asker::Pair;
 use super::effects::DAY;
 use super::findings::Findings;
 use super::refusal::values;
 use super::rounds::{Dimension, Outcome, Try, number_in};
-use super::shape::{Path, utc};
+use super::shape::{Path, leaves, utc};
 use super::vocabulary::{self, hours, plain};
 
 /// A value that means nothing to any service.
@@ -34,6 +35,7 @@ pub(super) fn more_periods(
     periods: &mut Dimension,
     newest: Option<i64>,
     takes: &dyn Fn(&str) -> bool,
+    spoken: &[String],
 ) {
     /// Names of a list that are worth a call each.
     const NAMES: usize = 4;
@@ -57,8 +59,8 @@ pub(super) fn more_periods(
         add(periods, "30d");
     }
     // Names with a length, the longest and a week among them.
-    let mut names: Vec<(i64, String)> =
-        listed.iter().flatten().filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
+    let words = listed.iter().flatten().chain(spoken.iter().filter(|_| listed.is_none()));
+    let mut names: Vec<(i64, String)> = words.filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
     names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
     let too_long = matches!(&days, Outcome::Refused(text) if text.contains("long"));
     let refused = matches!(days, Outcome::Refused(_)) && !too_long;
@@ -85,6 +87,13 @@ pub(super) fn more_periods(
             }
         }
     }
+    // What answers say is one of a family.
+    if listed.is_none() && !works {
+        let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));
+        for name in vocabulary::FAMILIES.iter().filter(of).flat_map(|family| family.iter()) {
+            add(periods, name);
+        }
+    }
     // A grammar goes on.
     if names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
         for value in ["P7D", "P30D", "P90D"] {
@@ -92,6 +101,16 @@ pub(super) fn more_periods(
         }
     }
     absolute_periods(found, periods, newest, takes, &listed);
+}
+
+/// Whether two names are made alike: of the same letters and marks but for numbers and units.
+fn like(one: &str, other: &str) -> bool {
+    let kind = |name: &str| {
+        let upper = name.chars().any(|c| c.is_ascii_uppercase()) && !name.chars().any(|c| c.is_ascii_lowercase());
+        let mark = name.chars().find(|c| !c.is_ascii_alphanumeric());
+        (name.chars().next().map(|c| c.is_ascii_digit()), upper, mark, name.chars().any(|c| c.is_ascii_digit()))
+    };
+    kind(one) == kind(other)
 }
 
 /// Candidates for periods that are said by their ends.
@@ -194,8 +213,50 @@ fn written((from, to): (i64, i64), how: &str) -> (String, String) {
     (write(from), write(if how == "date" { to - DAY } else { to }))
 }
 
-/// More candidates for the order: what a refusal lists, or what is usual.
-pub(super) fn more_orders(orders: &mut Dimension) {
+/// What answers say of themselves: values that stand in every one of them.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    pub(super) periods: Vec<String>,
+    pub(super) orders: Vec<String>,
+}
+
+impl Spoken {
+    /// The values of an answer, outside these parts of it.
+    pub(super) fn of(body: &Value, parts: &[&Path]) -> Self {
+        let mut spoken = Self::default();
+        for (path, value) in leaves(body) {
+            let (Some(name), Some(text)) = (path.last().map(|name| plain(name)), value.as_str()) else { continue };
+            let within = |part: &&Path| !part.is_empty() && path.starts_with(part);
+            if parts.iter().any(within) || text.len() > 40 || text == "default" {
+                continue;
+            }
+            if hours(text).is_some() {
+                spoken.periods.push(text.to_owned());
+            } else if name.contains("sort") || name.contains("order") {
+                spoken.orders.extend([text.to_owned(), reverse(text)]);
+            }
+        }
+        spoken
+    }
+}
+
+/// The value that orders the other way round, probably.
+fn reverse(order: &str) -> String {
+    const PAIRS: [(&str, &str); 5] =
+        [("desc", "asc"), ("DESC", "ASC"), ("newest", "oldest"), ("Desc", "Asc"), ("latest", "earliest")];
+    if let Some(rest) = order.strip_prefix('-') {
+        return rest.to_owned();
+    }
+    let other = PAIRS.iter().find_map(|(one, other)| match () {
+        () if order.contains(one) => Some(order.replacen(one, other, 1)),
+        () if order.contains(other) => Some(order.replacen(other, one, 1)),
+        () => None,
+    });
+    other.unwrap_or_else(|| format!("-{order}"))
+}
+
+/// More candidates for the order: what a refusal lists, what answers say, or what is usual.
+pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
     /// Orders that are worth a call each.
     const MOST: usize = 7;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
@@ -215,7 +276,10 @@ pub(super) fn more_orders(orders: &mut Dimension) {
     };
     let mut values: Vec<String> = if listed.is_empty() { usual.collect() } else { listed };
     values.sort_by_key(by_time);
-    for value in values.iter().take(MOST) {
+    if !spoken.is_empty() {
+        orders.queue.retain(|tried| tried.label == NONSENSE);
+    }
+    for value in spoken.iter().chain(&values).take(MOST) {
         orders.add(Try::new(value, SORT, value));
     }
 }

@@ -17,6 +17,7 @@ use super::asker::{Asker, Pair, Reply};
 use super::candidates::{AID, NONSENSE, SIZE, pair};
 use super::effects;
 use super::findings::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
+use super::known::Known;
 use super::refusal;
 use super::shape::{self, Columns, Layout, Path, Series, at, leaves, pointer, said, walk};
 use super::vocabulary::{self, plain};
@@ -26,6 +27,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// Mentions that are asked for to look at; to find their array first, as many as no list has by chance.
 pub(super) const LOOK: u64 = 20;
 const FEW: u64 = 13;
+/// Values of a refusal that are tried.
+const VALUES: usize = 3;
 /// Calls that looking for what asks for mentions leaves to others.
 const MENTIONS_RESERVE: u64 = 8;
 
@@ -44,12 +47,13 @@ pub(super) struct Dialogue {
     first: Option<Reply>,
     /// Answers with data.
     pub(super) seen: Vec<Seen>,
+    pub(super) known: Known,
     /// The parameters that a service told which refuses others; `None` where it takes any.
     pub(super) parameters: Option<Vec<String>>,
 }
 
 impl Dialogue {
-    pub(super) fn new(asker: Asker) -> Self {
+    pub(super) fn new(asker: Asker, known: Known) -> Self {
         let found = Findings::default();
         Self {
             asker,
@@ -61,6 +65,7 @@ impl Dialogue {
             first: None,
             seen: Vec::new(),
             parameters: None,
+            known,
         }
     }
 
@@ -103,6 +108,9 @@ impl Dialogue {
         const RESERVE: u64 = 3;
         let mut forms: VecDeque<(String, String)> =
             vocabulary::KEYS.iter().map(|(header, format)| ((*header).to_owned(), (*format).to_owned())).collect();
+        if let Some(form) = self.known.auth.clone() {
+            forms.push_front(form);
+        }
         let mut tried = Vec::new();
         while let Some((header, format)) = forms.pop_front() {
             if tried.contains(&(header.clone(), format.clone())) {
@@ -226,7 +234,7 @@ impl Dialogue {
             if inside(&at) {
                 continue;
             }
-            let name = plain(below.last().map_or("", |name| name));
+            let name = plain(&below.concat());
             let label = vocabulary::BREAKDOWNS.iter().find(|(_, words)| words.iter().any(|word| name.contains(word)));
             if let Some(series) = Series::over_time(value) {
                 timeline = timeline.or(Some((at, series)));
@@ -391,6 +399,14 @@ impl Dialogue {
         if reply.is_refusal() {
             self.refusals.push(reply);
         }
+        if let Some((name, value)) = self.known.flag.clone() {
+            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+            if let Some(path) = come(&reply) {
+                let text = format!("mentions came with {name}={value}, as the profile says");
+                return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
+            }
+        }
         for (names, values) in self.flags() {
             for value in values {
                 let mut left = names.clone();
@@ -418,6 +434,20 @@ impl Dialogue {
                             last = Some((path, reply));
                         }
                         None if last.is_some() => drop(left.drain(..half.len())),
+                        None if half.len() == 1 && reply.is_refusal() => {
+                            drop(left.drain(..1));
+                            // Values that it would take.
+                            let told = refusal::values(&reply.message());
+                            for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
+                                let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
+                                let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+                                if let Some(path) = come(&reply) {
+                                    let name = half[0].clone();
+                                    let text = format!("mentions came with {name}={value}, and not without");
+                                    return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
+                                }
+                            }
+                        }
                         None => {
                             let named = half.iter().position(|name| reply.mentions(name).is_some());
                             match named.filter(|_| half.len() > 1 && reply.is_refusal()) {

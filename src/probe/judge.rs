@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, NONSENSE, SIZE, SORT, TIMEZONE, more_orders, more_periods, pair, parameters_of};
+use super::candidates::{
+    DURATION, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, more_orders, more_periods, pair, parameters_of,
+};
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
@@ -30,8 +32,8 @@ impl Dialogue {
             filters.queue.clear();
         }
         if self.found.timeline.is_none() {
-            // Nothing would show it.
-            zones.queue.clear();
+            // Nothing would show an effect; but which form is taken does show.
+            zones = Dimension::new("zone", ["UTC", "+00:00"].map(|zone| Try::new(zone, TIMEZONE, zone)));
         }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
         if self.found.timeline.is_none() && self.found.mentions.is_some() {
@@ -91,6 +93,10 @@ impl Dialogue {
     ) -> Result<()> {
         // The rest of the conversation needs some calls as well.
         const RESERVE: u64 = 5;
+        let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
+        let parts: Vec<&Path> = parts.into_iter().flatten().collect();
+        let bodies = self.seen.iter().filter_map(|seen| seen.reply.body.as_ref());
+        let spoken = bodies.last().map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let Self { asker, found, parameters, .. } = self;
         let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);
@@ -100,8 +106,8 @@ impl Dialogue {
         rounds::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions {
                 match dimension.name {
-                    "period" => more_periods(found, dimension, newest, &takes),
-                    "order" => more_orders(dimension),
+                    "period" => more_periods(found, dimension, newest, &takes, &spoken.periods),
+                    "order" => more_orders(dimension, &spoken.orders),
                     "zone" if dimension.taken().any(|(_, reply)| found.days_begin(reply) == Some(KOLKATA)) => {
                         dimension.queue.clear();
                     }
@@ -242,10 +248,18 @@ impl Dialogue {
                 self.found.saw("timezone", "the timeline's days are those of UTC whatever timezone says");
                 self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
             }
-            _ => self.found.could_not_tell(
-                "timezone",
-                "the timeline shows no effect of the zone; ask for two zones yourself and compare the days",
-            ),
+            _ => {
+                // Of names and distances one may be refused.
+                let refused = |label: &str| matches!(zones.outcome(label), Some(Outcome::Refused(_)));
+                let taken = |label: &str| matches!(zones.outcome(label), Some(Outcome::Taken(_)));
+                let distances = (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
+                let (kind, default) = if distances { ("offset", "+00:00") } else { ("iana", "UTC") };
+                self.found.zone = Some(Zone { kind, default: default.to_owned() });
+                self.found.could_not_tell(
+                    "timezone",
+                    "the timeline shows no effect of the zone; ask for two zones yourself and compare the days",
+                );
+            }
         }
     }
 

@@ -15,6 +15,9 @@ use super::shape::{at, number, said, utc};
 use super::vocabulary;
 use crate::error::Result;
 
+/// Calls that are left for trying the profile.
+const TRIAL: u64 = 2;
+
 impl Dialogue {
     /// Whether a period is kept to its ends, and whether the last one belongs to it.
     pub(super) async fn ends(&mut self) -> Result<()> {
@@ -127,6 +130,11 @@ impl Dialogue {
             ("|", vec![pair(&parameter, format!("{first}|{second}"))]),
         ];
         for (way, pairs) in ways {
+            if self.asker.left() <= TRIAL {
+                let text = "no call was left to see how several values are said: one at a time is sent";
+                self.found.could_not_tell("filters", text);
+                return Ok(());
+            }
             let mut asked = self.asking(LOOK);
             asked.extend(self.widest().into_iter().chain(pairs));
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
@@ -271,6 +279,10 @@ impl Dialogue {
     /// How far paging reaches.
     pub(super) async fn depth(&mut self) -> Result<()> {
         let (Some(_), Some(page)) = (&self.found.mentions, self.found.page) else { return Ok(()) };
+        if self.asker.left() <= TRIAL {
+            self.found.could_not_tell("depth", "no call was left to see how far paging reaches");
+            return Ok(());
+        }
         let Some(total) = self.found.widest_count else { return self.no_depth(0) };
         let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
         // The last record by itself, or the last page.
@@ -303,7 +315,16 @@ impl Dialogue {
             (true, 200..=299) if self.found.has_rows(&reply) => "empty",
             (true, _) => "bad_request",
         };
-        for rows in vocabulary::DEPTHS.iter().rev().copied().filter(|rows| *rows < total && *rows >= page.max) {
+        // What a refusal says comes first.
+        let told = number_in(&reply.message()).filter(|_| reply.is_refusal());
+        let usual = vocabulary::DEPTHS.iter().rev().copied();
+        for rows in told.into_iter().chain(usual).filter(|rows| *rows < total && *rows >= page.max) {
+            if self.asker.left() == 0 && told == Some(rows) {
+                self.found
+                    .saw("depth", format!("row {total} did not come, and the refusal tells of {rows} ({beyond})"));
+                self.found.depth = Some(Depth { rows, beyond });
+                return Ok(());
+            }
             let (from, size) = match offset.pages {
                 true => (offset.first + rows.div_ceil(page.max) - 1, page.max),
                 false => (offset.first + rows - 1, 1),

@@ -85,6 +85,17 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
             Value::Number(_) => 1,
             value if Series::over_time(value).is_some() => 4,
             value if Series::by_name(value).is_some() => 3,
+            // A list in an envelope of its own.
+            Value::Object(inner)
+                if inner.values().any(|value| value.is_array() && Series::over_time(value).is_some()) =>
+            {
+                4
+            }
+            Value::Object(inner)
+                if inner.values().any(|value| value.is_array() && Series::by_name(value).is_some()) =>
+            {
+                3
+            }
             _ => 0,
         };
         let score = members.iter().map(worth).sum::<u32>();

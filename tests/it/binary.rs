@@ -524,8 +524,6 @@ fn the_commands_of_the_readme_work() {
     let failing = Simulate::start(&[&["--mentions", "2000"], &faults[..]].concat());
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("key.txt"), "demo-key-comms").unwrap();
-    let v4 = include_str!("../../src/profile/builtin/v4.toml");
-    fs::write(folder.path().join("mine.toml"), v4).unwrap();
     fs::write(folder.path().join("report.sql"), "SELECT 1;").unwrap();
     fs::write(folder.path().join("users.toml"), users(&readme)).unwrap();
     let (certificate, key) = Authority::new().vouch();

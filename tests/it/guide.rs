@@ -34,7 +34,9 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         let probed = with(&["probe", "-o", "mine.toml"]);
         assert!(well(&probed).is_empty(), "{}", out(&probed));
         assert!(
-            err(&probed).contains("Seen:") && err(&probed).contains("The profile is in mine.toml"),
+            ["Seen:", "What works:", "Tried with the calls that were left:", "The profile is in mine.toml"]
+                .iter()
+                .all(|part| err(&probed).contains(part)),
             "{}",
             err(&probed)
         );
@@ -167,4 +169,38 @@ fn a_profile_that_does_not_fit_is_told_by_its_check() {
     let probed = run(folder.path(), &["--base-url", "http://127.0.0.1:1/v4", "probe", "-o", "none.toml"]);
     assert_eq!(probed.status.code(), Some(1));
     assert!(err(&probed).starts_with("error: ") && !folder.path().join("none.toml").exists(), "{}", err(&probed));
+}
+
+#[test]
+fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
+    let service = Simulate::start(&["--mentions", "2000", "--searches", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let mine = folder.path().join("mine.toml");
+    let probe = |arguments: &[&str]| {
+        run(folder.path(), &[&["--base-url", &service.base_url, "probe", "-o", "mine.toml"], arguments].concat())
+    };
+    well(&probe(&[]));
+    let before = fs::read_to_string(&mine).unwrap();
+    let kept = probe(&[]);
+    assert_eq!(kept.status.code(), Some(2));
+    assert!(err(&kept).contains("mine.toml exists: name another file, or overwrite it with --force"), "{}", err(&kept));
+    assert_eq!(fs::read_to_string(&mine).unwrap(), before);
+    // What rests on a manual stays as it stands; the rest is found out again.
+    let page = before.split("\n[page]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    let corrected =
+        "evidence = \"documented\"\nparameter = \"dataSize\"\nmax = 40    # of the manual\nbeyond = \"rejected\"\n";
+    fs::write(&mine, before.replace(page, corrected)).unwrap();
+    well(&probe(&["--resume", "mine.toml"]));
+    let after = fs::read_to_string(&mine).unwrap();
+    assert!(after.contains("max = 40    # of the manual") && after.contains("default = \"7d\""), "{after}");
+    well(&probe(&["--force"]));
+    assert!(!fs::read_to_string(&mine).unwrap().contains("of the manual"));
+    // Three calls show next to nothing: the profile is written, and its holes are named.
+    let few = probe(&["--force", "--max-calls", "3"]);
+    assert_eq!(few.status.code(), Some(3), "{}", err(&few));
+    assert!(
+        err(&few).contains("set [mentions], [window] by your manual") && Profile::read(&mine).is_ok(),
+        "{}",
+        err(&few)
+    );
 }

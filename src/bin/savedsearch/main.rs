@@ -92,9 +92,11 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It only reads, and asks --max-calls times at most. The report, with what could not be told, goes to stderr.
+It exits with 0 where the profile can be used, and with 3 where something that it needs could not be told.
 
 Examples:
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
+  savedsearch --base-url https://api.example.com/v4 probe --resume mine.toml -o better.toml
   savedsearch --base-url https://api.example.com/v4 profile check mine.toml
   savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
 )]
@@ -102,6 +104,12 @@ struct ProbeArguments {
     /// File for the profile, instead of stdout
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Profile to go on from: what rests on a manual there (`evidence = "documented"`) is kept and tried first
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// Calls that may be made
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: u64,
@@ -246,6 +254,8 @@ const STACK: usize = 64 << 20;
 const FAILED: u8 = 1;
 /// Exit status for a wrong command line.
 const USAGE: u8 = 2;
+/// Exit status of a profile that was written with holes.
+const HOLES: u8 = 3;
 
 /// An exit status and the line that explains it.
 struct Exit(u8, Option<String>);

@@ -1,41 +1,142 @@
 //! The commands about profiles: found out, shown, checked, described.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::parse_base_url;
+use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
 use datafusion_saved_search::config::Environment;
-use datafusion_saved_search::error::describe;
-use datafusion_saved_search::probe;
-use datafusion_saved_search::{Connection, Profile, session};
+use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::probe::{self, Probed};
+use datafusion_saved_search::{Connection, ErrorKind, Profile, session};
 
 use crate::connect::{Target, target};
 use crate::help::print;
-use crate::{Arguments, Exit, FAILED, ProbeArguments, ProfileCommand};
+use crate::{Arguments, Exit, FAILED, HOLES, ProbeArguments, ProfileCommand};
 
 /// `savedsearch probe`.
 pub(crate) async fn probe(
     arguments: &Arguments,
-    ProbeArguments { output, max_calls }: &ProbeArguments,
+    ProbeArguments { output, force, resume, max_calls }: &ProbeArguments,
 ) -> Result<(), Exit> {
-    let Target { base_url, key, service, demo: _demo, .. } = target(arguments).await?;
-    let probed = probe::probe(service, parse_base_url(&base_url)?, key, *max_calls).await?;
+    // Before calls are spent on what cannot be kept.
+    if let Some(path) = output.as_ref().filter(|path| path.exists() && !force && resume.as_ref() != Some(path)) {
+        let what = format!("{} exists: name another file, or overwrite it with --force", path.display());
+        return Err(Exit::usage(what));
+    }
+    let known = match resume {
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            Some(text.map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))?)
+        }
+        None => None,
+    };
+    let Target { base_url, key, service, clock, demo: _demo } = target(arguments).await?;
+    let (at, asked) = (parse_base_url(&base_url)?, Arc::clone(&service));
+    let probed = match &known {
+        Some(document) => probe::resume(asked, at, key.clone(), *max_calls, document).await?,
+        None => probe::probe(asked, at, key.clone(), *max_calls).await?,
+    };
     eprint!("{probed}");
+    let left = max_calls.saturating_sub(probed.calls.len() as u64);
+    let profile = Profile::parse(&probed.document, "the probed profile")?;
+    let connection = Connection::builder(base_url, key).profile(profile).clock(clock);
+    let connection = connection.service(Arc::new(Few { service, left: AtomicU64::new(left) })).build()?;
+    let trials = tried(&connection, &probed, left).await?;
+    let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
+    eprintln!("\nTried with the calls that were left:");
+    if trials.is_empty() {
+        eprintln!("  nothing, since none was left: `savedsearch profile check` does");
+    }
+    let mut document = probed.document.clone();
+    for (what, result) in &trials {
+        let (how, text) = match result {
+            Ok(text) => ("seen", text),
+            Err(text) => ("could not tell", text),
+        };
+        eprintln!("  {what:<16} {text}");
+        document.push_str(&format!("\n# tried, {what}: {how}: {}", one_line(text)));
+    }
+    if !trials.is_empty() {
+        document.push('\n');
+    }
     match output {
         Some(path) => {
-            let written = std::fs::write(path, &probed.document);
+            let written = std::fs::write(path, &document);
             written.map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))?;
             eprintln!(
                 "\nThe profile is in {}: read it, correct what you know better, and name it with --profile.",
                 path.display()
             );
         }
-        None => print(probed.document.as_bytes())?,
+        None => print(document.as_bytes())?,
     }
-    Ok(())
+    match (probed.holes.as_slice(), failed) {
+        ([], 0) => Ok(()),
+        ([], _) => Err(Exit(HOLES, Some("the service does not answer as the profile says: see what was tried".into()))),
+        (holes, _) => {
+            let what = format!(
+                "the profile has holes: set [{}] by your manual, mark them evidence = \"documented\", and go on with --resume",
+                holes.join("], [")
+            );
+            Err(Exit(HOLES, Some(what)))
+        }
+    }
+}
+
+/// A service that is asked a few times more at most.
+#[derive(Debug)]
+struct Few {
+    service: Arc<dyn HttpService>,
+    left: AtomicU64,
+}
+
+#[async_trait]
+impl HttpService for Few {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let spend = |left: u64| left.checked_sub(1);
+        match self.left.try_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
+            Ok(_) => self.service.call(request).await,
+            Err(_) => {
+                let message = "no call is left".to_owned();
+                Err(HttpFailure { kind: ErrorKind::Budget, message, temporary: false })
+            }
+        }
+    }
+}
+
+/// Asks for a mention and an overview with a probed profile, as far as calls are left: what came, or what went wrong.
+async fn tried(
+    connection: &Arc<Connection>,
+    probed: &Probed,
+    left: u64,
+) -> Result<Vec<(&'static str, Result<String, String>)>, Exit> {
+    let context = session(connection).map_err(|error| Exit::usage(describe(&error)))?;
+    let aid = probed.aid.as_deref().unwrap_or_default().replace('\'', "''");
+    let mut trials = Vec::new();
+    let questions = [("a mention", "mentions"), ("an overview", "overview")].into_iter();
+    for (what, table) in questions.take(usize::try_from(left).unwrap_or(usize::MAX)) {
+        let sql = format!("SELECT * FROM {table} WHERE aid = '{aid}' LIMIT 1");
+        let result = match context.sql(&sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        let rows = result.map(|batches| batches.iter().map(|batch| batch.num_rows()).sum::<usize>());
+        trials.push((
+            what,
+            match rows {
+                Ok(0) => Err("nothing came".to_owned()),
+                Ok(rows) => Ok(format!("{rows} row came")),
+                Err(error) => Err(connection.client().redact(&describe(&error))),
+            },
+        ));
+    }
+    Ok(trials)
 }
 
 /// `savedsearch profile …`.

@@ -1,0 +1,112 @@
+//! For people: what works with a probed profile, what that costs, and what is left to look up.
+
+use std::fmt;
+
+use super::findings::{Asked, Findings, Form};
+
+/// Something that can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ability {
+    /// What it is.
+    pub what: &'static str,
+    /// Whether it works.
+    pub works: bool,
+    /// How, or what happens instead.
+    pub how: String,
+}
+
+/// What works with what was found.
+pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
+    let ability = |what, works, how: String| Ability { what, works, how };
+    let listed = found.lists.len();
+    let page = found.page.map_or(10, |page| page.max);
+    let mentions = match &found.asked {
+        Some(Asked::Flag(name, value)) => format!("with {name}={value}, one request per {page}"),
+        Some(_) => format!("one request per {page}"),
+        None => "nothing brought them: set [mentions] and [tables.mentions]".to_owned(),
+    };
+    let orders: Vec<String> = found
+        .sorts
+        .iter()
+        .map(|sort| format!("{} {}", sort.column, if sort.descending { "DESC" } else { "ASC" }))
+        .collect();
+    let filters: Vec<&str> = found.filters.iter().map(|(_, column)| column.as_str()).collect();
+    let mut periods: Vec<String> = found.window.units.iter().map(|unit| format!("<n>{unit}")).collect();
+    periods.extend(found.window.names.iter().map(|(name, _)| name.clone()));
+    let ends = found.window.absolute.as_ref().map(|absolute| match &absolute.form {
+        Form::Template(template) => template.clone(),
+        Form::Separate(from, to) => format!("{from} and {to}"),
+    });
+    let told = !periods.is_empty();
+    periods.extend(ends);
+    vec![
+        ability("saved searches", listed > 0, format!("{listed} lists, one request")),
+        ability(
+            "overview",
+            found.counted.is_some(),
+            match &found.counted {
+                Some(_) => "one request a saved search".to_owned(),
+                None => "none of its numbers was that of the mentions".to_owned(),
+            },
+        ),
+        ability(
+            "timeline",
+            found.timeline.is_some(),
+            match &found.timeline {
+                Some(_) => "one request a saved search".to_owned(),
+                None => "the overview has none".to_owned(),
+            },
+        ),
+        ability("mentions", found.asked.is_some(), mentions),
+        ability(
+            "count(*)",
+            found.counts,
+            match found.counts {
+                true => "from the overview, one request".to_owned(),
+                false => "by reading all mentions".to_owned(),
+            },
+        ),
+        ability(
+            "orders",
+            !orders.is_empty(),
+            match orders.is_empty() {
+                true => "sorted here, after reading all".to_owned(),
+                false => orders.join(", "),
+            },
+        ),
+        ability(
+            "filters",
+            !filters.is_empty(),
+            match filters.is_empty() {
+                true => "applied here, after reading".to_owned(),
+                false => format!("{}; others are applied here", filters.join(", ")),
+            },
+        ),
+        ability(
+            "periods",
+            told,
+            match periods.is_empty() {
+                true => "none had an effect: set [window]".to_owned(),
+                false => periods.join(", "),
+            },
+        ),
+    ]
+}
+
+/// The sections that a profile needs and that could not be told.
+pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
+    let window = &found.window;
+    let holes = [
+        ("mentions", found.asked.is_none()),
+        ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
+        ("window", window.widest.is_none() && window.absolute.is_none()),
+        ("tables.overview", found.overview.is_none()),
+    ];
+    holes.into_iter().filter(|(_, lacks)| *lacks).map(|(section, _)| section).collect()
+}
+
+impl fmt::Display for Ability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<16} {:<4} {}", self.what, if self.works { "yes" } else { "no" }, self.how)
+    }
+}
