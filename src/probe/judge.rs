@@ -95,8 +95,8 @@ impl Dialogue {
         const RESERVE: u64 = 5;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
         let parts: Vec<&Path> = parts.into_iter().flatten().collect();
-        let bodies = self.seen.iter().filter_map(|seen| seen.reply.body.as_ref());
-        let spoken = bodies.last().map(|body| Spoken::of(body, &parts)).unwrap_or_default();
+        let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
+        let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let Self { asker, found, parameters, .. } = self;
         let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);

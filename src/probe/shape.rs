@@ -77,7 +77,8 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
     let score = |path: &Path, value: &Value| {
         let members = value.as_object()?;
         let outside = |name: &String| {
-            mentions.is_none_or(|mentions| !mentions.starts_with(&[path.as_slice(), &[name.clone()]].concat()))
+            mentions
+                .is_none_or(|mentions| !mentions.starts_with(&[path.as_slice(), std::slice::from_ref(name)].concat()))
         };
         let worth = |(name, value): (&String, &Value)| match value {
             _ if !outside(name) => 0,

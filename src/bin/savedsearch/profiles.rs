@@ -100,7 +100,7 @@ struct Few {
 impl HttpService for Few {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         let spend = |left: u64| left.checked_sub(1);
-        match self.left.try_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
             Ok(_) => self.service.call(request).await,
             Err(_) => {
                 let message = "no call is left".to_owned();

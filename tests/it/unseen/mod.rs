@@ -73,7 +73,7 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
     let times = || within.iter().map(|mention| instant(mention.at));
     let top = |label: usize| {
         let name = &service.lists.1[label];
-        let at = |path: &[String]| path.last() == Some(name);
+        let at = |path: &[String]| path.iter().rev().take(2).any(|step| step == name);
         let section = profile.tables.breakdowns.sections.iter().find(|section| at(section.at.steps()))?;
         let label = &section.label;
         Some(format!(

@@ -179,8 +179,10 @@ pub(super) struct Unseen {
     page: (u64, bool),
     depth: Option<(u64, u16)>,
     periods: Periods,
-    pub(super) ends: Ends,
+    ends: Ends,
     zone: u64,
+    /// Lists of the overview lie in envelopes of their own.
+    pub(super) buckets: bool,
     sorts: [(String, bool); 2],
     filters: [String; 2],
     several: Several,
@@ -246,9 +248,9 @@ impl Unseen {
         .concat();
         let total_word = d.word(&["total", "totalMentions", "count", "numFound", "hits_total"]);
         let total = match d.below(3) {
-            0 => (vec![overview.clone(), vec![total_word]].concat(), true),
-            1 => (vec![overview.clone(), vec![d.word(&["total", "hits"]), "value".to_owned()]].concat(), true),
-            _ => (vec![records_at[..records_at.len() - 1].to_vec(), vec![total_word]].concat(), d.chance(50)),
+            0 => ([overview.clone(), vec![total_word]].concat(), true),
+            1 => ([overview.clone(), vec![d.word(&["total", "hits"]), "value".to_owned()]].concat(), true),
+            _ => ([records_at[..records_at.len() - 1].to_vec(), vec![total_word]].concat(), d.chance(50)),
         };
         let instants = d.one(&[
             Instants::Rfc3339,
@@ -343,7 +345,8 @@ impl Unseen {
             depth: d.chance(30).then(|| (1_000, d.one(&[400, 404, 200]))),
             periods,
             ends,
-            zone: d.below(3),
+            zone: d.below(4),
+            buckets: d.chance(20),
             sorts: [(sorts.0.to_owned(), true), (sorts.1.to_owned(), false)],
             filters,
             several: d.one(&[Several::Commas, Several::Bars, Several::Repeated, Several::One]),
@@ -363,10 +366,11 @@ impl Unseen {
             },
             echoes: d.chance(50),
         }
-        .with_flag(seed)
+        .whole(seed)
     }
 
-    fn with_flag(mut self, seed: u64) -> Self {
+    /// The same, where what hangs together does.
+    fn whole(mut self, seed: u64) -> Self {
         self.flag.1 =
             if self.flag.0 == "view" { "full" } else { ["true", "1", "yes"][usize::try_from(seed % 3).unwrap()] }
                 .to_owned();
@@ -611,10 +615,12 @@ impl Unseen {
             _ => {}
         }
         // Zones: names, distances, or whatever.
-        let zone = get("timezone").unwrap_or("UTC");
+        let zone = get("timezone").unwrap_or(if self.zone == 3 { "+00:00" } else { "UTC" });
         let shift = match (self.zone, zone) {
-            (_, "UTC" | "Z" | "+00:00" | "Etc/UTC") | (2, _) => 0,
-            (0, "Asia/Kolkata") | (1, "+05:30") => 330,
+            // Distances, and no names at all.
+            (3, "+00:00") => 0,
+            (0 | 1, "UTC" | "Z" | "+00:00" | "Etc/UTC") | (2, _) => 0,
+            (0, "Asia/Kolkata") | (1 | 3, "+05:30") => 330,
             (1, "-08:00") => -480,
             (0, "America/Phoenix") => -420,
             (0, _) => {
@@ -736,12 +742,16 @@ impl Unseen {
                 *languages.entry(language).or_default() += 1;
             }
         }
-        let at = |name: &str| [self.overview.as_slice(), &[name.to_owned()]].concat();
+        let at = |name: &str| {
+            let below = [self.overview.as_slice(), &[name.to_owned()]].concat();
+            if self.buckets { [below, vec!["buckets".to_owned()]].concat() } else { below }
+        };
+        let beside = [self.overview.as_slice(), &["influence".to_owned()]].concat();
         for (name, counts) in self.lists.1.iter().zip([languages, sources]) {
             let counts = counts.into_iter().map(|(name, count)| (json!(name), count)).collect();
             put(body, &at(name), self.entries(self.lists.0, &self.lists.2, counts));
         }
-        put(body, &at("influence"), json!(found.iter().map(|mention| mention.reach).sum::<i64>()));
+        put(body, &beside, json!(found.iter().map(|mention| mention.reach).sum::<i64>()));
         if self.timeline.0 != Entries::None {
             let zone = chrono::FixedOffset::east_opt(i32::try_from(shift * 60).unwrap()).unwrap();
             let (first, last) = (
