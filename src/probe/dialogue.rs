@@ -48,7 +48,7 @@ pub(super) struct Dialogue {
     /// Answers with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
-    /// The parameters that a service told which refuses others; `None` where it takes any.
+    /// The parameters that a service told which refuses others, none where it tells none; `None` where it takes any.
     pub(super) parameters: Option<Vec<String>>,
 }
 
@@ -215,9 +215,9 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Whether a parameter may be sent.
+    /// Whether a parameter may be sent: it was told, or nothing was.
     pub(super) fn takes(&self, parameter: &str) -> bool {
-        self.parameters.as_ref().is_none_or(|known| known.iter().any(|name| name == parameter))
+        self.parameters.as_ref().is_none_or(|known| known.is_empty() || known.iter().any(|name| name == parameter))
     }
 
     pub(super) fn look_at_overview(&mut self, reply: &Reply) {

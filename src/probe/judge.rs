@@ -44,7 +44,7 @@ impl Dialogue {
             orders.taken().for_each(|(_, reply)| self.keep(Some(LOOK), reply));
             self.look_at_mentions();
             let oldest = orders.taken().find(|(_, reply)| {
-                self.orders_of(&self.rows(reply)).first().is_some_and(|(by, last)| by == "published_at" && !last)
+                self.orders_of(&self.rows(reply), "").first().is_some_and(|(by, last)| by == "published_at" && !last)
             });
             let mut fixed = asking;
             fixed.extend(oldest.map(|(tried, _)| pair(SORT, &tried.label)));
@@ -141,8 +141,8 @@ impl Dialogue {
             let Some((value, share)) = self.usual(&column) else { continue };
             if share < self.samples.len() {
                 let names = parameters_of(&column, path).into_iter().filter(|name| self.takes(name));
-                // Where anything is taken, one name costs as much as another.
-                let names = names.take(if self.parameters.is_some() { 2 } else { 1 });
+                let told = self.parameters.as_ref().is_some_and(|known| !known.is_empty());
+                let names = names.take(if told { 2 } else { 1 });
                 tries.extend(names.map(|parameter| Try::new(column.clone(), &parameter, value.clone())));
             }
         }
@@ -263,8 +263,12 @@ impl Dialogue {
         }
     }
 
-    /// The columns that rows are in the order of, each with its direction.
-    pub(super) fn orders_of(&self, rows: &[&Value]) -> Vec<(String, bool)> {
+    /// The columns that rows are in the order of, each with its direction; first the one that the value is called by.
+    pub(super) fn orders_of(&self, rows: &[&Value], value: &str) -> Vec<(String, bool)> {
+        /// Values that differ, as none do by chance.
+        const DISTINCT: usize = 4;
+        let value = vocabulary::plain(value);
+        let called = |name: &str| value.contains(&vocabulary::plain(name));
         let mut orders = Vec::new();
         for (name, path, kind) in &self.found.columns.columns {
             if !matches!(kind, Type::Timestamp | Type::Int64 | Type::Float64) || rows.len() < 4 {
@@ -279,7 +283,8 @@ impl Dialogue {
             let known: Vec<f64> = keys.iter().copied().flatten().collect();
             let nulls_last = keys.iter().skip_while(|key| key.is_some()).all(Option::is_none);
             let distinct = known.windows(2).filter(|pair| pair[0] != pair[1]).count();
-            if distinct < 2 || !nulls_last {
+            let enough = if called(name) || name == "published_at" { 2 } else { DISTINCT };
+            if distinct < enough || !nulls_last {
                 continue;
             }
             if known.is_sorted() {
@@ -291,19 +296,21 @@ impl Dialogue {
         // The rank of a record goes with its time.
         let rank =
             |name: &str| ["published_at", "reach", "engagement"].iter().position(|known| *known == name).unwrap_or(9);
-        orders.sort_by_key(|(name, _)| rank(name));
+        orders.sort_by_key(|(name, _)| (!called(name), rank(name)));
         orders
     }
 
     pub(super) fn judge_orders(&mut self, orders: &Dimension) {
         let usual = match orders.outcome(NONSENSE) {
-            Some(Outcome::Taken(reply)) => self.orders_of(&self.rows(reply)).first().cloned(),
+            Some(Outcome::Taken(reply)) => self.orders_of(&self.rows(reply), "").first().cloned(),
             _ => None,
         };
         let mut notes = Vec::new();
         let mut sorts: Vec<Sort> = Vec::new();
         for (tried, reply) in orders.taken().filter(|(tried, _)| tried.label != NONSENSE) {
-            let Some((column, descending)) = self.orders_of(&self.rows(reply)).into_iter().next() else { continue };
+            let Some((column, descending)) = self.orders_of(&self.rows(reply), &tried.label).into_iter().next() else {
+                continue;
+            };
             // Equal times in two orders are one and the same here.
             let known = sorts.iter().any(|sort| (&sort.column, sort.descending) == (&column, descending));
             let as_usual = usual.as_ref() == Some(&(column.clone(), descending));

@@ -240,8 +240,13 @@ impl Dialogue {
         self.refusals.push(reply);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
         for max in bounds {
-            // Some calls are for the depth.
+            // Some calls are for the depth; the service's word has to do.
             if self.asker.left() <= 3 {
+                if let Some(max) = hint.filter(|max| *max >= LOOK) {
+                    self.found.saw("page", format!("{HUGE} were refused, and the refusal tells of {max}"));
+                    self.found.page = Some(Page { max, clamped: false });
+                    return Ok(());
+                }
                 break;
             }
             let Some((ids, reply)) = self.ids(first, max).await? else { break };
