@@ -69,8 +69,8 @@ impl Asker {
         self.left
     }
 
-    /// An answer; `None` where no call is left. What passes is no evidence: a call that fails, or that the service has no
-    /// answer to, is made once more, and one that is throttled after a wait.
+    /// An answer; `None` where no call is left. Temporary trouble is no evidence: a call that fails, or is answered with a
+    /// status of 5xx, is made once more, and a throttled one after a wait.
     ///
     /// # Errors
     /// The failure of a call that fails twice.

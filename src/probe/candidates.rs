@@ -72,9 +72,9 @@ pub(super) fn more_periods(
     match names.is_empty() {
         false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
         true if works => {}
-        // The grammar is known, and means something else.
+        // The value was taken, and means another period.
         true if !refused && matches!(control, Outcome::Refused(_)) => {}
-        // Nothing was told: one after another, until one has its effect.
+        // The service lists nothing: one name of each family is tried until one has an effect.
         true => {
             let done = vocabulary::FAMILIES.iter().find(|family| effective(periods, family[0]));
             match done {
@@ -87,14 +87,14 @@ pub(super) fn more_periods(
             }
         }
     }
-    // What answers say is one of a family.
+    // A period that answers repeat is one of a family of names.
     if listed.is_none() && !works {
         let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));
         for name in vocabulary::FAMILIES.iter().filter(of).flat_map(|family| family.iter()) {
             add(periods, name);
         }
     }
-    // A grammar goes on.
+    // ISO 8601 durations of other lengths are probably taken as well.
     if names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
         for value in ["P7D", "P30D", "P90D"] {
             add(periods, value);
@@ -240,7 +240,7 @@ impl Spoken {
     }
 }
 
-/// The value that orders the other way round, probably.
+/// The value that probably gives the opposite order.
 fn reverse(order: &str) -> String {
     const PAIRS: [(&str, &str); 5] =
         [("desc", "asc"), ("DESC", "ASC"), ("newest", "oldest"), ("Desc", "Asc"), ("latest", "earliest")];

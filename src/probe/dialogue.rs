@@ -128,7 +128,7 @@ impl Dialogue {
                 self.list(&lists);
                 return Ok(());
             }
-            // What the refusal asks for comes next.
+            // The forms that the refusal asks for come next.
             for form in refusal::key_forms(&reply.headers, &reply.text).into_iter().rev() {
                 forms.push_front(form);
             }
@@ -167,7 +167,7 @@ impl Dialogue {
         self.found.saved_searches = Columns::of(vocabulary::SAVED_SEARCH, &records, &[]);
     }
 
-    /// A search of a saved search that has mentions, the most of a few.
+    /// Asks for the overview of a few saved searches and goes on with the one that has the most mentions.
     pub(super) async fn search(&mut self) -> Result<()> {
         /// Saved searches that are looked at, and mentions that are enough.
         const LOOKED_AT: usize = 4;
@@ -203,7 +203,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// What becomes of a parameter that no service has: some refuse it, and tell those that they take.
+    /// Sends a parameter that no service has: strict services refuse it, and some list the parameters that they take.
     pub(super) async fn unknown_parameter(&mut self) -> Result<()> {
         let Some(reply) = self.asker.ask("search", &[self.aid(), pair(NONSENSE, NONSENSE)]).await? else {
             return Ok(());
@@ -244,7 +244,7 @@ impl Dialogue {
                 let entries = series.entries(value);
                 let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
                 let missing = missing_of(&names);
-                // What the mentions have such values of, they are counted by.
+                // The label is the column of mentions that has these names as values.
                 let field = self.field_of(&names).or(label.map(|(label, _)| (*label).to_owned()));
                 let Some(label) = field.or((series.layout != Layout::Map).then(|| shape::snake(&below))) else {
                     continue;
@@ -279,7 +279,7 @@ impl Dialogue {
             .map(|(_, column)| column.clone())
     }
 
-    /// Says what the overview has.
+    /// Notes what the overview has.
     fn tell_overview(&mut self) {
         let path = self.found.overview.clone().unwrap_or_default();
         let total = self.found.counted.clone();
@@ -465,11 +465,13 @@ impl Dialogue {
                 }
             }
         }
-        self.found.could_not_tell(
-            "mentions",
+        let words = self.refusals.last().map(|refusal| format!(". The service said: {}", refusal.line()));
+        let text = format!(
             "nothing that was tried brought mentions; find the parameter in your manual and set [mentions] requested_by and \
-             flag, then the section of tables.mentions",
+             flag, then the section of tables.mentions{}",
+            words.unwrap_or_default()
         );
+        self.found.could_not_tell("mentions", text);
         Ok(())
     }
 

@@ -122,7 +122,7 @@ fn window(found: &Findings) -> Vec<String> {
     lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
     let mut names = window.names.clone();
     if names.is_empty() && units.is_empty() {
-        // Nothing showed how far it reaches.
+        // No answer showed how far this period reaches.
         names.push((default.clone(), vocabulary::hours(&default).unwrap_or(168)));
     }
     if !names.is_empty() {

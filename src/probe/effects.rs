@@ -78,7 +78,7 @@ impl Findings {
             Some((*starts.first()?, starts.last()? + DAY, false))
         })
         .or_else(|| {
-            // Mentions in ascending order begin where the period does, about.
+            // Mentions in ascending order begin about where the period does.
             let times = self.times(reply);
             let ascending = times.len() > 2 && times.is_sorted() && times.first() < times.last();
             Some((*times.first().filter(|_| ascending)?, reply.date()? + HOUR, false))
@@ -105,7 +105,7 @@ impl Findings {
             return false;
         }
         if let Some(expected) = vocabulary::hours(&tried.label) {
-            // What nonsense does as well is no effect, unless another one has its own.
+            // The same extent as for a nonsense value is no effect, unless another period was seen to have one.
             let as_usual = usual.is_some_and(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) <= 1);
             let other = || {
                 periods.taken().any(|(other, reply)| {

@@ -106,7 +106,7 @@ pub(super) struct Window {
     pub(super) absolute: Option<Absolute>,
     /// Days of the longest.
     pub(super) longest: Option<u64>,
-    /// Whether relative periods of days may be taken for granted: nothing refused one.
+    /// Whether a relative period of days was refused.
     pub(super) days_refused: bool,
     /// A value that was taken, whatever it means.
     pub(super) taken: Option<String>,

@@ -15,7 +15,7 @@ use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
 use super::rounds::{self, Dimension, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, instant, leaves, pointer, said};
 use super::vocabulary;
-use crate::error::Result;
+use crate::error::{Result, one_line};
 
 impl Dialogue {
     /// Periods, zones, orders and filters, several in one call.
@@ -32,7 +32,7 @@ impl Dialogue {
             filters.queue.clear();
         }
         if self.found.timeline.is_none() {
-            // Nothing would show an effect; but which form is taken does show.
+            // Without a timeline no effect would show; whether a form is taken does.
             zones = Dimension::new("zone", ["UTC", "+00:00"].map(|zone| Try::new(zone, TIMEZONE, zone)));
         }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
@@ -226,7 +226,10 @@ impl Dialogue {
             true => self.found.saw("window", notes.join("; ")),
             false => self.found.could_not_tell(
                 "window",
-                "no period that was tried had an effect; find the values of `duration` in your manual and set [window]",
+                with_refusal(
+                    "no period that was tried had an effect; find the values of `duration` in your manual and set [window]",
+                    periods,
+                ),
             ),
         }
     }
@@ -249,7 +252,7 @@ impl Dialogue {
                 self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
             }
             _ => {
-                // Of names and distances one may be refused.
+                // A service may refuse either names of zones or distances from UTC.
                 let refused = |label: &str| matches!(zones.outcome(label), Some(Outcome::Refused(_)));
                 let taken = |label: &str| matches!(zones.outcome(label), Some(Outcome::Taken(_)));
                 let distances = (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
@@ -326,7 +329,10 @@ impl Dialogue {
             false => self.found.saw("sort", notes.join("; ")),
             true => self.found.could_not_tell(
                 "sort",
-                "no value of sortBy that was tried had an effect; find the values in your manual and set [sort]",
+                with_refusal(
+                    "no value of sortBy that was tried had an effect; find the values in your manual and set [sort]",
+                    orders,
+                ),
             ),
         }
         self.found.sorts = sorts;
@@ -348,7 +354,10 @@ impl Dialogue {
             false => self.found.saw("filters", notes.join("; ")),
             true => self.found.could_not_tell(
                 "filters",
-                "no filter that was tried had an effect: all conditions are applied here; see your manual for [filters]",
+                with_refusal(
+                    "no filter that was tried had an effect: all conditions are applied here; see your manual for [filters]",
+                    filters,
+                ),
             ),
         }
     }
@@ -407,6 +416,23 @@ impl Dialogue {
             self.found.saw("echo", format!("an answer repeats {}", said.join(", ")));
         }
         self.found.echoes = found;
+    }
+}
+
+/// What could not be told, with the service's own words about it.
+fn with_refusal(text: &str, dimension: &Dimension) -> String {
+    /// Characters of a refusal that are shown.
+    const SHOWN: usize = 300;
+    let refused = dimension.done.iter().find_map(|(tried, outcome)| match outcome {
+        Outcome::Refused(text) => Some((tried, text)),
+        Outcome::Taken(_) => None,
+    });
+    match refused {
+        Some((tried, words)) => {
+            let words: String = one_line(words).chars().take(SHOWN).collect();
+            format!("{text}. To `{}` the service said: {words}", tried.label)
+        }
+        None => text.to_owned(),
     }
 }
 

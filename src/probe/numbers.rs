@@ -7,7 +7,8 @@ use super::findings::{Findings, Seen};
 use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk};
 use super::vocabulary;
 
-/// About how much an answer counts: the largest sum of its series, then all of its whole numbers but instants.
+/// A measure of how many mentions an answer is about: the largest sum of its series, then the sum of its whole numbers
+/// without instants.
 pub(super) fn mass(answer: &Value) -> (u64, u64) {
     let sum = |value: &Value| {
         // An object of numbers may be anything.
@@ -28,7 +29,7 @@ fn all(answer: &Value) -> u64 {
     }
 }
 
-/// What speaks for a number and against it.
+/// Answers that confirm a number as the total, and answers that contradict it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Evidence {
     confirmed: usize,
@@ -41,7 +42,7 @@ pub(super) fn counted(found: &Findings, seen: &[Seen], timeline: Option<&(Path, 
     best(found, with.collect(), timeline, |_| false)
 }
 
-/// Where the number of all mentions is, in answers with mentions; rather near them than in the overview.
+/// Where the number of all mentions is, in answers with mentions; preferably near them rather than in the overview.
 pub(super) fn total(found: &Findings, seen: &[Seen]) -> Option<Path> {
     let with: Vec<&Seen> = seen.iter().filter(|seen| found.has_rows(&seen.reply)).collect();
     let inside = |path: &Path| found.overview.as_ref().is_some_and(|o| !o.is_empty() && path.starts_with(o));
@@ -68,7 +69,7 @@ fn best(
     let ranked = candidates.filter_map(|path| {
         let Evidence { confirmed, contradicted } = evidence(found, &seen, timeline, &path);
         let named = vocabulary::is_total(&path);
-        // What nothing confirms has to be called so.
+        // A number that no answer confirms is taken only by its name.
         let fits = contradicted == 0 && (confirmed > 0 || named);
         fits.then(|| (last(&path), usize::MAX - confirmed.min(1), !named, usize::MAX - confirmed, path.len(), path))
     });
@@ -84,7 +85,7 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
         if let Some(sum) = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)))
             && !sum.is_empty()
         {
-            // A timeline may begin before its period does, or leave some out.
+            // A timeline may begin before its period, or leave some mentions out.
             let sum: u64 = sum.iter().map(|(_, count)| count).sum();
             if sum == count {
                 say(true);
@@ -99,7 +100,7 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
         if rows > count {
             say(false);
         } else if seen.size.is_some_and(|size| rows < size) && rows > 0 {
-            // A service may have pages of fewer, which says nothing.
+            // A page may be shorter because of the service's bound, which proves nothing.
             if rows == count {
                 say(true);
             }

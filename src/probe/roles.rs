@@ -8,8 +8,8 @@ use super::effects::DAY;
 use super::shape::{Path, at, by_pattern, instant, leaves, pattern_of, said};
 use super::vocabulary;
 
-/// How likely a field is to be what a column is called, by its name (0 is likeliest); `None` where it is named otherwise,
-/// or for nothing.
+/// How likely a field is to be this column, judged by its name (0 is likeliest); `None` where its name says something else
+/// or nothing.
 fn named(column: &str, path: &Path) -> Option<usize> {
     vocabulary::column(vocabulary::MENTION, path).filter(|(name, _)| *name == column).map(|(_, rank)| rank)
 }
@@ -67,7 +67,7 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         let other = vocabulary::column(vocabulary::MENTION, &path).is_some();
         let rank = named("published_at", &path).unwrap_or(if other { 900 } else { 500 });
         let sum: i128 = times.iter().map(|at| i128::from(*at)).sum();
-        // What is called so and comes in no order is likelier than what is not and does.
+        // A field with the right name is likelier than one that is merely in order.
         Some((rank + if in_order { 0 } else { 450 }, sum, path))
     });
     candidates.min().map(|(.., path)| path)

@@ -91,7 +91,7 @@ pub(super) async fn run(
     let mut alone = false;
     loop {
         let queued: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
-        // What is refused again and again must not keep others from showing their effect.
+        // A dimension whose candidates keep being refused must not hide the effect of the others.
         let likely: Vec<usize> = queued.iter().copied().filter(|at| !dimensions[*at].is_refused()).collect();
         let active = if likely.is_empty() { queued } else { likely };
         let active = if alone { active.into_iter().take(1).collect() } else { active };
