@@ -95,11 +95,10 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
 
 /// The sections that a profile needs and that could not be told.
 pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
-    let window = &found.window;
     let holes = [
         ("mentions", found.asked.is_none()),
         ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
-        ("window", window.widest.is_none() && window.absolute.is_none()),
+        ("window", found.window.widest.is_none()),
         ("tables.overview", found.overview.is_none()),
     ];
     holes.into_iter().filter(|(_, lacks)| *lacks).map(|(section, _)| section).collect()

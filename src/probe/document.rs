@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::asker::Call;
 use super::findings::{Asked, Breakdown, Findings, Form, Several};
 use super::shape::{Columns, Layout, Path, Series, Type, pointer};
-use super::vocabulary;
 
 /// Columns that every table of a search has.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
@@ -45,7 +44,8 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let depth = found.depth.map(|depth| vec![format!("rows = {}", depth.rows), set("beyond", depth.beyond)]);
     section("depth", None, depth.unwrap_or_default());
     section("window", None, window(found));
-    let (kind, default) = found.zone.as_ref().map_or(("iana", "UTC"), |zone| (zone.kind, zone.default.as_str()));
+    let untold = if found.distances { ("offset", "+00:00") } else { ("iana", "UTC") };
+    let (kind, default) = found.zone.as_ref().map_or(untold, |zone| (zone.kind, zone.default.as_str()));
     section("timezone", None, vec![set("parameter", "timezone"), set("kind", kind), set("default", default)]);
     section("sort", None, sort(found));
     section("filters", None, filters(found));
@@ -93,15 +93,14 @@ fn mentions(found: &Findings) -> Vec<String> {
 fn window(found: &Findings) -> Vec<String> {
     let window = &found.window;
     let told = window.widest.is_some();
-    let units = if told || window.days_refused { window.units.clone() } else { vec!['d'] };
+    let units = if told { window.units.clone() } else { vec!['d'] };
     let named = |hours: i64| window.names.iter().find(|(_, known)| *known == hours).map(|(name, _)| name.clone());
     let default = match () {
         () if units.contains(&'d') => "7d".to_owned(),
         () if units.contains(&'w') => "1w".to_owned(),
         () if units.contains(&'h') => "168h".to_owned(),
         () => {
-            let known = named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone()));
-            known.or_else(|| window.taken.clone()).unwrap_or_else(|| "7d".to_owned())
+            named(168).or(named(720)).or_else(|| window.names.first().map(|(name, _)| name.clone())).unwrap_or_default()
         }
     };
     let units: Vec<String> = units.iter().map(|unit| quoted(&unit.to_string())).collect();
@@ -120,13 +119,9 @@ fn window(found: &Findings) -> Vec<String> {
     }
     lines.push(set("instants", instants));
     lines.push(set("end", if inclusive { "inclusive" } else { "exclusive" }));
-    let mut names = window.names.clone();
-    if names.is_empty() && units.is_empty() {
-        // No answer showed how far this period reaches.
-        names.push((default.clone(), vocabulary::hours(&default).unwrap_or(168)));
-    }
-    if !names.is_empty() {
-        let names: Vec<String> = names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
+    if !window.names.is_empty() {
+        let names: Vec<String> =
+            window.names.iter().map(|(name, hours)| format!("{} = \"{hours}h\"", quoted(name))).collect();
         lines.push(format!("names = {{ {} }}", names.join(", ")));
     }
     lines.extend(window.longest.map(|days| set("longest", &format!("{days}d"))));

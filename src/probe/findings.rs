@@ -21,7 +21,10 @@ pub(super) struct Findings {
     pub(super) page: Option<Page>,
     pub(super) depth: Option<Depth>,
     pub(super) window: Window,
+    /// The zone by whose days the timeline was seen to count.
     pub(super) zone: Option<Zone>,
+    /// Whether zones are taken as distances from UTC, though no effect was seen.
+    pub(super) distances: bool,
     pub(super) sorts: Vec<Sort>,
     pub(super) filters: Vec<(String, String)>,
     pub(super) several: Option<Several>,
@@ -106,10 +109,6 @@ pub(super) struct Window {
     pub(super) absolute: Option<Absolute>,
     /// Days of the longest.
     pub(super) longest: Option<u64>,
-    /// Whether a relative period of days was refused.
-    pub(super) days_refused: bool,
-    /// A value that was taken, whatever it means.
-    pub(super) taken: Option<String>,
     /// The widest that was taken, as parameters.
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }

@@ -167,12 +167,7 @@ impl Dialogue {
             .map(|(tried, reply)| (tried.clone(), Arc::clone(reply)))
             .collect();
         let mut notes = Vec::new();
-        let taken = periods.taken().find(|(tried, _)| tried.label != NONSENSE && !tried.is_absolute());
-        let mut window = Window {
-            days_refused: matches!(periods.outcome("60d"), Some(Outcome::Refused(_))),
-            taken: taken.map(|(tried, _)| tried.label.clone()),
-            ..Window::default()
-        };
+        let mut window = Window::default();
         for (tried, reply) in &effective {
             match tried.label.as_str() {
                 label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {
@@ -255,9 +250,8 @@ impl Dialogue {
                 // A service may refuse either names of zones or distances from UTC.
                 let refused = |label: &str| matches!(zones.outcome(label), Some(Outcome::Refused(_)));
                 let taken = |label: &str| matches!(zones.outcome(label), Some(Outcome::Taken(_)));
-                let distances = (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
-                let (kind, default) = if distances { ("offset", "+00:00") } else { ("iana", "UTC") };
-                self.found.zone = Some(Zone { kind, default: default.to_owned() });
+                self.found.distances =
+                    (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
                 self.found.could_not_tell(
                     "timezone",
                     "the timeline shows no effect of the zone; ask for two zones yourself and compare the days",

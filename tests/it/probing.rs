@@ -114,6 +114,8 @@ enum Quirk {
     OtherNames,
     /// The timeline has weeks.
     Weeks,
+    /// Its days have names, by which nothing shows whose days they are.
+    NamedDays,
     /// Totals end at a hundred.
     Capped,
     /// Times are written with a blank, which nothing says the zone of.
@@ -177,7 +179,11 @@ impl Odd {
         let bucket = |n: i64| first + TimeDelta::days(n * step);
         let within =
             |n: i64| rows.iter().filter(|row| (bucket(n)..bucket(n + 1)).contains(&Self::published(**row))).count();
-        let timeline = (0..).take_while(|n| bucket(*n) < to).map(|n| json!({"start": bucket(n), "count": within(n)}));
+        let timeline = (0..).take_while(|n| bucket(*n) < to).map(|n| {
+            let start = bucket(n);
+            let start = if quirk == Quirk::NamedDays { json!(start.date_naive().to_string()) } else { json!(start) };
+            json!({"start": start, "count": within(n)})
+        });
         let total = if quirk == Quirk::Capped { rows.len().min(100) } else { rows.len() };
         let mut overview = json!({
             "total": total,
@@ -250,6 +256,7 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
         (Quirk::Others, &["dimension = \"language\""]),
         (Quirk::OtherNames, &["dimension = \"language\""]),
         (Quirk::Weeks, &["days = true"]),
+        (Quirk::NamedDays, &["days = true"]),
         (Quirk::Capped, &["trust = \"exact\"\nat = \"/mentions/total\"", "days = true", "dimension = \"language\""]),
         (Quirk::Blank, &[]),
         (Quirk::Busy, &[]),
