@@ -15,6 +15,8 @@
 //!            announce       what all scans take together, to be refused before the first request
 //! ```
 //!
+//! `pass_through` is what nodes that pass rows on have in common, here and in bounded sessions.
+//!
 //! Answers are the same with and without the rules, which change what is asked; a session that has none of them asks for
 //! more. The planner refuses what would be answered from the default window without a word.
 //!
@@ -24,6 +26,7 @@ mod announce;
 mod filtered_aggregates;
 mod offset;
 mod ordered_scan;
+mod pass_through;
 mod sort_here;
 mod sound_properties;
 mod summary;
@@ -40,6 +43,7 @@ use self::announce::Announce;
 use self::filtered_aggregates::FilteredAggregates;
 use self::offset::OffsetAtService;
 use self::ordered_scan::OrderedScan;
+pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
 use self::summary::Summarize;

@@ -11,11 +11,10 @@
 //!   of its input, though the sets replace keys by NULL. The final half then gives groups away early, and twice. A node
 //!   between the two claims nothing.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
@@ -25,11 +24,12 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
 };
+
+use super::pass_through::{Pass, PassThroughExec};
 
 /// See the module's documentation. Runs before all rules of the engine, some of which answer from such properties.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl PhysicalOptimizerRule for SoundProperties {
             if let Some(partial) = plan.downcast_ref::<AggregateExec>().map(AggregateExec::input)
                 && partial.downcast_ref::<AggregateExec>().is_some_and(|half| half.group_expr().has_grouping_set())
             {
-                let hidden: Arc<dyn ExecutionPlan> = Arc::new(UnorderedExec::new(Arc::clone(partial)));
+                let hidden: Arc<dyn ExecutionPlan> = Arc::new(PassThroughExec::new(Arc::clone(partial), Unordered));
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Ok(Transformed::yes(plan.replace_children(vec![hidden], options)?));
             }
@@ -95,69 +95,22 @@ fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
     }
 }
 
-/// Passes rows on, and tells nothing about their order or about constants among them.
-#[derive(Debug)]
-struct UnorderedExec {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
+/// Tells nothing about the order of rows or about constants among them.
+#[derive(Debug, Clone, Copy)]
+struct Unordered;
 
-impl UnorderedExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+impl Pass for Unordered {
+    const NAME: &'static str = "UnorderedExec";
+    const KEEPS_ORDER: bool = false;
+
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
         let properties = PlanProperties::clone(input.properties())
             .with_eq_properties(EquivalenceProperties::new(input.schema()))
             .with_partitioning(Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()));
-        Self { input, properties: Arc::new(properties) }
-    }
-}
-
-impl DisplayAs for UnorderedExec {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UnorderedExec")
-    }
-}
-
-impl ExecutionPlan for UnorderedExec {
-    fn name(&self) -> &'static str {
-        "UnorderedExec"
+        Arc::new(properties)
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(input))),
-            _ => internal_err!("UnorderedExec has one child"),
-        }
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn gather_filters_for_pushdown(
-        &self,
-        _phase: FilterPushdownPhase,
-        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
-        _config: &ConfigOptions,
-    ) -> Result<FilterDescription> {
-        FilterDescription::from_children(parent_filters, &self.children())
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+    fn rows(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {
+        input
     }
 }

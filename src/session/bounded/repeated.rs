@@ -2,33 +2,31 @@
 //! function for each row of a partition. They take the memory before any pool is asked; here it is reckoned from their
 //! input, which is refused or handed on in smaller batches.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::partition;
 use arrow::datatypes::DataType;
 use arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, InputOrderMode, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::demand::{bytes_of, item_sums, leaves_of};
 use crate::error::{Error, ErrorKind};
+use crate::optimizer::{Pass, PassThroughExec};
 
 /// Bytes that an operator may write at once.
 const AT_ONCE: u128 = 512 << 20;
@@ -43,7 +41,7 @@ impl PhysicalOptimizerRule for BoundedRepetition {
             let Some(repetition) = Repetition::of(plan.as_ref())? else { return Ok(Transformed::no(plan)) };
             let bounded = plan.children().into_iter().map(|input| -> Arc<dyn ExecutionPlan> {
                 match repetition.concerns(input.as_ref()) {
-                    true => Arc::new(BoundedInputExec::new(Arc::clone(input), repetition.clone())),
+                    true => Arc::new(PassThroughExec::new(Arc::clone(input), repetition.clone())),
                     false => Arc::clone(input),
                 }
             });
@@ -186,76 +184,21 @@ fn is_view(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8View | DataType::BinaryView)
 }
 
-/// Passes rows on whose repetition by the operator above is bounded.
-#[derive(Debug)]
-struct BoundedInputExec {
-    input: Arc<dyn ExecutionPlan>,
-    repetition: Repetition,
-}
+/// Bounds what the operator above repeats.
+impl Pass for Repetition {
+    const NAME: &'static str = "BoundedInputExec";
+    const KEEPS_ORDER: bool = true;
 
-impl BoundedInputExec {
-    fn new(input: Arc<dyn ExecutionPlan>, repetition: Repetition) -> Self {
-        Self { input, repetition }
-    }
-}
-
-impl DisplayAs for BoundedInputExec {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BoundedInputExec")
-    }
-}
-
-impl ExecutionPlan for BoundedInputExec {
-    fn name(&self) -> &'static str {
-        "BoundedInputExec"
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        Arc::clone(input.properties())
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(input, self.repetition.clone()))),
-            _ => internal_err!("BoundedInputExec has one child"),
-        }
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn gather_filters_for_pushdown(
-        &self,
-        _phase: FilterPushdownPhase,
-        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
-        _config: &ConfigOptions,
-    ) -> Result<FilterDescription> {
-        FilterDescription::from_children(parent_filters, &self.children())
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, Arc::clone(&context))?;
+    fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
         let schema = input.schema();
         let rows = context.session_config().batch_size() as u128;
-        let bounded = match &self.repetition {
-            Repetition::Batch => input.map(move |batch| check_rows(batch?, rows)).boxed(),
-            Repetition::Lists(lists) => {
+        let bounded = match self {
+            Self::Batch => input.map(move |batch| check_rows(batch?, rows)).boxed(),
+            Self::Lists(lists) => {
                 let lists = lists.clone();
                 let parts = input.map_ok(move |batch| {
                     let parts = in_parts(&batch, &lists);
@@ -265,12 +208,12 @@ impl ExecutionPlan for BoundedInputExec {
                 });
                 parts.try_flatten().boxed()
             }
-            Repetition::Windows(windows) => {
+            Self::Windows(windows) => {
                 let mut seen = Partitions::new(windows.clone(), rows);
                 input.map(move |batch| seen.check(batch?)).boxed()
             }
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, bounded)))
+        Box::pin(RecordBatchStreamAdapter::new(schema, bounded))
     }
 }
 

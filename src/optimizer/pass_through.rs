@@ -1,0 +1,97 @@
+//! A node that passes rows on: what all such nodes of ours have in common.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+/// What a node does to the rows that it passes on.
+pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
+    /// Name of the node in plans.
+    const NAME: &'static str;
+    /// Whether it tells the order of its input.
+    const KEEPS_ORDER: bool;
+
+    /// What the node tells of its rows.
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties>;
+
+    /// The rows of a partition.
+    fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream;
+}
+
+/// Passes rows on.
+#[derive(Debug)]
+pub(crate) struct PassThroughExec<P> {
+    input: Arc<dyn ExecutionPlan>,
+    pass: P,
+    properties: Arc<PlanProperties>,
+}
+
+impl<P: Pass> PassThroughExec<P> {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, pass: P) -> Self {
+        let properties = pass.properties(input.as_ref());
+        Self { input, pass, properties }
+    }
+}
+
+impl<P: Pass> DisplayAs for PassThroughExec<P> {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(P::NAME)
+    }
+}
+
+impl<P: Pass> ExecutionPlan for PassThroughExec<P> {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(input, self.pass.clone()))),
+            _ => internal_err!("{} has one child", P::NAME),
+        }
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![P::KEEPS_ORDER]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _phase: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        FilterDescription::from_children(parent_filters, &self.children())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        Ok(self.pass.rows(input, &context))
+    }
+}
