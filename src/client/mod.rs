@@ -61,6 +61,7 @@ use self::ledger::Ledger;
 use self::log::shortened;
 use self::query::parameters_text;
 use self::rate_limit::Limiter;
+pub(crate) use self::retry::asked_wait;
 use self::retry::{Cause, Decision, RetryState};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result, one_line};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use http::HeaderMap;
 
+use crate::clock::Clock;
 use crate::profile::{ResetFormat, Throttle};
 
 /// Bounds of trying again.
@@ -85,6 +86,11 @@ impl RetryState {
 /// exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need not agree.
 pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     retry_after(throttle, headers, now).or_else(|| reset(throttle, headers, now))
+}
+
+/// The same, by the clock of the machine where the answer has no date.
+pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Duration> {
+    named_wait(throttle, headers, Clock::system().now())
 }
 
 /// The wait that `Retry-After` names.

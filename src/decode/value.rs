@@ -7,11 +7,11 @@ use arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::Utc;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::ColumnType;
+use crate::profile::{ColumnType, instant_by};
 
 /// The values of a column while a page is read.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl ColumnBuilder {
             Self::Boolean(builder) => unquoted(raw)?.parse().ok().map(|value| builder.append_value(value)),
             Self::Timestamp(builder, None) => micros(raw)?.map(|value| builder.append_value(value)),
             Self::Timestamp(builder, Some(pattern)) => {
-                by_pattern(&unquoted(raw)?, pattern).map(|value| builder.append_value(value))
+                instant_by(pattern, &unquoted(raw)?).map(|value| builder.append_value(value))
             }
             Self::Utf8List(builder) => texts(raw)?.map(|texts| {
                 texts.iter().for_each(|text| builder.values().append_option(text.as_deref()));
@@ -213,14 +213,6 @@ fn any_micros(raw: &str) -> Result<Option<i64>> {
         return Ok((seconds.abs() < 1e11).then_some(micros.round() as i64));
     }
     Ok(string_to_datetime(&Utc, &text).ok().map(|at| at.timestamp_micros()))
-}
-
-/// An instant as a pattern says it; without a zone it is UTC, without a time of day the day's begin.
-fn by_pattern(text: &str, pattern: &str) -> Option<i64> {
-    let zoned = DateTime::parse_from_str(text, pattern).map(|at| at.timestamp_micros());
-    let local = || NaiveDateTime::parse_from_str(text, pattern).map(|at| at.and_utc().timestamp_micros());
-    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
-    zoned.or_else(|_| local()).or_else(|_| day().map(|at| at.timestamp_micros())).ok()
 }
 
 /// The texts of an array of scalars.

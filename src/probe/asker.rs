@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use crate::client::{HttpRequest, HttpService, Secret};
+use crate::client::{HttpRequest, HttpService, Secret, asked_wait};
 use crate::error::{Error, ErrorKind, Result, one_line};
-use crate::profile::{Auth, Evidence};
+use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -141,17 +141,21 @@ fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
     status == 429 || (matches!(status, 401 | 403 | 503) && named)
 }
 
-/// How long a throttled call is to wait: what the service asks for, in seconds or as the end of its window, else a while.
+/// How the end of a rate window is written: as seconds since 1970 or from now, or as an instant.
+pub(super) fn reset_format(text: &str) -> ResetFormat {
+    match text.parse::<i64>() {
+        Ok(1_000_000_000..) => ResetFormat::EpochS,
+        Ok(_) => ResetFormat::Seconds,
+        Err(_) => ResetFormat::Iso,
+    }
+}
+
+/// How long a throttled call is to wait: what the service asks for, else a while.
 fn wait(headers: &HeaderMap) -> Result<Duration> {
-    let number = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
-    let now = headers.get(http::header::DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-    let now = now.and_then(|now| now.duration_since(std::time::UNIX_EPOCH).ok()).map(|now| now.as_secs());
-    let reset = number("x-ratelimit-reset").and_then(|reset| match reset {
-        // A moment, or seconds from now.
-        1_000_000_000.. => Some(reset.saturating_sub(now?) + 1),
-        seconds => Some(seconds),
-    });
-    let wait = number("retry-after").or(reset).map_or(Duration::from_secs(10), Duration::from_secs);
+    let usual = Profile::v4().throttle;
+    let reset = usual.reset.as_deref().and_then(|name| headers.get(name)?.to_str().ok()).unwrap_or_default();
+    let throttle = Throttle { reset_format: reset_format(reset.trim()), ..usual };
+    let wait = asked_wait(&throttle, headers).unwrap_or(Duration::from_secs(10));
     if wait > LONGEST_WAIT {
         let message = format!("the service asks to wait {} s", wait.as_secs());
         return Err(Error::new(ErrorKind::Throttled, message).advice("probe again then"));

@@ -8,7 +8,7 @@ use super::effects::DAY;
 use super::findings::Findings;
 use super::refusal::values;
 use super::rounds::{Dimension, Outcome, Try, number_in};
-use super::shape::{Path, leaves, utc};
+use super::shape::{Path, each_once, leaves, utc};
 use super::vocabulary::{self, hours, plain};
 
 /// A value that means nothing to any service.
@@ -26,8 +26,8 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
-/// Ends of a period with how they are written, as labels of candidates.
-const WRITTEN: [&str; 4] = ["rfc3339", "date", "epoch_ms", "epoch_s"];
+/// How the ends of a period are written, before a refusal says how.
+const WRITTEN: [&str; 3] = ["rfc3339", "date", "epoch_ms"];
 
 /// More candidates for the period, by what became of the first ones. `takes` tells whether a parameter may be sent.
 pub(super) fn more_periods(
@@ -195,7 +195,7 @@ fn absolute_periods(
         return;
     }
     if !ends.is_empty() {
-        WRITTEN[..3].iter().for_each(|how| periods.add(of(&ends, how)));
+        WRITTEN.iter().for_each(|how| periods.add(of(&ends, how)));
     }
     for (separator, how) in [("/", "rfc3339"), (",", "date"), (",", "rfc3339")] {
         template(periods, separator, how);
@@ -303,11 +303,5 @@ pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
         Some(parent) => vec![last, parent],
         None => vec![last],
     };
-    let mut names: Vec<String> = Vec::new();
-    own.into_iter().chain(usual).for_each(|name| {
-        if !names.contains(&name) {
-            names.push(name)
-        }
-    });
-    names
+    each_once(own.into_iter().chain(usual))
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::asker::{Asker, Pair, Reply};
+use super::asker::{Asker, Pair, Reply, reset_format};
 use super::candidates::{AID, NONSENSE, SIZE, pair};
 use super::effects;
 use super::findings::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
@@ -23,6 +23,7 @@ use super::shape::{self, Columns, Layout, Path, Series, at, leaves, pointer, sai
 use super::vocabulary::{self, plain};
 use super::{numbers, roles};
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::ResetFormat;
 
 /// Mentions that are asked for to look at; to find their array first, as many as no list has by chance.
 pub(super) const LOOK: u64 = 20;
@@ -197,7 +198,7 @@ impl Dialogue {
         };
         self.found.overview = overview(&reply);
         self.found.aid = Some(aid);
-        self.see(None, &reply);
+        self.seen.push(Seen { size: None, reply: Arc::new(reply.clone()) });
         self.look_at_overview(&reply);
         self.first = Some(reply);
         Ok(())
@@ -304,11 +305,6 @@ impl Dialogue {
         self.found.saw("tables.breakdowns", format!("lists of {}", labels.join(", ")));
     }
 
-    /// Takes note of an answer with data, to so many mentions from the first one on.
-    pub(super) fn see(&mut self, size: Option<u64>, reply: &Reply) {
-        self.seen.push(Seen { size, reply: Arc::new(reply.clone()) });
-    }
-
     /// The columns of mentions, as far as all that were seen show them.
     pub(super) fn look_at_mentions(&mut self) {
         let pages: Vec<Vec<&Value>> = self.seen.iter().map(|seen| self.found.rows(&seen.reply)).collect();
@@ -335,12 +331,12 @@ impl Dialogue {
         self.found.rows(reply)
     }
 
-    /// Remembers an answer, to so many mentions from the first one on, and its mentions.
-    pub(super) fn keep(&mut self, size: Option<u64>, reply: &Reply) {
-        if reply.is_refusal() {
+    /// Remembers an answer, to so many mentions from the first one on, and its mentions; one that is known once.
+    pub(super) fn keep(&mut self, size: Option<u64>, reply: &Arc<Reply>) {
+        if reply.is_refusal() || self.seen.iter().any(|seen| Arc::ptr_eq(&seen.reply, reply)) {
             return;
         }
-        self.see(size, reply);
+        self.seen.push(Seen { size, reply: Arc::clone(reply) });
         let starts = self.found.bucket_starts(reply);
         self.found.gaps |= starts.windows(2).any(|pair| (pair[1] - pair[0]).abs() > effects::DAY + effects::HOUR);
         let room = 500_usize.saturating_sub(self.samples.len());
@@ -403,65 +399,54 @@ impl Dialogue {
             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&name, &value)]).collect();
             let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
             if let Some(path) = come(&reply) {
-                let text = format!("mentions came with {name}={value}, as the profile says");
-                return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
+                return self.flag_works(&reply, path, &name, value);
             }
         }
-        for (names, values) in self.flags() {
-            for value in values {
-                let mut left = names.clone();
-                let mut last: Option<(Path, Reply)> = None;
-                // All at once where that is taken, then halves of them.
-                while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
-                    let half = match (&last, &self.parameters) {
-                        (None, None) => left.clone(),
-                        (None, Some(_)) => left[..1].to_vec(),
-                        // The likeliest by themselves.
-                        (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
-                        (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
-                    };
-                    let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
-                    let asked: Vec<Pair> = sized.iter().cloned().chain(tried).collect();
-                    let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                    match come(&reply) {
-                        Some(path) if half.len() == 1 => {
-                            let (name, value) = (half[0].clone(), vocabulary::flag_value(&half[0], &value));
-                            let text = format!("mentions came with {name}={value}, and not without");
-                            return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
-                        }
-                        Some(path) => {
-                            left = half;
-                            last = Some((path, reply));
-                        }
-                        None if last.is_some() => drop(left.drain(..half.len())),
-                        None if half.len() == 1 && reply.is_refusal() => {
-                            drop(left.drain(..1));
-                            // Values that it would take.
-                            let told = refusal::values(&reply.message());
-                            for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
-                                let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
-                                let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
-                                if let Some(path) = come(&reply) {
-                                    let name = half[0].clone();
-                                    let text = format!("mentions came with {name}={value}, and not without");
-                                    return self.mentions_come(&reply, path, Asked::Flag(name, value), &text);
-                                }
-                            }
-                        }
-                        None => {
-                            let named = half.iter().position(|name| reply.mentions(name).is_some());
-                            match named.filter(|_| half.len() > 1 && reply.is_refusal()) {
-                                Some(at) => drop(left.remove(at)),
-                                None => drop(left.drain(..half.len())),
+        let (names, values) = self.flags();
+        for value in values {
+            let mut left = names.clone();
+            let mut last: Option<(Path, Reply)> = None;
+            // All at once where that is taken, then halves of them.
+            while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
+                let half = match (&last, &self.parameters) {
+                    (None, None) => left.clone(),
+                    (None, Some(_)) => left[..1].to_vec(),
+                    // The likeliest by themselves.
+                    (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
+                    (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
+                };
+                let tried = half.iter().map(|name| pair(name, vocabulary::flag_value(name, &value)));
+                let asked: Vec<Pair> = sized.iter().cloned().chain(tried).collect();
+                let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+                match come(&reply) {
+                    Some(path) => {
+                        left = half;
+                        last = Some((path, reply));
+                    }
+                    None if last.is_some() => drop(left.drain(..half.len())),
+                    None if half.len() == 1 && reply.is_refusal() => {
+                        drop(left.drain(..1));
+                        // Values that it would take.
+                        let told = refusal::values(&reply.message());
+                        for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
+                            let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
+                            let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
+                            if let Some(path) = come(&reply) {
+                                return self.flag_works(&reply, path, &half[0], value);
                             }
                         }
                     }
-                    if let (Some((path, reply)), [name]) = (&last, left.as_slice()) {
-                        let value = vocabulary::flag_value(name, &value);
-                        let text = format!("mentions came with {name}={value}, and not without");
-                        let (path, reply, asked) = (path.clone(), reply.clone(), Asked::Flag(name.clone(), value));
-                        return self.mentions_come(&reply, path, asked, &text);
+                    None => {
+                        let named = half.iter().position(|name| reply.mentions(name).is_some());
+                        match named.filter(|_| half.len() > 1 && reply.is_refusal()) {
+                            Some(at) => drop(left.remove(at)),
+                            None => drop(left.drain(..half.len())),
+                        }
                     }
+                }
+                if let (Some((path, reply)), [name]) = (&last, left.as_slice()) {
+                    let value = vocabulary::flag_value(name, &value);
+                    return self.flag_works(&reply.clone(), path.clone(), name, value);
                 }
             }
         }
@@ -475,22 +460,25 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Parameters that might ask for mentions, with values to try: those that the service told, or usual ones.
-    fn flags(&self) -> Vec<(Vec<String>, Vec<String>)> {
-        let values: Vec<String> = vocabulary::FLAG_VALUES.iter().map(|value| (*value).to_owned()).collect();
-        let usual = || vocabulary::FLAGS.iter().map(|name| (*name).to_owned());
+    /// Parameters that might ask for mentions, the likeliest that the service told or usual ones, and values to try.
+    fn flags(&self) -> (Vec<String>, Vec<String>) {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let (usual, values) = (owned(vocabulary::FLAGS), owned(vocabulary::FLAG_VALUES));
         let told = self.parameters.iter().flatten().filter(|name| !vocabulary::GIVEN.contains(&name.as_str()));
-        let mut told: Vec<String> = told.cloned().collect();
-        // The likeliest first.
-        let likely = |name: &String| !vocabulary::FLAG_WORDS.iter().any(|word| plain(name).contains(word));
-        told.sort_by_key(likely);
-        let likely: Vec<String> = told.iter().filter(|name| !likely(name)).cloned().collect();
-        match self.parameters {
-            None => vec![(usual().collect(), values)],
-            Some(_) if told.is_empty() => vec![(usual().collect(), values[..1].to_vec())],
-            Some(_) if likely.is_empty() => vec![(told, values)],
-            Some(_) => vec![(likely, values)],
+        let is_likely = |name: &String| vocabulary::FLAG_WORDS.iter().any(|word| plain(name).contains(word));
+        let (likely, others): (Vec<String>, Vec<String>) = told.cloned().partition(is_likely);
+        match (&self.parameters, likely.is_empty(), others.is_empty()) {
+            (None, ..) => (usual, values),
+            // One by one, which many values are too many for.
+            (Some(_), true, true) => (usual, values[..1].to_vec()),
+            (Some(_), true, false) => (others, values),
+            (Some(_), false, _) => (likely, values),
         }
+    }
+
+    fn flag_works(&mut self, reply: &Reply, path: Path, name: &str, value: String) -> Result<()> {
+        let text = format!("mentions came with {name}={value}, and not without");
+        self.mentions_come(reply, path, Asked::Flag(name.to_owned(), value), &text)
     }
 
     pub(super) fn mentions_come(&mut self, reply: &Reply, path: Path, asked: Asked, text: &str) -> Result<()> {
@@ -498,7 +486,7 @@ impl Dialogue {
         self.found.asked = Some(asked);
         self.found.saw("tables.mentions", format!("records at `{}`", pointer(&path)));
         self.found.mentions = Some(path);
-        self.keep(Some(FEW), reply);
+        self.keep(Some(FEW), &Arc::new(reply.clone()));
         self.look_at_mentions();
         if let Some(first) = self.first.clone() {
             self.look_at_overview(&first);
@@ -521,10 +509,10 @@ impl Dialogue {
                 () if words.ends_with("remaining") => throttle.remaining = Some(name),
                 () if words.ends_with("limit") => throttle.limit = Some(name),
                 () if words.ends_with("reset") => {
-                    let format = match text.parse::<i64>() {
-                        Ok(number) if number > 1_000_000_000 => "epoch_s",
-                        Ok(_) => "seconds",
-                        Err(_) => "iso",
+                    let format = match reset_format(text) {
+                        ResetFormat::EpochS => "epoch_s",
+                        ResetFormat::Seconds => "seconds",
+                        ResetFormat::Iso => "iso",
                     };
                     throttle.reset = Some((name, format));
                 }

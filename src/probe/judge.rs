@@ -13,7 +13,7 @@ use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
 use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
 use super::rounds::{self, Dimension, Outcome, Try, number_in};
-use super::shape::{Path, Type, at, instant, leaves, pointer, said};
+use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
 use super::vocabulary;
 use crate::error::{Result, one_line};
 
@@ -67,13 +67,8 @@ impl Dialogue {
             self.try_all(&fixed, &mut others, newest).await?;
             [orders, filters] = others;
         }
-        let mut seen: Vec<Arc<Reply>> = Vec::new();
-        for (_, reply) in orders.taken().chain(filters.taken()).chain(periods.taken()) {
-            if !seen.iter().any(|known| Arc::ptr_eq(known, reply)) {
-                self.keep(Some(LOOK), reply);
-                seen.push(Arc::clone(reply));
-            }
-        }
+        let taken = orders.taken().chain(filters.taken()).chain(periods.taken());
+        taken.for_each(|(_, reply)| self.keep(Some(LOOK), reply));
         self.look_at_mentions();
         if self.found.window.widest.is_none() {
             self.judge_periods(&periods, newest);
@@ -98,6 +93,7 @@ impl Dialogue {
         let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
         let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let Self { asker, found, parameters, .. } = self;
+        // Ends are sent all at once, which a strict service that lists nothing would refuse.
         let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);
         let is_data = |reply: &Reply| {
@@ -129,14 +125,8 @@ impl Dialogue {
             column.2 == Type::Utf8 && (2..=VALUES).contains(&values.len()) && self.samples.len() >= 2 * values.len()
         };
         let others = self.found.columns.columns.iter().filter(few).map(|(column, ..)| column.clone());
-        let mut columns: Vec<String> = Vec::new();
-        known.chain(others).for_each(|column| {
-            if !columns.contains(&column) {
-                columns.push(column)
-            }
-        });
         let mut tries = Vec::new();
-        for column in columns {
+        for column in each_once(known.chain(others)) {
             let Some(path) = self.found.columns.path(&column) else { continue };
             let Some((value, share)) = self.usual(&column) else { continue };
             if share < self.samples.len() {

@@ -1,6 +1,7 @@
 //! What the conversation finds out about pages: offsets, bounds, depth, the ends of periods, and several values at once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use chrono::SecondsFormat;
 use serde_json::Value;
@@ -56,7 +57,7 @@ impl Dialogue {
         asked.extend(self.newest_first());
         let Some(reply) = self.asker.ask("search", &asked).await? else { return self.no_end(absolute) };
         let times = self.found.times(&reply);
-        self.keep(Some(size), &reply);
+        self.keep(Some(size), &Arc::new(reply.clone()));
         let whole = (times.len() as u64) < size;
         let (oldest, newest) = (times.iter().min().copied(), times.iter().max().copied());
         let outside = |at: &i64| if by_day { day(*at).abs_diff(day(to)) > 1 } else { !(from..=to).contains(at) };
@@ -164,7 +165,8 @@ impl Dialogue {
         asked.push(pair(OFFSET, offset));
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(None) };
         let Some(path) = self.found.columns.path("id").cloned() else { return Ok(None) };
-        self.keep((offset == self.found.offset.map_or(u64::MAX, |offset| offset.first)).then_some(size), &reply);
+        let from_the_first = self.found.offset.is_some_and(|known| known.first == offset);
+        self.keep(from_the_first.then_some(size), &Arc::new(reply.clone()));
         self.found.widest_count = self.widest_count(&reply).or(self.found.widest_count);
         let ids = self.rows(&reply).iter().filter_map(|row| said(at(row, &path)?)).collect();
         Ok(Some((ids, reply)))

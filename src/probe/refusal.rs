@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::shape::{Path, leaves};
+use super::shape::{Path, each_once, leaves};
 use super::vocabulary::plain;
 
 /// Longest word of a refusal that is sent back as a candidate.
@@ -76,12 +76,7 @@ pub(super) fn values(message: &str) -> Vec<String> {
     let listed = |text: &str| -> Vec<String> {
         let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
         let parts = text.split(separators).flat_map(|part| part.split(" or ")).map(clean);
-        let mut found: Vec<String> = Vec::new();
-        for part in parts.filter(|part| !part.is_empty()) {
-            if !found.contains(&part) {
-                found.push(part);
-            }
-        }
+        let found = each_once(parts.filter(|part| !part.is_empty()));
         let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 2;
         if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
     };

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::effects::DAY;
-use super::shape::{Path, at, by_pattern, instant, leaves, pattern_of, said};
+use super::shape::{Path, at, instant, leaves, pattern_of, said};
 use super::vocabulary;
+use crate::profile::instant_by;
 
 /// How likely a field is to be this column, judged by its name (0 is likeliest); `None` where its name says something else
 /// or nothing.
@@ -52,7 +53,7 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         let texts = values.iter().filter_map(|value| value.as_str());
         let pattern = if texts.clone().count() == values.len() { pattern_of(texts) } else { None };
         let read = |value: &Value| match (value.as_str(), pattern) {
-            (Some(text), Some(pattern)) => by_pattern(text, pattern),
+            (Some(text), Some(pattern)) => instant_by(pattern, text),
             _ => instant(value),
         };
         let times: Vec<i64> = values.iter().filter_map(|value| read(value)).collect();

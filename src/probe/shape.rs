@@ -1,11 +1,12 @@
 //! What an answer looks like: where its records, lists, times and numbers lie. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::Value;
 
 use super::vocabulary::{self, Names, plain};
+use crate::profile::instant_by;
 
 /// Steps to a member.
 pub(super) type Path = Vec<String>;
@@ -131,13 +132,14 @@ pub(super) struct Series {
 }
 
 impl Series {
-    const PAIRS: (&str, &str) = ("0", "1");
+    /// One whose entries have no members: their places are the positions of a pair, or none.
+    fn without_names(layout: Layout) -> Self {
+        let [name, count] = if layout == Layout::Pairs { ["0", "1"] } else { ["", ""] }.map(str::to_owned);
+        Self { layout, name, count, end: None }
+    }
 
     /// Numbers over time.
     pub(super) fn over_time(value: &Value) -> Option<Self> {
-        let of = |layout, (name, count): (&str, &str)| {
-            Some(Self { layout, name: name.to_owned(), count: count.to_owned(), end: None })
-        };
         if let Some(records) = objects(value) {
             let first = records[0].as_object().filter(|_| leaves(records[0]).len() <= 6)?;
             let all = |name: &str, is: &dyn Fn(&Value) -> bool| records.iter().all(|record| is(&record[name]));
@@ -154,11 +156,11 @@ impl Series {
             return Some(Self { layout: Layout::Objects, name: start.clone(), count: count.clone(), end });
         }
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(time, _)| instant(time).is_some())) {
-            return of(Layout::Pairs, Self::PAIRS);
+            return Some(Self::without_names(Layout::Pairs));
         }
         let members = value.as_object().filter(|members| members.len() >= 2)?;
         let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
-        members.iter().all(|(name, value)| moment(name) && value.is_u64()).then(|| of(Layout::Map, ("", "")))?
+        members.iter().all(|(name, value)| moment(name) && value.is_u64()).then(|| Self::without_names(Layout::Map))
     }
 
     /// Numbers by names.
@@ -166,15 +168,12 @@ impl Series {
         if let Some(records) = objects(value) {
             return Self::by_name_of(&records);
         }
-        let of = |layout, (name, count): (&str, &str)| {
-            Some(Self { layout, name: name.to_owned(), count: count.to_owned(), end: None })
-        };
         if pairs(value).is_some_and(|pairs| pairs.iter().all(|(name, _)| name.is_string() && instant(name).is_none())) {
-            return of(Layout::Pairs, Self::PAIRS);
+            return Some(Self::without_names(Layout::Pairs));
         }
         let members = value.as_object().filter(|members| members.len() >= 2 && members.values().all(Value::is_u64))?;
         let moment = |name: &String| instant(&Value::String(name.clone())).is_some();
-        (!members.keys().any(moment)).then(|| of(Layout::Map, ("", "")))?
+        (!members.keys().any(moment)).then(|| Self::without_names(Layout::Map))
     }
 
     fn by_name_of(records: &[&Value]) -> Option<Self> {
@@ -230,18 +229,12 @@ pub(super) const PATTERNS: &[&str] = &[
     "%a, %d %b %Y %H:%M:%S %z",
 ];
 
-/// An instant in microseconds since 1970 as a pattern says it.
-pub(super) fn by_pattern(text: &str, pattern: &str) -> Option<i64> {
-    let zoned = DateTime::parse_from_str(text, pattern).ok().map(|at| at.timestamp_micros());
-    zoned.or_else(|| Some(NaiveDateTime::parse_from_str(text, pattern).ok()?.and_utc().timestamp_micros()))
-}
-
 /// The pattern that all of these texts have; `None` where none does, or another one as well that reads them otherwise.
 pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Option<&'static str> {
-    let fits = |pattern: &&&str| texts.clone().all(|text| by_pattern(text, pattern).is_some());
+    let fits = |pattern: &&&str| texts.clone().all(|text| instant_by(pattern, text).is_some());
     let mut fitting = PATTERNS.iter().filter(fits);
     let (first, second) = (fitting.next()?, fitting.next());
-    let same = |other: &&str| texts.clone().all(|text| by_pattern(text, first) == by_pattern(text, other));
+    let same = |other: &&str| texts.clone().all(|text| instant_by(first, text) == instant_by(other, text));
     (texts.clone().next().is_some() && second.is_none_or(same)).then_some(*first)
 }
 
@@ -395,7 +388,7 @@ impl Columns {
     pub(super) fn instant(&self, path: &Path, record: &Value) -> Option<i64> {
         let value = at(record, path)?;
         match self.patterns.iter().find(|(known, _)| known == path) {
-            Some((_, pattern)) => by_pattern(value.as_str()?, pattern),
+            Some((_, pattern)) => instant_by(pattern, value.as_str()?),
             None => instant(value),
         }
     }
@@ -429,6 +422,12 @@ pub(super) fn snake(path: &[String]) -> String {
 /// A number that an answer has at a path.
 pub(super) fn number(answer: &Value, path: &[String]) -> Option<u64> {
     at(answer, path)?.as_u64()
+}
+
+/// Texts in their order, each once.
+pub(super) fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut known = HashSet::new();
+    texts.filter(|text| known.insert(text.clone())).collect()
 }
 
 /// A scalar as it would be sent as a parameter.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::format::{Item, StrftimeItems};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -215,6 +216,15 @@ impl TryFrom<RawColumn> for ColumnSpec {
         }
         Ok(Self { name, kind, nullable, origin, pattern: pattern.map(Arc::from) })
     }
+}
+
+/// An instant in microseconds since 1970, as a `strftime` pattern says it; without a zone it is UTC, without a time of day the
+/// beginning of the day.
+pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<i64> {
+    let zoned = DateTime::parse_from_str(text, pattern).map(|at| at.timestamp_micros());
+    let local = || NaiveDateTime::parse_from_str(text, pattern).map(|at| at.and_utc().timestamp_micros());
+    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    zoned.or_else(|_| local()).or_else(|_| day().map(|at| at.timestamp_micros())).ok()
 }
 
 /// A JSON pointer (RFC 6901). In a record it may go into arrays, by positions from 0; on the way to a section or to a value

@@ -19,6 +19,7 @@ mod spec;
 mod window;
 mod zone;
 
+pub(crate) use column::instant_by;
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub use document::Profile;
 pub use spec::{

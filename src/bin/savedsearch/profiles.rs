@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::AsArray;
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
@@ -122,14 +122,9 @@ async fn tried(
     let questions = [("a mention", "mentions"), ("an overview", "overview")].into_iter();
     for (what, table) in questions.take(usize::try_from(left).unwrap_or(usize::MAX)) {
         let sql = format!("SELECT * FROM {table} WHERE aid = '{aid}' LIMIT 1");
-        let result = match context.sql(&sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        let rows = result.map(|batches| batches.iter().map(|batch| batch.num_rows()).sum::<usize>());
         trials.push((
             what,
-            match rows {
+            match rows_of(&context, &sql).await {
                 // A quiet period is no contradiction.
                 Ok(0) => Ok("none in the period that is read by default".to_owned()),
                 Ok(_) => Ok("came, and was read".to_owned()),
@@ -190,15 +185,8 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         ("an overview", format!("SELECT * FROM overview WHERE aid = {of}")),
         ("a mention", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
     ] {
-        let rows = match context.sql(&sql).await {
-            Ok(frame) => frame.collect().await,
-            Err(error) => Err(error),
-        };
-        match rows {
-            Ok(batches) => {
-                let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
-                say(format!("{what}: well read, {rows} rows"))?;
-            }
+        match rows_of(&context, &sql).await {
+            Ok(rows) => say(format!("{what}: well read, {rows} rows"))?,
             Err(error) => {
                 failed += 1;
                 say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
@@ -231,6 +219,12 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
 /// Writes a finding.
 fn say(line: String) -> Result<(), Exit> {
     print(format!("{line}\n").as_bytes())
+}
+
+/// The number of rows that a query gives.
+async fn rows_of(context: &SessionContext, sql: &str) -> DataFusionResult<usize> {
+    let batches = context.sql(sql).await?.collect().await?;
+    Ok(batches.iter().map(RecordBatch::num_rows).sum())
 }
 
 /// The number that a query gives.
