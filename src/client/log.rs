@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::query::QueryBudget;
+use super::budget::QueryBudget;
 use crate::error::Error;
 
 /// Calls remembered; older ones are forgotten.

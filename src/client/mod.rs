@@ -13,19 +13,19 @@
 //! Invariant: every request that leaves has passed the limiter of its key and the budget of its query.
 
 mod auth;
-mod breaker;
-mod caller;
+mod budget;
+mod circuit_breaker;
 mod error_body;
 mod http;
-mod in_flight;
 mod ledger;
 mod log;
 mod pages;
-mod query;
+mod principal;
 mod rate_limit;
 mod recording;
 mod retry;
-mod windows;
+mod single_flight;
+mod sliding_window;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -45,24 +45,24 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 pub use self::auth::Secret;
-pub use self::caller::{Allowance, Caller};
+pub use self::budget::{Completeness, Held, Memory, QueryBudget, Scan};
 pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};
 pub use self::log::{RequestLog, RequestRecord, Warning};
 pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
-pub use self::query::{Completeness, Held, Memory, QueryBudget, Scan};
+pub use self::principal::{Allowance, Caller};
 pub use self::recording::{Recorder, Replay};
 pub use self::retry::RetryPolicy;
 
 use self::auth::name_of;
-use self::breaker::Breaker;
+use self::budget::parameters_text;
+use self::circuit_breaker::Breaker;
 use self::error_body::ErrorBody;
-use self::in_flight::{Flight, InFlight};
 use self::ledger::Ledger;
 use self::log::shortened;
-use self::query::parameters_text;
 use self::rate_limit::Limiter;
 pub(crate) use self::retry::asked_wait;
 use self::retry::{Cause, Decision, RetryState};
+use self::single_flight::{Flight, InFlight};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result, one_line};
 use crate::profile::{Profile, RateWindow, RequestedBy, ThrottleRule};
@@ -277,7 +277,7 @@ impl Client {
             aid: request.plan.aid.clone(),
             row: request.plan.pages.is_some().then_some(request.row),
         };
-        let question = breaker::question(request);
+        let question = circuit_breaker::question(request);
         let refused = |error: Error| error.at(place.clone()).map_text(|text| self.key.redact(text));
         self.breaker.admit(question).map_err(refused)?;
         let mut state = RetryState::default();

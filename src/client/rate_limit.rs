@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ledger::SHORT;
-use super::windows::Windows;
+use super::sliding_window::Windows;
 use crate::profile::{Budget, RateWindow};
 
 /// The policy. Times are monotonic.

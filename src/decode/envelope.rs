@@ -6,8 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::pointer_tree::Tree;
 use super::record::{RecordSeed, Rows};
-use super::tree::Tree;
 use super::value::unescape;
 use super::{Capture, Decoder};
 use crate::error::{Error, ErrorKind, Result};

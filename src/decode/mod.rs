@@ -13,11 +13,11 @@
 //! column that may not be NULL has a value in each row.
 
 mod envelope;
-mod mend;
+mod lossy_utf8;
 mod places;
+mod pointer_tree;
 mod record;
 mod schema;
-mod tree;
 mod value;
 
 use std::borrow::Cow;
@@ -33,8 +33,8 @@ use sha2::{Digest, Sha256};
 pub use self::schema::{arrow_schema, data_type};
 
 use self::envelope::Answer;
+use self::pointer_tree::Tree;
 use self::record::Rows;
-use self::tree::Tree;
 use self::value::ColumnBuilder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
@@ -253,9 +253,9 @@ impl Decoder {
         };
         match decoded {
             Err(error) if error.kind() == ErrorKind::Malformed => {
-                let Some(at) = mend::first_flaw(body) else { return Err(error) };
+                let Some(at) = lossy_utf8::first_flaw(body) else { return Err(error) };
                 if self.lossy {
-                    let (text, mended) = mend::mend(body);
+                    let (text, mended) = lossy_utf8::mend(body);
                     return Ok(Decoded { mended, ..self.decode_text(request, &text)? });
                 }
                 let message = format!("a text says no character at byte {at} of the answer: {}", error.message());

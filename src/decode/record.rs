@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-use super::tree::Tree;
+use super::pointer_tree::Tree;
 use super::value::{ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind};
 

@@ -8,7 +8,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
-use super::scanning::Scanning;
+use super::scan_config::Scanning;
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::RequestPlan;
 

@@ -6,8 +6,8 @@ use arrow::compute::SortOptions;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use super::FetchExec;
-use super::fetch::least_rows;
-use super::scanning::Scanning;
+use super::scan_config::Scanning;
+use super::scan_exec::least_rows;
 use crate::profile::Zone;
 use crate::pushdown::{Aids, ServiceOrder, Summary, SummaryRows};
 use crate::request::RequestPlan;

@@ -11,24 +11,24 @@
 //! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
 //! it declares, or an error. Dropping its stream ends the requests.
 
+mod aid_rows;
 mod cost;
 mod counters;
-mod discover;
 mod display;
-mod drive;
-mod fetch;
 mod memory;
-mod plans;
+mod partitions;
+mod prune;
 mod reader;
-mod scanning;
-mod spent;
-mod split;
-mod summary;
+mod scan_config;
+mod scan_exec;
+mod stand_ins;
+mod stream;
+mod usage;
 
 pub use cost::{Cost, PlanCost, plan_cost};
-pub use fetch::FetchExec;
-pub use spent::{Spent, Window, spent, windows};
+pub use scan_exec::FetchExec;
+pub use usage::{Spent, Window, spent, windows};
 
-pub(crate) use discover::possible;
-pub(crate) use plans::source;
-pub(crate) use scanning::{Scanning, WEIGHT, scan_schema};
+pub(crate) use aid_rows::source;
+pub(crate) use prune::possible;
+pub(crate) use scan_config::{Scanning, WEIGHT, scan_schema};

@@ -11,7 +11,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
-use super::scanning::Scanning;
+use super::scan_config::Scanning;
 use crate::decode::Decoder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Shape};

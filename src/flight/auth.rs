@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::incoming::Caller;
+use super::listener::Caller;
 use super::logins::Logins;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;

@@ -16,18 +16,20 @@
 //!
 //! Invariant: what runs for a client is owned by the stream that it reads; when that is dropped, so are the requests.
 
+mod admin;
 mod auth;
-mod bounds;
 mod command;
+mod complexity_limits;
+mod connection_limit;
 mod effects;
 mod gate;
-mod incoming;
+mod handles;
 mod info;
 mod lanes;
+mod listener;
 mod logins;
 mod metadata;
 mod metrics;
-mod operations;
 mod options;
 mod parameters;
 mod planner;
@@ -36,11 +38,9 @@ mod server;
 mod service;
 mod sessions;
 mod settings;
-mod standing;
-mod statements;
 mod status;
 mod temporary;
-mod wire;
+mod type_compat;
 
 pub use self::auth::{Auth, Users, hash_password};
 pub use self::server::{FlightServer, ServerSpec, TlsSpec};

@@ -11,7 +11,7 @@ use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
 use super::command::flight_status;
-use super::wire::bytes_of;
+use super::type_compat::bytes_of;
 
 /// Bytes of all sets of parameters together.
 const BYTES: u64 = 16 << 20;

@@ -19,9 +19,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use super::bounds;
+use super::complexity_limits;
 use super::sessions::Session;
-use super::wire::result_schema;
+use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
 use crate::session::check_sizes;
 use crate::table::query_name;
@@ -74,7 +74,7 @@ impl Statement {
     pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
         let state = session.context.state();
         let plan = state.statement_to_plan(parse(sql)?).await?;
-        bounds::size(&plan)?;
+        complexity_limits::size(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan)?;
@@ -141,14 +141,14 @@ pub(super) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
 /// The one statement of a text, its `?` numbered.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
-    bounds::depth(sql)?;
+    complexity_limits::depth(sql)?;
     let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected one statement, not none and not several".to_owned()));
     };
-    bounds::tables(&statement)?;
-    bounds::groups(&statement)?;
-    bounds::types(&statement)?;
+    complexity_limits::tables(&statement)?;
+    complexity_limits::groups(&statement)?;
+    complexity_limits::types(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
     match &mut statement {
         // Before the engine looks for files.

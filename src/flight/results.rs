@@ -36,7 +36,7 @@ use super::metrics::Metrics;
 use super::planner::{Runnable, runnable};
 use super::sessions::{Busy, Session};
 use super::settings::Limits;
-use super::wire::{bytes_of, sent_batch};
+use super::type_compat::{bytes_of, sent_batch};
 use crate::exec::spent;
 
 /// Bytes of a batch that no more is added to. Clients refuse messages of more than 4 MiB.

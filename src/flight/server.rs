@@ -16,11 +16,11 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
+use super::admin;
 use super::auth::Auth;
 use super::gate::GateLayer;
-use super::incoming::accept;
 use super::lanes::Lanes;
-use super::operations;
+use super::listener::accept;
 use super::service::{Service, Shared};
 use super::sessions::{Sessions, Upstream};
 use super::settings::Limits;
@@ -120,7 +120,7 @@ impl FlightServer {
 
         let (operations, mut tasks) = match operations {
             Some(asked) => {
-                let started = operations::start(asked, Arc::clone(&shared)).await;
+                let started = admin::start(asked, Arc::clone(&shared)).await;
                 let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
                 (Some(address), vec![task])
             }

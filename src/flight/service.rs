@@ -36,17 +36,17 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::auth::{Credentials, credentials, handshake_credentials};
 use super::command::{Act, act, action_types, described, flight_status, name, parse};
-use super::incoming::Peer;
+use super::connection_limit::Standing;
+use super::handles::Store;
 use super::lanes::Lanes;
+use super::listener::Peer;
 use super::metrics::Metrics;
 use super::options::{CloseSessionResult, CloseSessionStatus, options, set_options};
 use super::planner::{Statement, runnable};
 use super::results::{Pending, code_name};
 use super::sessions::{Session, Sessions, caller_of, session_of};
 use super::settings::Limits;
-use super::standing::Standing;
-use super::statements::Store;
-use super::wire::result_schema;
+use super::type_compat::result_schema;
 use super::{effects, info, metadata, parameters, planner};
 
 /// What all calls share.

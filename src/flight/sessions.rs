@@ -23,8 +23,8 @@ use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Status};
 
 use super::auth::{Auth, Credentials, Principal, anybody, key_holder, unknown_token};
-use super::incoming::{Caller, Peer};
 use super::lanes::OwnLane;
+use super::listener::{Caller, Peer};
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;

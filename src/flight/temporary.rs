@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::metadata::for_each;
 use super::sessions::Session;
-use super::wire::bytes_of;
+use super::type_compat::bytes_of;
 use crate::error::{Error, ErrorKind};
 
 /// A table of a session, in memory.

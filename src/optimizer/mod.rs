@@ -22,15 +22,15 @@
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
 
-mod announce;
+mod aggregate_pushdown;
+mod budget_check;
 mod filtered_aggregates;
-mod offset;
+mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
+mod require_time_bound;
 mod sort_here;
 mod sound_properties;
-mod summary;
-mod unbounded;
 
 use std::sync::Arc;
 
@@ -39,15 +39,15 @@ use datafusion::optimizer::OptimizerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
-use self::announce::Announce;
+use self::aggregate_pushdown::Summarize;
+use self::budget_check::Announce;
 use self::filtered_aggregates::FilteredAggregates;
-use self::offset::OffsetAtService;
+use self::offset_pushdown::OffsetAtService;
 use self::ordered_scan::OrderedScan;
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
+use self::require_time_bound::RefuseUnbounded;
 use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
-use self::summary::Summarize;
-use self::unbounded::RefuseUnbounded;
 
 /// Adds the rules to a session's, and the planner that refuses. They go by the tables of a plan, whatever connection those
 /// belong to.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::findings::{Asked, Findings, Form};
+use super::observations::{Asked, Findings, Form};
 
 /// Something that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

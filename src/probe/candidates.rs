@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::asker::Pair;
 use super::effects::DAY;
-use super::findings::Findings;
+use super::observations::Findings;
 use super::refusal::values;
-use super::rounds::{Dimension, Outcome, Try, number_in};
+use super::scheduler::{Dimension, Outcome, Try, number_in};
 use super::shape::{Path, each_once, leaves, utc};
 use super::vocabulary::{self, hours, plain};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::asker::Call;
-use super::findings::{Asked, Breakdown, Findings, Form, Several};
+use super::observations::{Asked, Breakdown, Findings, Form, Several};
 use super::shape::{Columns, Layout, Path, Series, Type, pointer};
 
 /// Columns that every table of a search has.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::asker::Reply;
 use super::candidates::{NONSENSE, span};
-use super::findings::Findings;
-use super::rounds::{Dimension, Outcome, Try};
+use super::observations::Findings;
+use super::scheduler::{Dimension, Outcome, Try};
 use super::shape::{Path, at, instant, leaves, number};
 use super::vocabulary::{self, plain};
 

@@ -11,8 +11,8 @@ use super::candidates::{
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
-use super::findings::{Absolute, Findings, Form, Sort, Window, Zone};
-use super::rounds::{self, Dimension, Outcome, Try, number_in};
+use super::observations::{Absolute, Findings, Form, Sort, Window, Zone};
+use super::scheduler::{self, Dimension, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
 use super::vocabulary;
 use crate::error::{Result, one_line};
@@ -99,7 +99,7 @@ impl Dialogue {
         let is_data = |reply: &Reply| {
             !reply.is_refusal() && if mentions { found.has_rows(reply) } else { found.has_overview(reply) }
         };
-        rounds::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
+        scheduler::run(asker, RESERVE, fixed, dimensions, is_data, |dimensions| {
             for dimension in dimensions {
                 match dimension.name {
                     "period" => more_periods(found, dimension, newest, &takes, &spoken.periods),

@@ -16,14 +16,14 @@ mod candidates;
 mod dialogue;
 mod document;
 mod effects;
-mod findings;
 mod judge;
 mod known;
 mod numbers;
+mod observations;
 mod paging;
 mod refusal;
 mod roles;
-mod rounds;
+mod scheduler;
 mod shape;
 mod vocabulary;
 
@@ -34,7 +34,7 @@ use url::Url;
 
 pub use self::abilities::Ability;
 pub use self::asker::Call;
-pub use self::findings::Note;
+pub use self::observations::Note;
 
 use self::asker::Asker;
 use self::dialogue::Dialogue;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::findings::{Findings, Seen};
+use super::observations::{Findings, Seen};
 use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk};
 use super::vocabulary;
 

@@ -11,19 +11,19 @@
 //! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window where the
 //! query bounds no time.
 
-mod filter;
+mod granularity;
+mod interval_set;
 mod plan;
-mod range;
+mod predicate;
 mod sort;
-mod step;
 mod summary;
-mod time;
+mod time_predicate;
 mod window;
 
-pub use filter::can_claim;
-pub(crate) use filter::looks_only_at;
 pub use plan::{Aids, ScanPlan, Table, plan_scan};
+pub use predicate::can_claim;
+pub(crate) use predicate::looks_only_at;
 pub use sort::{ServiceOrder, order_named, service_order};
 pub use summary::{Summary, SummaryRows, Wanted, summarize};
-pub(crate) use time::{days_of, earliest};
+pub(crate) use time_predicate::{days_of, earliest};
 pub(crate) use window::CLOCK_SKEW;

@@ -6,10 +6,10 @@ use arrow::compute::SortOptions;
 use chrono::{DateTime, Utc};
 use datafusion::logical_expr::Expr;
 
-use super::filter::{looks_at, looks_only_at, never, values};
-use super::range::Ranges;
+use super::interval_set::Ranges;
+use super::predicate::{looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
-use super::time::ranges;
+use super::time_predicate::ranges;
 use super::window::{Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{ColumnSpec, ColumnType, Origin, Profile, Scope, Several, TableSpec, Zone};

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::range::{Range, Ranges};
+use super::interval_set::{Range, Ranges};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Grid, WindowSpec, Zone};
 
@@ -176,7 +176,7 @@ fn whole_days(range: Range, zone: Zone) -> Range {
 mod tests {
     use super::*;
     use crate::profile::{End, Instants, Profile};
-    use crate::pushdown::step::SECOND;
+    use crate::pushdown::granularity::SECOND;
 
     fn at(text: &str) -> i64 {
         text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()

@@ -14,24 +14,24 @@
 
 mod chart;
 mod commands;
-mod editor;
+mod completion;
+mod diagnostics;
 mod estimate;
-mod mistakes;
+mod line_editor;
+mod name_cache;
 mod output;
 mod picture;
-mod pieces;
 mod progress;
-mod remembered;
 mod repl;
 mod report;
 mod run;
 mod schema;
 mod screen;
+mod splitter;
 mod table;
-mod words;
 mod writer;
 
-pub use mistakes::Mistake;
+pub use diagnostics::Mistake;
 pub use output::{Format, Output};
 pub use repl::interact;
 pub use run::{Failure, Shell};

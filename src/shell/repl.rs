@@ -15,16 +15,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::commands::{COMMANDS, Command};
-use super::editor::Typist;
-use super::mistakes::Mistake;
+use super::completion::Words;
+use super::diagnostics::Mistake;
+use super::line_editor::Typist;
+use super::name_cache;
 use super::output::{Format, Output};
-use super::pieces::{Piece, pieces};
-use super::remembered;
 use super::report::counted;
 use super::run::{Failure, Kept, Reports, Shell, write};
 use super::schema;
 use super::screen::Display;
-use super::words::Words;
+use super::splitter::{Piece, pieces};
 use crate::config::variable;
 use crate::error::{describe, one_line};
 
@@ -138,10 +138,10 @@ impl Repl {
         let known = self.shell.connection().known_searches();
         let name = client.key_name();
         let Some(known) = known else {
-            return remembered::recall(&name);
+            return name_cache::recall(&name);
         };
         if self.remembered.as_ref() != Some(&known) {
-            remembered::remember(&name, &known);
+            name_cache::remember(&name, &known);
             self.remembered = Some(known.clone());
         }
         known

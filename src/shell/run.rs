@@ -21,8 +21,8 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::diagnostics::Mistake;
 use super::estimate::estimate;
-use super::mistakes::Mistake;
 use super::output::Output;
 use super::progress::Progress;
 use super::report::{Report, counted};

@@ -8,7 +8,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
-use super::words::tables;
+use super::completion::tables;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TimezoneKind};
 use crate::pushdown::Table;
 use crate::table::ApiTable;

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::faults::Beyond;
+use super::fault_injection::Beyond;
 use super::query::{Filter, Key};
 
 /// A dialect by its name.

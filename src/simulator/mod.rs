@@ -15,19 +15,19 @@
 
 mod dataset;
 mod dialect;
-mod faults;
-mod moving;
+mod fault_injection;
+mod mutation;
 mod overview;
 mod query;
+mod render;
 mod routes;
 mod server;
 mod spoil;
-mod wording;
 mod zone;
 
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};
 pub use dialect::Preset;
-pub use faults::{Fault, InvalidFault, KINDS};
+pub use fault_injection::{Fault, InvalidFault, KINDS};
 pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 
 /// The key of the team that owns most saved searches.

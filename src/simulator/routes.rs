@@ -15,11 +15,11 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{SecondsFormat, TimeDelta};
 
 use super::dialect::{KeyForm, Throttled};
-use super::faults::Kind;
+use super::fault_injection::Kind;
 use super::query::{Invalid, Query};
+use super::render::{Found, Records, Refusal, answer};
 use super::server::{Seen, Service, Sorting, Standing};
 use super::spoil::{self, Unreachable};
-use super::wording::{Found, Records, Refusal, answer};
 use super::{KEY, OTHER_KEY};
 
 pub(super) fn router(service: Arc<Service>) -> Router {

@@ -22,12 +22,12 @@ use tower::ServiceExt;
 
 use super::dataset::{Corpus, Mention, SavedSearch};
 use super::dialect::Preset;
-use super::faults::{Fault, Kind};
-use super::moving::Moving;
+use super::fault_injection::{Fault, Kind};
+use super::mutation::Moving;
 use super::overview::overview;
 use super::query::Query;
+use super::render::Refusal;
 use super::routes::router;
-use super::wording::Refusal;
 use crate::clock::Clock;
 
 /// Selections kept, so that the pages of one scan are selected and ordered once.

@@ -15,9 +15,9 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::dialect::Preset;
-use super::faults::{Beyond, ErrorBody, Kind};
+use super::fault_injection::{Beyond, ErrorBody, Kind};
 use super::query::Query;
-use super::wording::Refusal;
+use super::render::Refusal;
 
 /// Pieces of a body that trickles.
 const PIECES: usize = 20;

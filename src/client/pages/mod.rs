@@ -7,7 +7,7 @@
 //!    └ cut in time, where paging reaches no further or the ids would take too much memory
 //! ```
 //!
-//! [`chain`] says whether pages hang together and which rows are new, [`reading`] what to ask for next and whether all
+//! [`continuity`] says whether pages hang together and which rows are new, [`reading`] what to ask for next and whether all
 //! came, both pure; [`pager`] asks, waits and hands on; [`window`] says what is read at a time. Where the service tells
 //! which instants a relative period came to, the further pages are asked for by those, so that it stands still while it
 //! is read. A window that is cut goes on at the last instant that was reached, where its first page shows by the total
@@ -17,7 +17,7 @@
 //! the plan wanted, or, in a set that moves, each page links to the one before at an instant that came whole and the end was
 //! seen; unless the query asks for a report instead.
 
-mod chain;
+mod continuity;
 mod pager;
 mod reading;
 mod window;

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 
-use super::chain::Rows;
+use super::continuity::Rows;
 use super::reading::{Reading, Span, Verdict, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
-use crate::client::query::Held;
+use crate::client::budget::Held;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Direction, Zone};

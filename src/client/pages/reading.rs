@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use super::chain::{Chain, Link, Rows, Taken};
+use super::continuity::{Chain, Link, Rows, Taken};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, OffsetUnit, Oversize, Profile, Trust};
 use crate::request::Pages;

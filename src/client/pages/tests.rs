@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
-use super::chain::{Chain, Link, Rows};
+use super::continuity::{Chain, Link, Rows};
 use super::reading::{Reading, Span, Verdict};
 use super::window::Window;
 use crate::error::ErrorKind;

@@ -82,7 +82,7 @@ async fn meant(line: &str, context: &SessionContext) -> Option<String> {
     }
     let name = between(line, "table '", "' not found").or_else(|| between(line, "No table named '", "'"))?;
     let name = name.rsplit('.').next()?;
-    let known = super::words::tables(context).await;
+    let known = super::completion::tables(context).await;
     nearest(name, known.iter().map(|(name, _)| name.as_str())).map(str::to_owned)
 }
 

@@ -10,8 +10,8 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use bytes::Bytes;
 
-use super::drive::Driver;
-use super::summary::totals;
+use super::stand_ins::totals;
+use super::stream::Driver;
 use crate::error::{ErrorKind, Result};
 use crate::profile::Several;
 use crate::request::{FilterTerm, PageRequest, RequestPlan};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-use super::windows::Windows;
+use super::sliding_window::Windows;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::RateWindow;
 

@@ -15,9 +15,9 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Context, Editor, Helper};
 
 use super::commands::COMMANDS;
+use super::completion::{KEYWORDS, Words};
 use super::output::Format;
-use super::pieces::{Cursor, pieces};
-use super::words::{KEYWORDS, Words};
+use super::splitter::{Cursor, pieces};
 use crate::config::state_folder;
 use crate::files;
 

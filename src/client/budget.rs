@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::caller::{Allowance, Caller};
+use super::principal::{Allowance, Caller};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 use crate::request::PageRequest;

@@ -10,9 +10,9 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCast};
 
-use super::filter::text;
-use super::range::{Range, Ranges};
-use super::step::{DAY, SECOND, Step};
+use super::granularity::{DAY, SECOND, Step};
+use super::interval_set::{Range, Ranges};
+use super::predicate::text;
 
 /// The instants of the time column that the conjunct allows; `None` where it does not bound them.
 pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {

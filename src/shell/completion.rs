@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::pieces::behind;
+use super::splitter::behind;
 use crate::connection::Connection;
 use crate::error::one_line;
 use crate::profile::Zone;

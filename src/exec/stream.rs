@@ -28,13 +28,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::aid_rows;
 use super::counters::Counters;
-use super::discover;
-use super::fetch::{least_rows, sort_key};
 use super::memory::PoolMemory;
-use super::plans;
+use super::prune;
 use super::reader::Reader;
-use super::scanning::Scanning;
+use super::scan_config::Scanning;
+use super::scan_exec::{least_rows, sort_key};
 use crate::client::{Caller, Completeness, Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
@@ -147,7 +147,7 @@ impl Driver {
         if plan.aids == Aids::Given(Vec::new()) {
             return Ok(Vec::new());
         }
-        for aid in rows.iter().flat_map(plans::read) {
+        for aid in rows.iter().flat_map(aid_rows::read) {
             match aid {
                 Some(aid) => aids.push(aid),
                 None => {
@@ -157,7 +157,7 @@ impl Driver {
             }
         }
         if let Some(column) = self.scanning.aid_column() {
-            aids = discover::possible(aids, predicate.iter().chain(above), column)?;
+            aids = prune::possible(aids, predicate.iter().chain(above), column)?;
         }
         let of = |aid: &String, window: &String| {
             let sort = order.as_ref().map(|order| order.value.clone());

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Corpus, Mention, SavedSearch};
-use super::faults::{Moved, Whereabouts};
+use super::fault_injection::{Moved, Whereabouts};
 
 /// The states of saved searches that have changed, by their aids.
 #[derive(Debug, Default)]

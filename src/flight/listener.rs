@@ -1,7 +1,7 @@
 //! Connections as they come: each with a number of its own, and an end where it is not used.
 //!
 //! A connection is handed over once its first byte is there, so that whoever connects and is silent is not waited for.
-//! [`Standing`](super::standing::Standing) decides which ones stay. When a connection ends, what belongs to it is told.
+//! [`Standing`](super::connection_limit::Standing) decides which ones stay. When a connection ends, what belongs to it is told.
 
 use std::io;
 use std::net::IpAddr;

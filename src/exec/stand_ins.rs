@@ -24,9 +24,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
-use super::drive::{Batches, Driver, filters_ignored};
 use super::reader::Reader;
-use super::scanning::Scanning;
+use super::scan_config::Scanning;
+use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};

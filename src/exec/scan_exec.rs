@@ -24,8 +24,8 @@ use datafusion::physical_plan::{
     ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs, apply_expression_roots,
 };
 
-use super::drive;
-use super::scanning::{Scanning, looks_at_question, scan_schema};
+use super::scan_config::{Scanning, looks_at_question, scan_schema};
+use super::stream;
 use crate::decode::arrow_schema;
 use crate::profile::{OffsetUnit, Origin};
 use crate::pushdown::{Aids, ServiceOrder, SummaryRows, Table, service_order};
@@ -282,7 +282,7 @@ impl ExecutionPlan for FetchExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&context))?;
-        Ok(drive::run(Arc::clone(&self.scanning), rows, self.schema(), &context, &self.metrics, partition))
+        Ok(stream::run(Arc::clone(&self.scanning), rows, self.schema(), &context, &self.metrics, partition))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
