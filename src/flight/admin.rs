@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::service::Shared;
+use super::state::ServerState;
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 32;
@@ -36,7 +36,7 @@ const REQUEST: usize = 16 << 10;
 /// Those of listening.
 pub(super) async fn start(
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 ) -> std::io::Result<(SocketAddr, AbortOnDropHandle<()>)> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
@@ -65,14 +65,14 @@ pub(super) async fn start(
     Ok((address, AbortOnDropHandle::new(serving)))
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Response {
+async fn health(State(shared): State<Arc<ServerState>>) -> Response {
     if shared.ending() {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is ending\n").into_response();
     }
     "ok\n".into_response()
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+async fn metrics(State(shared): State<Arc<ServerState>>) -> Response {
     match shared.metrics_text() {
         Ok(text) => {
             let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -26,8 +26,8 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::listener::Caller;
 use super::logins::Logins;
+use super::peer::Caller;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;
 use crate::error::{Error, ErrorKind, Result};

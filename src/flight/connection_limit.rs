@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::listener::Peer;
+use super::peer::Peer;
 
 /// How long a connection may show nothing about itself.
 const UNPROVEN: Duration = Duration::from_secs(30);

@@ -22,8 +22,8 @@ use super::command::flight_status;
 use super::metrics::Metrics;
 use super::parameters;
 use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
-use super::service::Shared;
 use super::sessions::Session;
+use super::state::ServerState;
 use super::temporary::{self, Making};
 use crate::error::{Error, ErrorKind};
 use crate::exec::spent;
@@ -35,7 +35,7 @@ use crate::table::{ApiTable, SystemTable};
 /// # Errors
 /// Those of the statement; RESOURCE_EXHAUSTED where too much is under way, DEADLINE_EXCEEDED past the statement's time.
 pub(super) async fn run(
-    shared: &Shared,
+    shared: &ServerState,
     session: &Arc<Session>,
     statement: &Statement,
     bound: Option<Vec<Vec<ScalarValue>>>,
@@ -149,7 +149,7 @@ async fn is_fixed(session: &Session, name: &TableReference) -> Result<bool> {
 /// # Errors
 /// UNIMPLEMENTED for a table that is to last or to be added to; ALREADY_EXISTS, NOT_FOUND as the client wants it.
 pub(super) async fn ingest(
-    shared: &Shared,
+    shared: &ServerState,
     session: &Arc<Session>,
     ingest: CommandStatementIngest,
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,

@@ -22,8 +22,8 @@ use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
 use super::auth::credentials;
-use super::service::Shared;
 use super::sessions::caller_of;
+use super::state::ServerState;
 
 /// Bytes of a handshake's body.
 const HANDSHAKE: usize = 64 << 10;
@@ -32,13 +32,13 @@ const AROUND: usize = 1 << 20;
 
 /// Puts a [`Gate`] before a service.
 #[derive(Clone)]
-pub(super) struct GateLayer(pub(super) Arc<Shared>);
+pub(super) struct GateLayer(pub(super) Arc<ServerState>);
 
 /// See the module's documentation.
 #[derive(Clone)]
 pub(super) struct Gate<S> {
     inner: S,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 impl<S> Layer<S> for GateLayer {

@@ -4,7 +4,6 @@
 //! [`Standing`](super::connection_limit::Standing) decides which ones stay. When a connection ends, what belongs to it is told.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,36 +19,25 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
-use super::service::Shared;
+use super::peer::{Caller, Peer};
+use super::state::ServerState;
 
 /// How long a connection may say nothing at its beginning.
 const SILENT: Duration = Duration::from_secs(10);
-
-/// The number of a connection, among the extensions of its requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Peer(pub(super) u64);
 
 /// A connection. What belongs to it ends with it.
 pub(super) struct Connection {
     stream: TcpStream,
     caller: Caller,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     /// Ends it, whatever is under way.
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
-}
-
-/// Who calls, among the extensions of a connection's requests.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Caller {
-    pub(super) peer: Peer,
-    /// The address that the connection comes from.
-    pub(super) address: IpAddr,
 }
 
 /// Accepts connections until the token is cancelled.
 pub(super) fn accept(
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     closing: CancellationToken,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (ready, connections) = mpsc::channel(16);

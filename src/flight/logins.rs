@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::listener::{Caller, Peer};
+use super::peer::{Caller, Peer};
 
 /// How late the first wrong answer is; twice as late after each further one.
 const FIRST: Duration = Duration::from_millis(100);

@@ -1,15 +1,17 @@
 //! The Arrow Flight SQL server: BI tools and drivers over the same tables.
 //!
 //! ```text
-//! RPC ─command─▶ auth ─▶ session ─planner─▶ plan ─▶ statements (a ticket)        GetFlightInfo: nothing is asked of the service
+//! RPC ─command─▶ auth ─▶ session ─planner─▶ plan ─▶ handles (a ticket)           GetFlightInfo: nothing is asked of the service
 //!                                                      │
 //! DoGet ─────────────── ticket ────────────────────────┴─results─▶ record batches as the pages arrive
 //! ```
 //!
-//! One file a matter: `command` what clients say, `auth` who they are, `sessions` what each may see and has set,
-//! `statements` what was prepared and what waits to be fetched, `planner` what SQL may do, `bounds` what it may be at most, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what is bound,
-//! `metadata` and `info` the answers that need no query, `wire` the types that every client knows, `results` a query
-//! that runs, `service` the RPCs, `incoming` and `server` sockets and the end, `operations` health and metrics.
+//! `rpc` has a file for each call, and `state` what they share. `command` reads what clients say, `auth` who they are; `sessions` is
+//! what each may see and has set, `handles` what was prepared and what waits to be fetched, `planner` what SQL may do,
+//! `complexity_limits` what it may be at most, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what
+//! is bound. `metadata` and `info` answer without a query, `results` is a query that runs, `type_compat` the types that every
+//! client knows. `listener`, `connection_limit`, `gate`, `logins` and `lanes` admit connections, calls and work; `server` is
+//! sockets and the end, `admin` health and metrics.
 //!
 //! The module refuses to write anything, to put SQL into tickets, to run anything in GetFlightInfo but statements without
 //! a result, and to tell a principal about another one's statements.
@@ -32,12 +34,14 @@ mod metadata;
 mod metrics;
 mod options;
 mod parameters;
+mod peer;
 mod planner;
 mod results;
+mod rpc;
 mod server;
-mod service;
 mod sessions;
 mod settings;
+mod state;
 mod status;
 mod temporary;
 mod type_compat;

@@ -21,9 +21,10 @@ use super::auth::Auth;
 use super::gate::GateLayer;
 use super::lanes::Lanes;
 use super::listener::accept;
-use super::service::{Service, Shared};
+use super::rpc::Service;
 use super::sessions::{Sessions, Upstream};
 use super::settings::Limits;
+use super::state::ServerState;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to be served, where, and to whom.
@@ -67,7 +68,7 @@ impl std::fmt::Debug for TlsSpec {
 pub struct FlightServer {
     address: SocketAddr,
     operations: Option<SocketAddr>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     health: HealthReporter,
     closing: DropGuard,
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
@@ -96,7 +97,7 @@ impl FlightServer {
         let runtime = runtime.map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
         let sessions = Sessions::new(auth, upstream, limits.clone(), runtime);
         let lanes = Lanes::start().map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
-        let shared = Arc::new(Shared::new(sessions, limits.clone(), lanes));
+        let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes));
 
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(PING))

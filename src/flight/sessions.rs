@@ -24,7 +24,7 @@ use tonic::{Request, Status};
 
 use super::auth::{Auth, Credentials, Principal, anybody, key_holder, unknown_token};
 use super::lanes::OwnLane;
-use super::listener::{Caller, Peer};
+use super::peer::{Caller, Peer};
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;

@@ -1,0 +1,7 @@
+//! What a session is set to (`SET savedsearch.… = …`), and what the environment says.
+
+mod environment;
+mod settings;
+
+pub use self::environment::{Environment, read_toml, state_folder, variable};
+pub use self::settings::{CountFromOverview, SessionSettings};

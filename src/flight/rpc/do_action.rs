@@ -1,0 +1,94 @@
+//! DoAction: prepared statements, cancelling, renewing, and the options of a session.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow_flight::sql::{
+    ActionCancelQueryResult, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, ProstMessageExt,
+};
+use arrow_flight::{Action, CancelFlightInfoResult, CancelStatus, FlightInfo};
+use prost::Message;
+use prost::bytes::Bytes;
+use tonic::Status;
+
+use super::super::command::{Act, act};
+use super::super::options::{CloseSessionResult, CloseSessionStatus, options, set_options};
+use super::super::sessions::Session;
+use super::super::state::Prepared;
+use super::Service;
+use super::describe::no_transaction;
+use super::get_flight_info::schema_bytes;
+use super::ticket::ticket_handle;
+
+impl Service {
+    pub(super) async fn act(&self, session: Arc<Session>, action: &Action) -> Result<Option<Bytes>, Status> {
+        let bytes = |message: Vec<u8>| Some(Bytes::from(message));
+        Ok(match act(action)? {
+            Act::Prepare(request) => bytes(self.prepare(&session, request).await?.as_any().encode_to_vec()),
+            Act::ClosePrepared(request) => {
+                self.0.prepared.remove(&request.prepared_statement_handle, &session);
+                None
+            }
+            Act::CancelQuery(request) => {
+                let info = FlightInfo::decode(request.info.as_ref())
+                    .map_err(|_| Status::invalid_argument("the query's description cannot be read"))?;
+                // Its numbers are those of Flight's own action.
+                let result = self.cancel(&session, &info)? as i32;
+                bytes(ActionCancelQueryResult { result }.as_any().encode_to_vec())
+            }
+            Act::CancelInfo(request) => {
+                let info = request.info.ok_or_else(|| Status::invalid_argument("the query is not described"))?;
+                bytes(CancelFlightInfoResult::new(self.cancel(&session, &info)?).encode_to_vec())
+            }
+            Act::Renew(request) => {
+                let endpoint = request.endpoint.ok_or_else(|| Status::invalid_argument("there is no endpoint"))?;
+                let handle = ticket_handle(&endpoint)
+                    .ok_or_else(|| Status::invalid_argument("the endpoint has no ticket of a result"))?;
+                self.0.results.find(&handle, &session)?;
+                bytes(endpoint.with_expiration_time(self.expiration()).encode_to_vec())
+            }
+            Act::SetOptions(request) => bytes(set_options(&session, request).await.encode_to_vec()),
+            Act::Options => bytes(options(&session).encode_to_vec()),
+            Act::CloseSession => {
+                self.0.sessions.close(&session);
+                self.0.sweep();
+                bytes(CloseSessionResult { status: CloseSessionStatus::Closed as i32 }.encode_to_vec())
+            }
+        })
+    }
+
+    fn cancel(&self, session: &Session, info: &FlightInfo) -> Result<CancelStatus, Status> {
+        let handles: Vec<Bytes> = info.endpoint.iter().filter_map(ticket_handle).collect();
+        if handles.is_empty() {
+            return Ok(CancelStatus::NotCancellable);
+        }
+        for handle in handles {
+            let (pending, _) = self.0.results.find(&handle, session)?;
+            pending.cancelled.cancel();
+        }
+        Ok(CancelStatus::Cancelled)
+    }
+
+    async fn prepare(
+        &self,
+        session: &Arc<Session>,
+        request: ActionCreatePreparedStatementRequest,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        no_transaction(request.transaction_id.as_ref())?;
+        let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
+        let statement = self.away(session, async move { service.statement(&owner, &sql).await }).await?;
+        // Clients take an empty text for a statement without a result, and without parameters.
+        let schema = |schema: &SchemaRef| {
+            if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
+        };
+        let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
+        let held = self.0.hold("prepared statement", request.query.len())?;
+        let prepared = Prepared::new(request.query, held);
+        let handle = self.0.prepared.insert(session, prepared)?;
+        Ok(ActionCreatePreparedStatementResult {
+            prepared_statement_handle: handle.into(),
+            dataset_schema,
+            parameter_schema,
+        })
+    }
+}

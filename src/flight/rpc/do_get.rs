@@ -1,0 +1,62 @@
+//! DoGet: runs what a ticket stands for, and streams its rows.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::sql::{Command, TicketStatementQuery};
+use arrow_flight::{FlightData, Ticket};
+use futures::{StreamExt, TryStreamExt, stream};
+use tonic::Status;
+
+use super::super::command::{flight_status, parse};
+use super::super::results::Pending;
+use super::super::sessions::Session;
+use super::super::state::ServerState;
+use super::Service;
+use super::describe::Described;
+use super::stream::Answers;
+use super::ticket::NOTHING;
+
+impl Service {
+    pub(super) async fn fetch(&self, session: Arc<Session>, ticket: Ticket) -> Result<Answers<FlightData>, Status> {
+        match parse(&ticket.ticket)? {
+            Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) if statement_handle == NOTHING => {
+                Ok(sent(RecordBatch::new_empty(Arc::new(Schema::empty()))))
+            }
+            Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
+                let (pending, session) = self.0.results.find(&statement_handle, &session)?;
+                let handle = String::from_utf8_lossy(&statement_handle).into_owned();
+                self.run(session, pending, Some(handle))
+            }
+            // Some clients take the command for the ticket.
+            command => match self.describe_away(&session, command, true).await? {
+                Described::Known(rows) => Ok(sent(rows)),
+                Described::Query(pending) => self.run(session, Arc::new(pending), None),
+                Described::Done => Ok(sent(RecordBatch::new_empty(Arc::new(Schema::empty())))),
+            },
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        session: Arc<Session>,
+        pending: Arc<Pending>,
+        handle: Option<String>,
+    ) -> Result<Answers<FlightData>, Status> {
+        let ServerState { limits, metrics, .. } = self.0.as_ref();
+        let places = self.0.places(&session)?;
+        if let Some(handle) = handle {
+            self.0.results.done(&handle);
+        }
+        let lane = self.0.lanes.enter(&session.lane);
+        pending.run(session, places, Arc::clone(metrics), limits, lane)
+    }
+}
+
+/// One batch as a stream.
+fn sent(batch: RecordBatch) -> Answers<FlightData> {
+    let encoded = FlightDataEncoderBuilder::new().with_schema(batch.schema()).build(stream::iter([Ok(batch)]));
+    encoded.map_err(flight_status).boxed()
+}

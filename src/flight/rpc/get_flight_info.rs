@@ -1,0 +1,59 @@
+//! GetFlightInfo, PollFlightInfo and GetSchema: what a command gives, and the ticket for it. Nothing is asked of the service.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow::datatypes::Schema;
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, IpcMessage, SchemaAsIpc, SchemaResult, Ticket};
+use prost::bytes::Bytes;
+use tonic::{Request, Status};
+
+use super::super::command::described;
+use super::super::sessions::session_of;
+use super::Service;
+use super::describe::Described;
+use super::ticket::{NOTHING, ticket};
+
+impl Service {
+    pub(super) async fn info(&self, request: Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
+        let session = session_of(&request)?;
+        let descriptor = request.into_inner();
+        let command = described(&descriptor)?;
+        let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
+            // The command itself says all that is to be known.
+            Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
+            Described::Query(pending) => {
+                let schema = Arc::clone(&pending.schema);
+                (schema, ticket(self.0.results.insert(&session, pending)?.into()), true)
+            }
+            Described::Done => (Arc::new(Schema::empty()), ticket(Bytes::from_static(NOTHING)), false),
+        };
+        let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
+        let endpoint = if kept { endpoint.with_expiration_time(self.expiration()) } else { endpoint };
+        let info = FlightInfo::new().with_descriptor(descriptor).with_endpoint(endpoint);
+        info.try_with_schema(&schema).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// When what is kept now will be forgotten.
+    pub(super) fn expiration(&self) -> prost_types::Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "clients compare it with their own clocks")]
+        let now = SystemTime::now();
+        (now + self.0.limits.result_time()).into()
+    }
+
+    pub(super) async fn schema(&self, request: Request<FlightDescriptor>) -> Result<SchemaResult, Status> {
+        let session = session_of(&request)?;
+        let schema = match self.describe_away(&session, described(request.get_ref())?, false).await? {
+            Described::Known(rows) => rows.schema(),
+            Described::Query(pending) => Arc::clone(&pending.schema),
+            Described::Done => Arc::new(Schema::empty()),
+        };
+        Ok(SchemaResult { schema: schema_bytes(&schema)? })
+    }
+}
+
+pub(super) fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {
+    let message = IpcMessage::try_from(SchemaAsIpc::new(schema, &IpcWriteOptions::default()));
+    message.map(|IpcMessage(bytes)| bytes).map_err(|error| Status::internal(error.to_string()))
+}
