@@ -1,0 +1,63 @@
+//! The one reader of the environment: variables, the user's folders and files.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use crate::client::Secret;
+use crate::error::{Error, ErrorKind, Result, one_line};
+
+/// What the environment says. Options of the command line come first, each where both are given.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `SAVEDSEARCH_BASE_URL`.
+    pub base_url: Option<String>,
+    /// `SAVEDSEARCH_API_KEY`.
+    pub api_key: Option<Secret>,
+    /// `SAVEDSEARCH_PROFILE`.
+    pub profile: Option<PathBuf>,
+    /// `SAVEDSEARCH_CONFIG`.
+    pub config: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the variables of the process. An empty variable counts as none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a key that cannot be one.
+    pub fn read() -> Result<Self> {
+        Ok(Self {
+            base_url: variable("SAVEDSEARCH_BASE_URL"),
+            api_key: variable("SAVEDSEARCH_API_KEY").map(|key| Secret::new(&key)).transpose()?,
+            profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
+            config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
+        })
+    }
+}
+
+/// The folder for what is to outlast the process: `savedsearch` in `XDG_STATE_HOME`, else in `~/.local/state` (XDG Base
+/// Directory Specification).
+pub fn state_folder() -> Option<PathBuf> {
+    let state = variable("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/state")));
+    state.map(|state| state.join("savedsearch"))
+}
+
+/// A variable of the process; an empty one counts as none.
+pub fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// Reads a TOML file.
+///
+/// # Errors
+/// [`ErrorKind::Config`] naming the file, and the line of a mistake without what stands there.
+pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        bad(format!("line {line}: {}", one_line(error.message())))
+    })
+}
