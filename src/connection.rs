@@ -7,32 +7,33 @@
 //! ```
 
 mod fields;
+mod page;
+mod saved_searches;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use arrow::array::AsArray;
-use arrow::datatypes::DataType;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
-pub use self::fields::UnknownField;
+pub(crate) use self::fields::UnknownField;
 
 use self::fields::Fields;
+pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
-    Caller, Client, HttpLimits, HttpService, Network, Page, PageDecoder, PageFacts, QueryBudget, RetryPolicy, Scan,
-    Secret, parse_base_url,
+    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, RetryPolicy, Scan, Secret,
+    parse_base_url,
 };
 use crate::clock::Clock;
 use crate::config::{SessionSettings, state_folder};
-use crate::decode::{Decoded, Decoder};
+use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Profile, TableSpec};
-use crate::request::PageRequest;
+use crate::profile::Profile;
+use crate::request::{PageRequest, RequestKey};
 
 /// A service, a key and a profile. Cheap to share; make one a key and process.
 #[derive(Debug)]
@@ -55,14 +56,21 @@ pub struct ConnectionBuilder {
     retry: RetryPolicy,
     state: Option<PathBuf>,
     limits: HttpLimits,
+    exchanges: Exchanges,
 }
 
 /// A query under way.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) budget: Arc<QueryBudget>,
-    /// Answers without mentions, by their endpoints and parameters: each is asked for once.
-    answers: Mutex<HashMap<String, Answer>>,
+    /// When it began, by our clock.
+    pub(crate) begun: DateTime<Utc>,
+    /// The same, by the clock that windows go by.
+    pub(crate) now: DateTime<Utc>,
+    /// Answers without mentions: each is asked for once.
+    answers: Mutex<HashMap<RequestKey, Answer>>,
+    /// The list, once it was asked for.
+    list: OnceLock<Arc<SavedSearches>>,
 }
 
 /// Queries that are remembered though nothing reads them at the moment.
@@ -120,6 +128,13 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Takes answers from somewhere else than the service, or writes them down.
+    #[must_use]
+    pub fn exchanges(mut self, exchanges: Exchanges) -> Self {
+        self.exchanges = exchanges;
+        self
+    }
+
     /// Sends the key in clear text where the address is no https one. Without this, only a service on this machine may be
     /// asked so.
     #[must_use]
@@ -133,21 +148,22 @@ impl ConnectionBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] for an address or a key that cannot be used.
     pub fn build(self) -> Result<Arc<Connection>> {
-        let Self { base_url, key, profile, service, clock, retry, state, limits } = self;
+        let Self { base_url, key, profile, service, clock, retry, state, limits, exchanges } = self;
         let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
             None => Arc::new(Network::try_new(limits, &base_url)?),
         };
-        let client = Client::try_new(base_url, key, Arc::new(profile), service, clock.clone())?.with_retry(retry);
-        let client = match state.or_else(state_folder) {
-            Some(folder) => client.with_ledger(&folder),
-            None if !client.needs_ledger() => client,
-            None => {
-                return Err(Error::new(ErrorKind::Config, "there is no folder to keep what the key spends in")
-                    .advice("set XDG_STATE_HOME, or HOME"));
-            }
-        };
+        let client = Client::try_new(ClientSpec {
+            base_url,
+            key,
+            profile: Arc::new(profile),
+            service,
+            clock: clock.clone(),
+            retry,
+            state_folder: state.or_else(state_folder),
+            exchanges,
+        })?;
         let (queries, fields, searches) = Default::default();
         Ok(Arc::new(Connection { client, clock, queries, fields, searches }))
     }
@@ -165,6 +181,7 @@ impl Connection {
             retry: RetryPolicy::default(),
             state: None,
             limits: HttpLimits::default(),
+            exchanges: Exchanges::Live,
         }
     }
 
@@ -239,59 +256,71 @@ impl Connection {
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .with_completeness(settings.completeness)
                 .with_caller(caller);
-        let query = Arc::new(Query { budget: Arc::new(budget.with_possible(possible)), answers: Mutex::default() });
+        let query = Query {
+            budget: Arc::new(budget.with_possible(possible)),
+            begun: self.clock.now(),
+            now: self.now(),
+            answers: Mutex::default(),
+            list: OnceLock::new(),
+        };
+        let query = Arc::new(query);
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
         query
     }
 
     /// The answer of the list. All scans of a query share one request.
-    pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Bytes> {
-        let decoder = self.aids_of(self.profile().tables.saved_searches.clone())?.of_table();
-        let request = PageRequest::list();
-        let accept = move |body: &[u8]| Ok(decoder.decode(&PageRequest::list(), body)?.batch.num_rows() as u64);
-        let body = self.answer(query, scan, request, accept).await?;
-        self.note_searches(&body);
-        Ok(body)
+    pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Arc<SavedSearches>> {
+        if let Some(list) = query.list.get() {
+            return Ok(Arc::clone(list));
+        }
+        let profile = Arc::clone(self.profile());
+        let decode = move |body: &Bytes| {
+            let list = SavedSearches::decode(&profile, body.clone())?;
+            let rows = list.rows;
+            Ok((list, rows))
+        };
+        let list = Arc::new(self.answer(query, scan, PageRequest::list(), decode).await?);
+        self.note_searches(&list);
+        Ok(Arc::clone(query.list.get_or_init(|| list)))
     }
 
     /// Takes note of the names in a list, where it has some: no query hangs on them.
-    fn note_searches(&self, body: &[u8]) {
-        let list = &self.profile().tables.saved_searches;
-        let place = |name: &str| list.columns.iter().position(|column| column.name == name);
-        let (Some(aid), Some(name)) = (place("aid"), place("name")) else { return };
-        let decoder = Decoder::new(Arc::clone(self.profile()), Arc::new(list.clone()), &[aid, name]);
-        let Ok(Decoded { batch, .. }) = decoder.decode(&PageRequest::list(), body) else { return };
-        let texts = |at: usize| arrow::compute::cast(batch.column(at), &DataType::Utf8);
-        let (Ok(aids), Ok(names)) = (texts(0), texts(1)) else { return };
-        let pairs = aids.as_string::<i32>().iter().zip(names.as_string::<i32>());
-        let mut known = HashSet::new();
-        let found = pairs.filter_map(|(aid, name)| Some((aid?.to_owned(), name.unwrap_or_default().to_owned())));
-        let found = found.filter(|(aid, _)| known.insert(aid.clone())).collect();
-        *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    fn note_searches(&self, list: &SavedSearches) {
+        if let Some(names) = &list.names {
+            *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
+        }
     }
 
-    /// The answer to a request without mentions. All scans of a query share one request. `accept` gives the number of
-    /// records in an answer that can be believed.
-    pub(crate) async fn answer(
+    /// The answer to a request without mentions. All scans of a query share one request; each decodes for itself what it
+    /// takes of the answer. `decode` gives the value and the number of records in an answer that can be believed.
+    pub(crate) async fn answer<T: Send + 'static>(
         self: &Arc<Self>,
         query: &Query,
         scan: &Arc<Scan>,
         request: PageRequest,
-        accept: impl Fn(&[u8]) -> Result<u64> + Send + Sync + 'static,
-    ) -> Result<Bytes> {
-        let key = format!("{} {:?}", request.plan.endpoint, request.parameters(self.profile()));
+        decode: impl Fn(&Bytes) -> Result<(T, u64)> + Send + Sync + 'static,
+    ) -> Result<T> {
+        let key = request.key(self.profile());
+        let decode = Arc::new(decode);
+        // What comes of the answer where it is this call that asks.
+        let decoded: Arc<Mutex<Option<T>>> = Arc::default();
         let asked = {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            match answers.get(&key) {
-                Some(Answer::Given(body)) => return Ok(body.clone()),
+            let known = match answers.get(&key) {
+                Some(Answer::Given(body)) => return decode(body).map(|(value, _)| value),
                 Some(Answer::Asked(asked)) => asked.upgrade(),
                 None => None,
-            }
-            .unwrap_or_else(|| {
+            };
+            known.unwrap_or_else(|| {
                 let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
+                let (decode, decoded) = (Arc::clone(&decode), Arc::clone(&decoded));
                 // On a task of its own: scans that wait for it must not depend on who asked first being polled.
                 let asking = self.client.spawn(async move {
-                    let keep = |body: &[u8]| Ok((Bytes::copy_from_slice(body), accept(body)?));
+                    let keep = |body: &Bytes| {
+                        let (value, rows) = decode(body)?;
+                        *decoded.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                        Ok((body.clone(), rows))
+                    };
                     connection.client.fetch(&scan, &request, keep).await
                 });
                 let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
@@ -301,97 +330,17 @@ impl Connection {
             })
         };
         let body = asked.await?;
-        let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.insert(key, Answer::Given(body.clone()));
-        Ok(body)
+        query.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Answer::Given(body.clone()));
+        let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
+        own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
     }
 
     /// The aids that a query without one asks for: each once, in the order of the list.
     pub(crate) async fn listed_aids(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Vec<String>> {
-        let table = &self.profile().tables.saved_searches;
-        let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect::<Vec<_>>();
-        if sections.is_empty() {
+        if !self.profile().tables.saved_searches.sections.iter().any(|section| section.fan_out) {
             return Err(Error::new(ErrorKind::Query, "the profile names no section of the list to ask for")
                 .advice("add a predicate on aid, or set fan_out = true on a section of saved_searches"));
         }
-        let decoder = self.aids_of(TableSpec { sections, ..table.clone() })?;
-        let batch = decoder.decode(&PageRequest::list(), &self.list(query, scan).await?)?.batch;
-        let column = arrow::compute::cast(batch.column(0), &DataType::Utf8)
-            .map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
-        let mut known = HashSet::new();
-        let aids = column.as_string::<i32>().iter().flatten().filter(|aid| known.insert(*aid));
-        Ok(aids.map(str::to_owned).collect())
-    }
-
-    fn aids_of(&self, list: TableSpec) -> Result<Decoder> {
-        let aid = list.columns.iter().position(|column| column.name == "aid");
-        let aid = aid.ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
-        Ok(Decoder::new(Arc::clone(self.profile()), Arc::new(list), &[aid]))
-    }
-}
-
-impl Page for Decoded {
-    fn ids(&self) -> Option<&[u64]> {
-        self.ids.as_deref()
-    }
-
-    fn times(&self) -> Option<&[i64]> {
-        self.times.as_deref()
-    }
-
-    fn versions(&self) -> Option<&[i64]> {
-        self.versions.as_deref()
-    }
-
-    fn bytes(&self) -> usize {
-        self.batch.get_array_memory_size()
-    }
-
-    fn retain(self, keep: &[bool]) -> Self {
-        // Mostly it is the first or the last row that goes, which costs nothing.
-        let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
-        let end = keep.iter().rposition(|keep| *keep).map_or(first, |last| last + 1);
-        let part = self.batch.slice(first, end - first);
-        let kept = &keep[first..end];
-        let batch = if kept.contains(&false) {
-            // The mask has a flag a row, which is all that filtering asks for.
-            arrow::compute::filter_record_batch(&part, &kept.to_vec().into()).expect("one flag a row")
-        } else {
-            part
-        };
-        Self { batch, ids: None, times: None, versions: None, ..self }
-    }
-
-    fn last_row(&self) -> Self {
-        let rows = self.batch.num_rows();
-        let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, counted, window, .. } = *self;
-        Self {
-            batch,
-            total,
-            hint,
-            counted,
-            window,
-            ids: None,
-            times: None,
-            versions: None,
-            conflicts: 0,
-            mended: 0,
-            unnamed: 0,
-            records: 0,
-            present: Vec::new(),
-            unknown: Vec::new(),
-        }
-    }
-}
-
-impl PageDecoder for Decoder {
-    type Page = Decoded;
-
-    fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
-        let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, counted, window, .. } = decoded;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, window };
-        Ok((decoded, facts))
+        Ok(self.list(query, scan).await?.fan_out())
     }
 }

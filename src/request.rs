@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{OffsetUnit, Profile, RequestedBy, Several, Zone};
+use crate::profile::{Profile, RequestedBy, Several, Zone};
 
 /// The endpoint that a plan asks (seed section 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Endpoint {
     /// `GET {base_url}/list`.
     List,
@@ -90,8 +90,13 @@ pub struct PageRequest {
 impl RequestPlan {
     /// The plan of the list.
     pub fn list() -> Self {
+        Self { endpoint: Endpoint::List, ..Self::search() }
+    }
+
+    /// A search for nothing yet.
+    pub fn search() -> Self {
         Self {
-            endpoint: Endpoint::List,
+            endpoint: Endpoint::Search,
             aid: None,
             duration: None,
             timezone: None,
@@ -116,10 +121,60 @@ impl RequestPlan {
     }
 }
 
+/// The identity of a question: what is sent to which path. Requests with equal keys have the same answer at one moment,
+/// so answers are shared, kept, recorded and announced by it. The address and the key of the service are not part of it:
+/// everything that holds answers belongs to one client.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestKey {
+    path: Arc<str>,
+    parameters: Arc<[(String, String)]>,
+}
+
+impl RequestKey {
+    /// The question that is sent to a path below the base URL with these query parameters.
+    pub fn new(path: &str, parameters: Vec<(String, String)>) -> Self {
+        Self { path: path.trim_start_matches('/').into(), parameters: parameters.into() }
+    }
+
+    /// The path below the base URL, without a slash before it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The query parameters in the order in which they are sent, decoded.
+    pub fn parameters(&self) -> &[(String, String)] {
+        &self.parameters
+    }
+}
+
+/// The parameters as one text for people, decoded.
+impl fmt::Display for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{name}={value}", if at == 0 { "" } else { "&" })?;
+        }
+        Ok(())
+    }
+}
+
 impl PageRequest {
     /// The request of the list.
     pub fn list() -> Self {
         Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
+    }
+
+    /// The request for the answer of a search without mentions.
+    pub fn overview(plan: RequestPlan) -> Self {
+        Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
+    }
+
+    /// The identity of the question.
+    pub fn key(&self, profile: &Profile) -> RequestKey {
+        let path = match self.plan.endpoint {
+            Endpoint::List => &profile.list.path,
+            Endpoint::Search => &profile.search.path,
+        };
+        RequestKey::new(path, self.parameters(profile))
     }
 
     /// The query parameters, in a fixed order. Every control that the seed (section 4.2) recommends is explicit.
@@ -156,19 +211,10 @@ impl PageRequest {
             RequestedBy::Flag => pages.map(|_| self.size),
         };
         if let Some(size) = size {
-            sent.push((profile.offset.parameter.clone(), self.offset(profile).to_string()));
+            sent.push((profile.offset.parameter.clone(), profile.offset.of(self.row, self.size).to_string()));
             sent.push((profile.page.parameter.clone(), size.to_string()));
         }
         sent
-    }
-
-    /// The offset as the service counts it.
-    pub fn offset(&self, profile: &Profile) -> u64 {
-        let Self { row, size, .. } = *self;
-        match profile.offset.unit {
-            OffsetUnit::Row => profile.offset.first + row,
-            OffsetUnit::Page => profile.offset.first + row / size.max(1),
-        }
     }
 }
 
@@ -197,6 +243,7 @@ impl fmt::Display for RequestPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::OffsetUnit;
 
     fn plan() -> RequestPlan {
         RequestPlan {

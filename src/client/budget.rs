@@ -11,8 +11,7 @@ use tokio::time::Instant;
 
 use super::principal::{Allowance, Caller};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::Profile;
-use crate::request::PageRequest;
+use crate::request::RequestKey;
 
 /// What happens where not all mentions can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -275,8 +274,8 @@ pub struct Scan {
     /// Rows that paging was found to reach; 0: not found yet.
     depth: AtomicU64,
     memory: Option<Arc<dyn Memory>>,
-    /// Answers that were looked at for another reason and will be wanted as pages, by their parameters.
-    kept: Mutex<HashMap<String, Bytes>>,
+    /// Answers that were looked at for another reason and will be wanted as pages.
+    kept: Mutex<HashMap<RequestKey, Bytes>>,
 }
 
 impl Scan {
@@ -332,13 +331,12 @@ impl Scan {
     }
 
     /// Keeps an answer for the next one who asks for it.
-    pub fn keep(&self, request: &PageRequest, profile: &Profile, body: Bytes) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(parameters_text(&request.parameters(profile)), body);
+    pub fn keep(&self, key: RequestKey, body: Bytes) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, body);
     }
 
-    pub(super) fn take_kept(&self, parameters: &str) -> Option<Bytes> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(parameters)
+    pub(super) fn take_kept(&self, key: &RequestKey) -> Option<Bytes> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 
     pub(super) fn count(&self, attempts: u32, bytes: u64, wait: Duration) {
@@ -359,9 +357,4 @@ fn round(number: u64) -> u64 {
             None => step = step.saturating_mul(10),
         }
     }
-}
-
-/// Parameters as one text, decoded.
-pub(super) fn parameters_text(parameters: &[(String, String)]) -> String {
-    parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
 }

@@ -27,14 +27,14 @@ const QUESTIONS: usize = 1_000;
 
 /// What makes questions fail together, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Question(u64);
+pub(super) struct Circuit(u64);
 
 /// The question that a request asks.
-pub(super) fn question(request: &PageRequest) -> Question {
+pub(super) fn circuit(request: &PageRequest) -> Circuit {
     let mut hasher = DefaultHasher::new();
     let plan = request.plan.as_ref();
     (plan.endpoint, &plan.aid, &plan.filters, plan.pages.is_some()).hash(&mut hasher);
-    Question(hasher.finish())
+    Circuit(hasher.finish())
 }
 
 /// The policy of one question. Times are monotonic.
@@ -76,7 +76,7 @@ impl State {
 
 /// Shared by all who use one key.
 #[derive(Debug, Default)]
-pub(super) struct Breaker(Mutex<HashMap<Question, State>>);
+pub(super) struct Breaker(Mutex<HashMap<Circuit, State>>);
 
 impl Breaker {
     /// The breaker of the key with this digest.
@@ -96,9 +96,9 @@ impl Breaker {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] while the breaker is open.
-    pub(super) fn admit(&self, question: Question) -> Result<()> {
+    pub(super) fn admit(&self, circuit: Circuit) -> Result<()> {
         let mut states = self.states();
-        let Some(state) = states.get_mut(&question) else { return Ok(()) };
+        let Some(state) = states.get_mut(&circuit) else { return Ok(()) };
         let Some(wait) = state.admit(Instant::now()) else { return Ok(()) };
         let message = format!("circuit breaker open: the last {} attempts to ask this failed", state.failures);
         Err(Error::new(ErrorKind::Unavailable, message)
@@ -106,22 +106,22 @@ impl Breaker {
     }
 
     /// A call was answered, well or by a refusal that has its reason in the question.
-    pub(super) fn succeeded(&self, question: Question) {
-        self.states().remove(&question);
+    pub(super) fn succeeded(&self, circuit: Circuit) {
+        self.states().remove(&circuit);
     }
 
     /// A call was given up.
-    pub(super) fn failed(&self, question: Question) {
+    pub(super) fn failed(&self, circuit: Circuit) {
         let (now, mut states) = (Instant::now(), self.states());
         if states.len() >= QUESTIONS {
             states.retain(|_, state| state.open.is_some_and(|(until, _)| now < until));
         }
-        if states.len() < QUESTIONS || states.contains_key(&question) {
-            states.entry(question).or_default().failed(now);
+        if states.len() < QUESTIONS || states.contains_key(&circuit) {
+            states.entry(circuit).or_default().failed(now);
         }
     }
 
-    fn states(&self) -> MutexGuard<'_, HashMap<Question, State>> {
+    fn states(&self) -> MutexGuard<'_, HashMap<Circuit, State>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_question_that_fails_keeps_nobody_from_asking_another() {
-        let (breaker, bad, good) = (Breaker::default(), Question(1), Question(2));
+        let (breaker, bad, good) = (Breaker::default(), Circuit(1), Circuit(2));
         (0..FAILURES).for_each(|_| breaker.failed(bad));
         let error = breaker.admit(bad).expect_err("open");
         assert!(
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn many_failing_questions_take_bounded_memory() {
         let breaker = Breaker::default();
-        (0..10_000).for_each(|number| breaker.failed(Question(number)));
+        (0..10_000).for_each(|number| breaker.failed(Circuit(number)));
         assert!(breaker.states().len() <= QUESTIONS);
     }
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
@@ -15,6 +16,9 @@ use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, StatusCode};
+use rustls::ClientConfig;
+use rustls::crypto::CryptoProvider;
+use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
@@ -70,6 +74,7 @@ pub trait HttpService: fmt::Debug + Send + Sync {
 
 /// Bounds of a single HTTP exchange.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HttpLimits {
     /// Time to a connection, TLS included.
     pub connect: Duration,
@@ -95,6 +100,14 @@ impl Default for HttpLimits {
     }
 }
 
+impl HttpLimits {
+    /// The same, with the key in clear text beyond this machine where that is allowed.
+    #[must_use]
+    pub fn insecure(self, allowed: bool) -> Self {
+        Self { insecure: allowed, ..self }
+    }
+}
+
 /// The network: reqwest with rustls.
 #[derive(Debug)]
 pub struct Network {
@@ -110,8 +123,6 @@ impl Network {
     /// [`ErrorKind::Config`] for a service beyond this machine without TLS, unless that is allowed, and where TLS cannot be
     /// set up on this machine.
     pub fn try_new(limits: HttpLimits, base_url: &Url) -> Result<Self> {
-        // An error means that the process has chosen a provider already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let loopback = match base_url.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -126,6 +137,11 @@ impl Network {
                 ));
         }
         let builder = reqwest::Client::builder();
+        // The provider of the process is its own to choose; where it has none, ours serves this client alone.
+        let builder = match CryptoProvider::get_default() {
+            Some(_) => builder,
+            None => builder.tls_backend_preconfigured(tls_config()?),
+        };
         let client = if loopback { builder.no_proxy() } else { builder }
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(limits.connect)
@@ -134,6 +150,17 @@ impl Network {
             .map_err(|error| Error::new(ErrorKind::Config, format!("cannot set up HTTP: {}", chain(&error))))?;
         Ok(Self { client, limits })
     }
+}
+
+/// TLS by ring, which trusts the authorities of this machine.
+fn tls_config() -> Result<ClientConfig> {
+    let failed = |error: rustls::Error| Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(failed)?.with_platform_verifier().map_err(failed)?;
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 #[async_trait]

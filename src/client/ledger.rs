@@ -41,6 +41,11 @@ struct Spent {
     requests: Vec<(i64, u64)>,
 }
 
+/// Whether a limit is to outlast the process.
+pub(super) fn is_needed(budget: &Budget) -> bool {
+    budget.windows.iter().any(|window| window.seconds > SHORT)
+}
+
 impl Ledger {
     /// The ledger in a folder; `None` where no limit needs one.
     pub(super) fn of(folder: &Path, identity: [u8; 32], budget: &Budget) -> Option<Self> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::auth::Secret;
 use super::budget::QueryBudget;
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ const REMEMBERED: usize = 10_000;
 const TEXT: usize = 2_000;
 
 /// A text as it is remembered: its beginning, and how long it was, where it is long.
-pub(super) fn shortened(text: String) -> String {
+fn shortened(text: String) -> String {
     match text.len() {
         ..=TEXT => text,
         long => format!("{} … ({long} bytes)", &text[..text.floor_char_boundary(TEXT)]),
@@ -76,9 +77,10 @@ pub struct Warning {
     pub message: String,
 }
 
-/// The calls of a connection and their totals.
-#[derive(Debug, Default)]
+/// The calls of a connection and their totals. What enters it has the key taken out here, and nowhere before.
+#[derive(Debug)]
 pub struct RequestLog {
+    key: Secret,
     records: Mutex<VecDeque<RequestRecord>>,
     warnings: Mutex<VecDeque<Warning>>,
     /// Warnings given so far.
@@ -96,8 +98,21 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
+    /// A log of nothing yet.
+    pub(super) fn new(key: Secret) -> Self {
+        let (records, warnings, [warned, added, requests, pages, rows, bytes]) = Default::default();
+        Self { key, records, warnings, warned, added, requests, pages, rows, bytes }
+    }
+
+    /// A text as it is remembered: without the key, and its beginning where it is long.
+    fn clean(&self, text: &str) -> String {
+        shortened(self.key.redact(text))
+    }
+
     /// Remembers a call. Gives its number.
-    pub fn add(&self, record: RequestRecord) -> u64 {
+    pub(crate) fn add(&self, mut record: RequestRecord) -> u64 {
+        record.parameters = self.clean(&record.parameters);
+        record.error = record.error.map(|error| self.clean(&error));
         if record.error.is_none() {
             self.pages.fetch_add(1, Ordering::Relaxed);
         }
@@ -123,7 +138,7 @@ impl RequestLog {
     }
 
     /// Says of a call, if it is still remembered, what reading came to with it.
-    pub fn conclude(&self, call: u64, conclusion: String) {
+    pub(crate) fn conclude(&self, call: u64, conclusion: String) {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let first = self.added.load(Ordering::Relaxed) - records.len() as u64;
         let at = call.checked_sub(first).and_then(|at| usize::try_from(at).ok());
@@ -133,25 +148,28 @@ impl RequestLog {
     }
 
     /// Remembers what a query lacks.
-    pub fn warn(&self, query: &QueryBudget, error: &Error) {
-        tracing::warn!(query = query.id, %error, "incomplete");
+    pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
         self.tell(query, error.place().aid.clone(), error.to_string(), true);
     }
 
     /// Remembers what the author of a query should know about its result, which is whole.
-    pub fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
-        tracing::info!(query = query.id, message, "note");
+    pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
         self.tell(query, aid, message, false);
     }
 
     fn tell(&self, query: &QueryBudget, aid: Option<String>, message: String, incomplete: bool) {
+        let (aid, message) = (aid.map(|aid| self.clean(&aid)), self.clean(&message));
+        if incomplete {
+            tracing::warn!(query = query.id, error = message, "incomplete");
+        } else {
+            tracing::info!(query = query.id, message, "note");
+        }
         let caller = query.caller.as_ref().map(|caller| Arc::clone(&caller.name));
         let query = query.id.clone();
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() == REMEMBERED {
             warnings.pop_front();
         }
-        let (aid, message) = (aid.map(shortened), shortened(message));
         warnings.push_back(Warning { incomplete, caller, query, aid, message });
         self.warned.fetch_add(1, Ordering::Relaxed);
     }

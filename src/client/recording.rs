@@ -11,19 +11,24 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::auth::Secret;
-use super::http::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use super::http::{HttpFailure, HttpResponse};
+use super::source::{AnswerSource, Exchange as Answered, Question, Unsent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
+use crate::request::RequestKey;
 
 /// File about the recording as a whole.
 const HEAD: &str = "recording.json";
@@ -68,13 +73,43 @@ fn bad(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::Config, format!("{}: {what}", path.display()))
 }
 
-/// A service that writes down what another one is asked and answers.
-#[derive(Debug)]
+/// Writes down what is asked and answered. Answers come through [`Exchanges::over`].
+#[derive(Debug, Clone)]
 pub struct Recorder {
-    service: Arc<dyn HttpService>,
     key: Secret,
     folder: PathBuf,
-    number: AtomicU64,
+    /// The last one written; all who write into the folder share it.
+    number: Arc<AtomicU64>,
+}
+
+/// A source whose exchanges are written down.
+#[derive(Debug)]
+struct Recorded {
+    recorder: Recorder,
+    source: Arc<dyn AnswerSource>,
+}
+
+/// Where the answers of a connection come from.
+#[derive(Debug, Clone, Default)]
+pub enum Exchanges {
+    /// From the service.
+    #[default]
+    Live,
+    /// From the service, and each is written down.
+    Recorded(Recorder),
+    /// From what was written down.
+    Replayed(Arc<Replay>),
+}
+
+impl Exchanges {
+    /// The source that answers, where `live` asks the service.
+    pub fn over(&self, live: Arc<dyn AnswerSource>) -> Arc<dyn AnswerSource> {
+        match self {
+            Self::Live => live,
+            Self::Recorded(recorder) => Arc::new(Recorded { recorder: recorder.clone(), source: live }),
+            Self::Replayed(replay) => Arc::clone(replay) as Arc<dyn AnswerSource>,
+        }
+    }
 }
 
 impl Recorder {
@@ -82,13 +117,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] where the folder cannot be written to, or holds something.
-    pub fn begin(
-        service: Arc<dyn HttpService>,
-        key: Secret,
-        folder: &Path,
-        base_url: &str,
-        begun: DateTime<Utc>,
-    ) -> Result<Self> {
+    pub fn begin(key: Secret, folder: &Path, base_url: &str, begun: DateTime<Utc>) -> Result<Self> {
         let unwritable = |error: std::io::Error| bad(folder, &format!("cannot be written to: {error}"));
         std::fs::create_dir_all(folder).map_err(unwritable)?;
         if std::fs::read_dir(folder).map_err(unwritable)?.next().is_some() {
@@ -97,26 +126,23 @@ impl Recorder {
         let head = Head { base_url: key.redact(base_url), begun };
         let text = serde_json::to_string_pretty(&head).unwrap_or_default();
         files::create(&folder.join(HEAD), &text).map_err(unwritable)?;
-        Ok(Self { service, key, folder: folder.to_owned(), number: AtomicU64::new(0) })
+        Ok(Self { key, folder: folder.to_owned(), number: Arc::default() })
     }
 
-    fn write(&self, exchange: &Exchange) -> Result<(), HttpFailure> {
+    fn write(&self, url: &Url, answer: &Result<HttpResponse, HttpFailure>) -> Result<()> {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.folder.join(format!("{number:05}.json"));
-        let text = serde_json::to_string_pretty(exchange).unwrap_or_default();
-        files::create(&path, &text).map_err(|error| {
-            let message = format!("the recording {} cannot be written: {error}", path.display());
-            HttpFailure { kind: ErrorKind::Config, message, temporary: false }
-        })
+        let question = self.key.redact(&url[url::Position::BeforePath..]);
+        let text = serde_json::to_string_pretty(&self.exchange(question, answer)).unwrap_or_default();
+        let unwritable = |error| {
+            Error::new(ErrorKind::Config, format!("the recording {} cannot be written: {error}", path.display()))
+        };
+        files::create(&path, &text).map_err(unwritable)
     }
-}
 
-#[async_trait]
-impl HttpService for Recorder {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let question = self.key.redact(&question(&request));
-        let answer = self.service.call(request).await;
-        let exchange = match &answer {
+    /// The question with its answer as they are written, without the key.
+    fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> Exchange {
+        match answer {
             Ok(answer) => {
                 let known =
                     |name: &str| KEPT.contains(&name) || name.contains("ratelimit") || name.contains("rate-limit");
@@ -149,23 +175,31 @@ impl HttpService for Recorder {
                 failure: Some(self.key.redact(&failure.message)),
                 temporary: failure.temporary,
             },
-        };
-        self.write(&exchange)?;
-        answer
+        }
     }
 }
 
-/// Path and query of a request, which tell its question.
-fn question(request: &HttpRequest) -> String {
-    request.url[url::Position::BeforePath..].to_owned()
+impl AnswerSource for Recorded {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Answered, Unsent>> {
+        let (recorder, url) = (self.recorder.clone(), question.request.url.clone());
+        let asked = self.source.ask(question);
+        async move {
+            let exchange = asked.await?;
+            if let Some(answer) = &exchange.answer {
+                recorder.write(&url, answer).map_err(Unsent::Refused)?;
+            }
+            Ok(exchange)
+        }
+        .boxed()
+    }
 }
 
-/// A service that answers from a recording, each question as it was answered: in turn where it was asked several times, and
+/// Answers from a recording, each question as it was answered: in turn where it was asked several times, and
 /// the last time over again.
 #[derive(Debug)]
 pub struct Replay {
     head: Head,
-    answers: Mutex<HashMap<String, VecDeque<Exchange>>>,
+    answers: Mutex<HashMap<RequestKey, VecDeque<Exchange>>>,
 }
 
 impl Replay {
@@ -178,7 +212,7 @@ impl Replay {
             |path: &Path| std::fs::read_to_string(path).map_err(|error| bad(path, &format!("cannot be read: {error}")));
         let parsed = |path: &Path, error: serde_json::Error| bad(path, &format!("is no part of a recording: {error}"));
         let path = folder.join(HEAD);
-        let head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
+        let head: Head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
         let files = std::fs::read_dir(folder).map_err(|error| bad(folder, &format!("cannot be read: {error}")))?;
         // Whatever else is there is none of ours.
         let ours = |path: &PathBuf| {
@@ -187,10 +221,11 @@ impl Replay {
         };
         let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).filter(ours).collect();
         files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-        let mut answers: HashMap<String, VecDeque<Exchange>> = HashMap::new();
+        let base_path = Url::parse(&head.base_url).map(|url| url.path().to_owned()).unwrap_or_default();
+        let mut answers: HashMap<RequestKey, VecDeque<Exchange>> = HashMap::new();
         for path in files {
             let exchange: Exchange = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
-            answers.entry(exchange.question.clone()).or_default().push_back(exchange);
+            answers.entry(key_of(&exchange.question, &base_path)).or_default().push_back(exchange);
         }
         Ok(Self { head, answers: Mutex::new(answers) })
     }
@@ -206,16 +241,22 @@ impl Replay {
     }
 }
 
-#[async_trait]
-impl HttpService for Replay {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-        let question = question(&request);
+impl AnswerSource for Replay {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Answered, Unsent>> {
+        let answer = self.answer(&question);
+        async move { Ok(Answered { answer: Some(answer), wait: Duration::ZERO }) }.boxed()
+    }
+}
+
+impl Replay {
+    fn answer(&self, question: &Question) -> Result<HttpResponse, HttpFailure> {
         let failure = |message: String| HttpFailure { kind: ErrorKind::Connect, message, temporary: false };
         let exchange = {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = answers.get_mut(&question);
+            let known = answers.get_mut(&question.key);
             known.and_then(|known| if known.len() > 1 { known.pop_front() } else { known.front().cloned() })
         };
+        let question = &question.request.url[url::Position::BeforePath..];
         let Some(exchange) = exchange else {
             return Err(failure(format!(
                 "the recording has no answer to {question}: periods that end now are others each time"
@@ -239,4 +280,11 @@ impl HttpService for Replay {
         let status = StatusCode::from_u16(status).map_err(|_| damaged())?;
         Ok(HttpResponse { status, headers, body, wire_bytes: exchange.wire_bytes })
     }
+}
+
+/// The identity of a question that is written as path and query; the base URL has a path of its own.
+fn key_of(question: &str, base_path: &str) -> RequestKey {
+    let (path, query) = question.split_once('?').unwrap_or((question, ""));
+    let path = path.strip_prefix(base_path.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');
+    RequestKey::new(path, url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
 }

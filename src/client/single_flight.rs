@@ -6,15 +6,15 @@
 //! Invariant: an answer is shared only with those who asked before it came. What is finished is asked for again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
-use url::Url;
 
-/// The requests under way of one client, by their addresses. `T` is what comes of one.
+/// The requests under way of one client, by their identities `K`. `T` is what comes of one.
 #[derive(Debug)]
-pub(super) struct InFlight<T: Clone>(Mutex<HashMap<Url, WeakShared<BoxFuture<'static, T>>>>);
+pub(super) struct SingleFlight<K, T: Clone>(Mutex<HashMap<K, WeakShared<BoxFuture<'static, T>>>>);
 
 /// A request under way.
 pub(super) struct Flight<T: Clone> {
@@ -24,24 +24,24 @@ pub(super) struct Flight<T: Clone> {
     pub(super) shared: bool,
 }
 
-impl<T: Clone> Default for InFlight<T> {
+impl<K, T: Clone> Default for SingleFlight<K, T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Clone + Send + 'static> InFlight<T> {
-    /// The request to this address that is under way, or else the one that `send` makes.
-    pub(super) fn join(&self, url: &Url, send: impl FnOnce() -> BoxFuture<'static, T>) -> Flight<T> {
+impl<K: Clone + Eq + Hash, T: Clone + Send + 'static> SingleFlight<K, T> {
+    /// The request of this identity that is under way, or else the one that `send` makes.
+    pub(super) fn join(&self, key: &K, send: impl FnOnce() -> BoxFuture<'static, T>) -> Flight<T> {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A future that has its outcome, or that nobody waits for, is of the past.
         let under_way = |flight: &WeakShared<_>| flight.upgrade().filter(|flight: &Shared<_>| flight.peek().is_none());
-        if let Some(outcome) = flights.get(url).and_then(under_way) {
+        if let Some(outcome) = flights.get(key).and_then(under_way) {
             return Flight { outcome, shared: true };
         }
         flights.retain(|_, flight| under_way(flight).is_some());
         let outcome = send().shared();
-        flights.extend(outcome.downgrade().map(|flight| (url.clone(), flight)));
+        flights.extend(outcome.downgrade().map(|flight| (key.clone(), flight)));
         Flight { outcome, shared: false }
     }
 }
@@ -55,12 +55,12 @@ mod tests {
 
     #[tokio::test]
     async fn equal_requests_are_sent_once_while_under_way_and_again_afterwards() {
-        let flights = InFlight::default();
+        let flights = SingleFlight::default();
         let sent = Arc::new(AtomicU64::new(0));
-        let url: Url = "http://localhost/v4/list".parse().expect("an address");
+
         let ask = || {
             let sent = Arc::clone(&sent);
-            flights.join(&url, || async move { sent.fetch_add(1, Ordering::Relaxed) }.boxed())
+            flights.join(&"list", || async move { sent.fetch_add(1, Ordering::Relaxed) }.boxed())
         };
         let (first, second) = (ask(), ask());
         assert_eq!((first.shared, second.shared), (false, true));

@@ -434,7 +434,7 @@ impl Decoder {
 
     fn check_echoes(&self, request: &PageRequest, answer: &Answer) -> Result<()> {
         let plan = request.plan.as_ref();
-        let offset = plan.pages.map(|_| request.offset(&self.profile).to_string());
+        let offset = plan.pages.map(|_| self.profile.offset.of(request.row, request.size).to_string());
         for (slot, asked, what) in [
             (ECHO_AID, plan.aid.as_deref(), "aid"),
             (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use url::Url;
 
-use crate::client::{HttpRequest, HttpService, Secret, asked_wait};
+use crate::client::{AnswerSource, HttpRequest, Question, Secret, Unsent, asked_wait};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
+use crate::request::RequestKey;
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,7 +46,7 @@ pub struct Call {
 /// Asks within a number of calls.
 #[derive(Debug)]
 pub(super) struct Asker {
-    service: Arc<dyn HttpService>,
+    source: Arc<dyn AnswerSource>,
     base_url: Url,
     key: Secret,
     auth: Auth,
@@ -54,9 +55,9 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    pub(super) fn new(service: Arc<dyn HttpService>, base_url: Url, key: Secret, calls: u64) -> Self {
+    pub(super) fn new(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Self {
         let auth = Auth { evidence: Evidence::Assumed, header: "Authorization".into(), format: "Bearer {key}".into() };
-        Self { service, base_url, key, auth, left: calls, calls: Vec::new() }
+        Self { source, base_url, key, auth, left: calls, calls: Vec::new() }
     }
 
     /// Sends the key in another form from now on.
@@ -91,9 +92,10 @@ impl Asker {
             }
             let said: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let question = self.key.redact(format!("{path} {}", said.join(" ")).trim_end());
+            let key = RequestKey::new(path, parameters.to_vec());
             let request = HttpRequest { url, headers: HeaderMap::from_iter([self.key.header(&self.auth)?]) };
-            match timeout(PATIENCE, self.service.call(request)).await {
-                Ok(Ok(answer)) => {
+            match self.source.ask(Question::unlimited(key, request, PATIENCE)).await.map(|exchange| exchange.answer) {
+                Ok(Some(Ok(answer))) => {
                     let status = answer.status.as_u16();
                     self.calls.push(Call { question, status: Some(status) });
                     let text = self.key.redact(&String::from_utf8_lossy(&answer.body));
@@ -111,17 +113,19 @@ impl Asker {
                     let body = serde_json::from_str(&text).ok();
                     return Ok(Some(Reply { status, headers: answer.headers, body, text }));
                 }
-                Ok(Err(failure)) => {
+                Ok(Some(Err(failure))) => {
                     self.calls.push(Call { question, status: None });
                     failures += 1;
                     failed = Some(Error::new(failure.kind, self.key.redact(&failure.message)));
                 }
-                Err(_) => {
+                Ok(None) => {
                     self.calls.push(Call { question, status: None });
                     failures += 1;
                     let message = format!("no answer within {} s", PATIENCE.as_secs());
                     failed = Some(Error::new(ErrorKind::Timeout, message));
                 }
+                Err(Unsent::Refused(error)) => return Err(error),
+                Err(Unsent::Panicked(message)) => return Err(Error::new(ErrorKind::Connect, message)),
             }
         }
         match failed {

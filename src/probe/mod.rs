@@ -39,7 +39,7 @@ pub use self::observations::Note;
 use self::asker::Asker;
 use self::dialogue::Dialogue;
 use self::known::Known;
-use crate::client::{HttpService, Secret};
+use crate::client::{AnswerSource, Secret};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 
@@ -65,8 +65,8 @@ pub struct Probed {
 /// # Errors
 /// Where no form of the key gives a list of saved searches, where no search gives an overview, and where the service cannot
 /// be reached or throttles every call.
-pub async fn probe(service: Arc<dyn HttpService>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
-    find_out(Asker::new(service, base_url, key, calls), Known::default()).await
+pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
+    find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
 
 /// Goes on from a profile: what rests on a manual there (`evidence = "documented"`) is kept and tried first.
@@ -74,14 +74,14 @@ pub async fn probe(service: Arc<dyn HttpService>, base_url: Url, key: Secret, ca
 /// # Errors
 /// As [`probe`], and where the document is no profile.
 pub async fn resume(
-    service: Arc<dyn HttpService>,
+    source: Arc<dyn AnswerSource>,
     base_url: Url,
     key: Secret,
     calls: u64,
     document: &str,
 ) -> Result<Probed> {
     let profile = Profile::parse(document, "the profile to go on from")?;
-    find_out(Asker::new(service, base_url, key, calls), Known::of(&profile, document)).await
+    find_out(Asker::new(source, base_url, key, calls), Known::of(&profile, document)).await
 }
 
 async fn find_out(asker: Asker, known: Known) -> Result<Probed> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::client::{Direct, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::probe::{Probed, probe};
 use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Profile, Secret, session};
@@ -27,7 +27,9 @@ fn simulator(preset: Preset) -> Simulator {
 async fn probed(preset: Preset, calls: u64) -> Probed {
     let service = Arc::new(InProcess(simulator(preset), HttpLimits::default()));
     let address = "http://probed.test/v4".parse().unwrap();
-    probe(service, address, Secret::new(KEY).unwrap(), calls).await.unwrap_or_else(|error| panic!("{preset}: {error}"))
+    probe(Arc::new(Direct::new(service)), address, Secret::new(KEY).unwrap(), calls)
+        .await
+        .unwrap_or_else(|error| panic!("{preset}: {error}"))
 }
 
 /// A cell of V4 in a dialect.
@@ -233,7 +235,13 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
     let probe_of = async |quirk: Quirk| {
         let service = Arc::new(Odd(quirk, AtomicU64::new(0)));
         let calls = if quirk == Quirk::Busy { 75 } else { CALLS };
-        let found = probe(service, "http://odd.test/v4".parse().unwrap(), Secret::new(KEY).unwrap(), calls).await;
+        let found = probe(
+            Arc::new(Direct::new(service)),
+            "http://odd.test/v4".parse().unwrap(),
+            Secret::new(KEY).unwrap(),
+            calls,
+        )
+        .await;
         found.unwrap_or_else(|error| panic!("{quirk:?}: {error}")).document
     };
     let usual = [

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion_saved_search::client::{HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
+use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, Named};
 use datafusion_saved_search::flight::PassThrough;
@@ -27,6 +27,7 @@ pub(crate) struct Target {
     pub(crate) base_url: String,
     pub(crate) key: Secret,
     pub(crate) service: Arc<dyn HttpService>,
+    pub(crate) exchanges: Exchanges,
     pub(crate) clock: Clock,
     pub(crate) demo: Option<Running>,
 }
@@ -39,8 +40,9 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             return Err(Exit::usage("--connection goes with --config, or with the variable SAVEDSEARCH_CONFIG"));
         }
         let profile = profile(arguments, &environment)?;
-        let Target { base_url, key, service, clock, demo } = target(arguments).await?;
-        let connection = Connection::builder(base_url, key).profile(profile).service(service).clock(clock).build()?;
+        let Target { base_url, key, service, exchanges, clock, demo } = target(arguments).await?;
+        let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
+        let connection = builder.clock(clock).build()?;
         return Ok(Connected { connection, others: Vec::new(), demo });
     };
     if arguments.profile.is_some() || arguments.api_key_file.is_some() {
@@ -56,8 +58,10 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             ))
         })?;
         let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
-        let service = network(&base_url, &key, folder.as_deref(), insecure || arguments.insecure)?;
-        others.push((name, Connection::builder(base_url, key).profile(profile).service(service).build()?));
+        let exchanges = recorded(&base_url, &key, folder.as_deref())?;
+        let service = network(&base_url, insecure || arguments.insecure)?;
+        let builder = Connection::builder(base_url, key).profile(profile).service(service);
+        others.push((name, builder.exchanges(exchanges).build()?));
     }
     let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
     let connection = chosen.ok_or_else(|| Exit::usage(format!("there is no connection `{default}`")))?;
@@ -82,7 +86,9 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
         let (base_url, clock) = (replay.base_url().to_owned(), Clock::fixed(replay.begun()));
         // Nobody is sent this one.
         let key = Secret::new("replayed")?;
-        return Ok(Target { base_url, key, service: Arc::new(replay), clock, demo: None });
+        let service = network(&base_url, true)?;
+        let exchanges = Exchanges::Replayed(Arc::new(replay));
+        return Ok(Target { base_url, key, service, exchanges, clock, demo: None });
     }
     let environment = Environment::read()?;
     let key = match &arguments.api_key_file {
@@ -96,16 +102,21 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
             Exit::usage("there is no API key: set SAVEDSEARCH_API_KEY, or name a file with --api-key-file")
         })?,
     };
-    let service = network(&base_url, &key, arguments.record.as_deref(), arguments.insecure)?;
-    Ok(Target { base_url, key, service, clock: Clock::system(), demo })
+    let service = network(&base_url, arguments.insecure)?;
+    let exchanges = recorded(&base_url, &key, arguments.record.as_deref())?;
+    Ok(Target { base_url, key, service, exchanges, clock: Clock::system(), demo })
 }
 
-/// The network, and what writes down what comes over it.
-fn network(base_url: &str, key: &Secret, record: Option<&Path>, insecure: bool) -> Result<Arc<dyn HttpService>, Exit> {
-    let limits = HttpLimits { insecure, ..HttpLimits::default() };
-    let network = Arc::new(Network::try_new(limits, &parse_base_url(base_url)?)?);
-    let Some(folder) = record else { return Ok(network) };
-    Ok(Arc::new(Recorder::begin(network, key.clone(), folder, base_url, Clock::system().now())?))
+/// The network to a service.
+fn network(base_url: &str, insecure: bool) -> Result<Arc<dyn HttpService>, Exit> {
+    let limits = HttpLimits::default().insecure(insecure);
+    Ok(Arc::new(Network::try_new(limits, &parse_base_url(base_url)?)?))
+}
+
+/// Answers from the service, which are written down where a folder for that is named.
+fn recorded(base_url: &str, key: &Secret, folder: Option<&Path>) -> Result<Exchanges, Exit> {
+    let Some(folder) = folder else { return Ok(Exchanges::Live) };
+    Ok(Exchanges::Recorded(Recorder::begin(key.clone(), folder, base_url, Clock::system().now())?))
 }
 
 /// The address that is named, or that of the demo.
@@ -137,8 +148,7 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
             (base_url, profile, false, demo)
         }
     };
-    let limits = HttpLimits { insecure: insecure || arguments.insecure, ..HttpLimits::default() };
-    let service: Arc<dyn HttpService> = Arc::new(Network::try_new(limits, &parse_base_url(&base_url)?)?);
+    let service = network(&base_url, insecure || arguments.insecure)?;
     let connect = move |key| {
         let builder = Connection::builder(base_url.clone(), key).profile(profile.clone());
         builder.service(Arc::clone(&service)).build()

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
-use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::shell::{Display, Failure, Format, Mistake, Output, Shell, interact};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
+use datafusion_saved_search::client::{Direct, HttpFailure, HttpRequest, HttpResponse, HttpService, parse_base_url};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::probe::{self, Probed};
@@ -36,8 +36,8 @@ pub(crate) async fn probe(
         }
         None => None,
     };
-    let Target { base_url, key, service, clock, demo: _demo } = target(arguments).await?;
-    let (at, asked) = (parse_base_url(&base_url)?, Arc::clone(&service));
+    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target(arguments).await?;
+    let (at, asked) = (parse_base_url(&base_url)?, exchanges.over(Arc::new(Direct::new(Arc::clone(&service)))));
     let probed = match &known {
         Some(document) => probe::resume(asked, at, key.clone(), *max_calls, document).await?,
         None => probe::probe(asked, at, key.clone(), *max_calls).await?,
@@ -45,7 +45,7 @@ pub(crate) async fn probe(
     eprint!("{probed}");
     let left = max_calls.saturating_sub(probed.calls.len() as u64);
     let profile = Profile::parse(&probed.document, "the probed profile")?;
-    let connection = Connection::builder(base_url, key).profile(profile).clock(clock);
+    let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
     let connection = connection.service(Arc::new(Few { service, left: AtomicU64::new(left) })).build()?;
     let trials = tried(&connection, &probed, left).await?;
     let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
@@ -175,8 +175,13 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         say("no service was asked: name one with --base-url".to_owned())?;
         return Ok(());
     }
-    let Target { base_url, key, service, clock, demo: _demo } = target(arguments).await?;
-    let connection = Connection::builder(base_url, key).profile(profile).service(service).clock(clock).build()?;
+    let Target { base_url, key, service, exchanges, clock, demo: _demo } = target(arguments).await?;
+    let connection = Connection::builder(base_url, key)
+        .profile(profile)
+        .service(service)
+        .exchanges(exchanges)
+        .clock(clock)
+        .build()?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     let mut failed = 0;
     let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";

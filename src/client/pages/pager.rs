@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 
@@ -277,7 +278,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let plan = Arc::clone(&self.plan);
         let request = PageRequest { plan, row: span.row, size: span.size, frozen: self.window.words.clone() };
         Box::pin(async move {
-            let decode = |body: &[u8]| {
+            let decode = |body: &Bytes| {
                 let (page, facts) = decoder.decode(&request, body)?;
                 let memory = scan.hold(page.bytes())?;
                 Ok(((page, facts, memory), facts.rows))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use datafusion_saved_search::client::Direct;
 use datafusion_saved_search::probe::{Probed, probe};
 use datafusion_saved_search::profile::{Origin, Scope};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
@@ -22,7 +23,9 @@ type Rows = Vec<Vec<String>>;
 async fn probed(service: &Arc<Unseen>, calls: u64) -> Result<Probed, String> {
     let address = "http://unseen.test/v4".parse().unwrap();
     let service = Arc::clone(service);
-    probe(service, address, Secret::new(KEY).unwrap(), calls).await.map_err(|error| error.to_string())
+    probe(Arc::new(Direct::new(service)), address, Secret::new(KEY).unwrap(), calls)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 /// The column that has a field of the service, by where it lies.

@@ -9,8 +9,8 @@ use futures::TryStreamExt;
 use http::{HeaderMap, StatusCode};
 
 use crate::client::{
-    Client, HttpFailure, HttpRequest, HttpResponse, HttpService, Pace, Page, PageDecoder, PageFacts, QueryBudget, Scan,
-    Secret, parse_base_url, read_pages,
+    Client, ClientSpec, Exchanges, HttpFailure, HttpRequest, HttpResponse, HttpService, Pace, Page, PageDecoder,
+    PageFacts, QueryBudget, RetryPolicy, Scan, Secret, parse_base_url, read_pages,
 };
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -108,10 +108,17 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
     change(&mut profile);
     let profile = Arc::new(profile);
     let service = Arc::new(Service { profile: Arc::clone(&profile), asked: Mutex::default() });
-    let address = parse_base_url("http://pager.test/v4").expect("an address");
-    let key = Secret::new("key").expect("a key");
-    let network = Arc::clone(&service) as Arc<dyn HttpService>;
-    let client = Client::try_new(address, key, profile, network, Clock::system()).expect("a client");
+    let spec = ClientSpec {
+        base_url: parse_base_url("http://pager.test/v4").expect("an address"),
+        key: Secret::new("key").expect("a key"),
+        profile,
+        service: Arc::clone(&service) as Arc<dyn HttpService>,
+        clock: Clock::system(),
+        retry: RetryPolicy::default(),
+        state_folder: None,
+        exchanges: Exchanges::Live,
+    };
+    let client = Client::try_new(spec).expect("a client");
     let budget = QueryBudget::new("query-1".to_owned(), 1_000, Duration::from_secs(60), Duration::from_secs(60));
     let scan = Scan::new(Arc::new(budget), 4);
     let plan = RequestPlan {

@@ -1,0 +1,325 @@
+//! The client of one service with one key: asks a question until its answer is accepted, within limits and deadlines.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use chrono::TimeDelta;
+use datafusion::error::DataFusionError;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+use url::Url;
+
+use super::attempt::Outcome;
+use super::auth::{Secret, name_of};
+use super::budget::{QueryBudget, Scan};
+use super::circuit_breaker::{self, Breaker};
+use super::http::{HttpRequest, HttpService};
+use super::ledger::{self, Ledger};
+use super::live::Live;
+use super::log::{RequestLog, RequestRecord};
+use super::rate_limit::Limiter;
+use super::recording::Exchanges;
+use super::retry::{Cause, Decision, RetryPolicy, RetryState};
+use super::single_flight::SingleFlight;
+use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, too_long};
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::{Profile, RateWindow, RequestedBy};
+use crate::request::{Endpoint, PageRequest, RequestKey};
+
+/// What a client is made of.
+#[derive(Debug)]
+pub(crate) struct ClientSpec {
+    pub(crate) base_url: Url,
+    pub(crate) key: Secret,
+    pub(crate) profile: Arc<Profile>,
+    /// The seam to the network.
+    pub(crate) service: Arc<dyn HttpService>,
+    pub(crate) clock: Clock,
+    pub(crate) retry: RetryPolicy,
+    /// Where to keep what the key spends over more than an hour, where the profile declares such a limit. All processes
+    /// that name the folder spend together.
+    pub(crate) state_folder: Option<PathBuf>,
+    pub(crate) exchanges: Exchanges,
+}
+
+/// A client of one service with one key.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) base_url: Url,
+    header: (HeaderName, HeaderValue),
+    pub(super) key: Secret,
+    pub(super) profile: Arc<Profile>,
+    pub(super) source: Arc<dyn AnswerSource>,
+    pub(super) limiter: Arc<Limiter>,
+    ledger: Option<Arc<Ledger>>,
+    breaker: Arc<Breaker>,
+    /// How far the service's clock is ahead of ours, in seconds, as its last answer told.
+    pub(super) ahead: AtomicI64,
+    retry: RetryPolicy,
+    pub(super) clock: Clock,
+    pub(super) log: RequestLog,
+    pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
+    /// Where requests run, where that is not where their queries do.
+    requests: OnceLock<Handle>,
+}
+
+impl Client {
+    /// A client as the specification says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a key that cannot be sent, and where what the key spends is to be kept and no folder is given.
+    pub(crate) fn try_new(spec: ClientSpec) -> Result<Self> {
+        let ClientSpec { base_url, key, profile, service, clock, retry, state_folder, exchanges } = spec;
+        let header = key.header(&profile.auth)?;
+        let identity = key.digest(base_url.as_str().trim_end_matches('/'));
+        let limiter = Limiter::shared(identity, &profile.budget);
+        let ledger = match state_folder {
+            Some(folder) => Ledger::of(&folder, identity, &profile.budget).map(Arc::new),
+            None if !ledger::is_needed(&profile.budget) => None,
+            None => {
+                return Err(Error::new(ErrorKind::Config, "there is no folder to keep what the key spends in")
+                    .advice("set XDG_STATE_HOME, or HOME"));
+            }
+        };
+        let live = Live { service, limiter: Arc::clone(&limiter), ledger: ledger.clone(), clock: clock.clone() };
+        Ok(Self {
+            base_url,
+            header,
+            log: RequestLog::new(key.clone()),
+            key,
+            profile,
+            source: exchanges.over(Arc::new(live)),
+            limiter,
+            ledger,
+            breaker: Breaker::shared(identity),
+            ahead: AtomicI64::new(0),
+            retry,
+            clock,
+            in_flight: SingleFlight::default(),
+            requests: OnceLock::new(),
+        })
+    }
+
+    /// From now on requests run in the runtime of the caller, whichever one their queries run in.
+    pub(crate) fn requests_run_here(&self) {
+        self.requests.get_or_init(Handle::current);
+    }
+
+    /// Runs a request, or several, on a task of their own.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        requests: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
+        AbortOnDropHandle::new(match self.requests.get() {
+            Some(runtime) => runtime.spawn(requests),
+            None => tokio::spawn(requests),
+        })
+    }
+
+    /// Names the key without telling it: equal keys of one host have equal names.
+    pub fn key_name(&self) -> String {
+        let host = self.base_url.host_str().unwrap_or_default();
+        name_of(self.key.digest(host))
+    }
+
+    /// The declared limits, each with the requests that count against it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a ledger that cannot be read.
+    pub fn standing(&self) -> Result<Vec<(RateWindow, u64)>> {
+        let mut standing = self.limiter.standing();
+        if let Some(ledger) = &self.ledger {
+            standing.extend(ledger.standing(self.clock.now())?);
+        }
+        Ok(standing)
+    }
+
+    /// A text without the key, in whatever form it is there.
+    pub fn redact(&self, text: &str) -> String {
+        self.key.redact(text)
+    }
+
+    /// An error of a query without the key: answers that it quotes may repeat it.
+    pub(crate) fn redacted(&self, error: DataFusionError) -> DataFusionError {
+        let text = error.to_string();
+        let clean = self.key.redact(&text);
+        match Error::find(&error) {
+            _ if clean == text => error,
+            Some(own) => own.clone().map_text(|text| self.key.redact(text)).into(),
+            None => DataFusionError::Execution(clean),
+        }
+    }
+
+    /// The profile that it goes by.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// The address of the service.
+    pub fn base_url(&self) -> &Url {
+        &self.base_url
+    }
+
+    /// What was asked so far.
+    pub fn log(&self) -> &RequestLog {
+        &self.log
+    }
+
+    /// How far the service's clock is ahead of ours, as its last good answer told; zero where it is not, or did not tell.
+    pub fn ahead(&self) -> TimeDelta {
+        TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// How long the limiter keeps all queries waiting; zero while it does not.
+    pub fn throttled_for(&self) -> Duration {
+        self.limiter.closed_for()
+    }
+
+    /// Requests that the profile's declared budget allows until then; `None` where it declares none.
+    pub fn possible_until(&self, deadline: Instant) -> Option<u64> {
+        let now = self.clock.now();
+        // What cannot be read is told by the first request.
+        let ledger = self.ledger.as_ref().and_then(|ledger| ledger.standing(now).ok());
+        let left = ledger.into_iter().flatten().map(|(window, used)| u64::from(window.requests).saturating_sub(used));
+        self.limiter.possible(deadline).into_iter().chain(left).min()
+    }
+
+    /// Asks for a page until `decode` accepts the answer. `decode` returns the value and the records in it.
+    ///
+    /// # Errors
+    /// The last attempt's error, with the number of attempts, once trying again is pointless, out of bounds or past the
+    /// deadline of the query.
+    pub(crate) async fn fetch<T>(
+        &self,
+        scan: &Scan,
+        request: &PageRequest,
+        decode: impl Fn(&Bytes) -> Result<(T, u64)>,
+    ) -> Result<T> {
+        self.fetch_logged(scan, request, decode).await.map(|(value, _)| value)
+    }
+
+    /// The same, with the number of the call in the log; `None` where none was made.
+    pub(super) async fn fetch_logged<T>(
+        &self,
+        scan: &Scan,
+        request: &PageRequest,
+        decode: impl Fn(&Bytes) -> Result<(T, u64)>,
+    ) -> Result<(T, Option<u64>)> {
+        let query = scan.query.as_ref();
+        let begun = Instant::now();
+        let key = request.key(&self.profile);
+        if let Some(kept) = scan.take_kept(&key) {
+            return decode(&kept).map(|(value, _)| (value, None));
+        }
+        let mut record = RequestRecord {
+            at: self.clock.now(),
+            caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
+            query: query.id.clone(),
+            endpoint: request.plan.endpoint.to_string(),
+            parameters: key.to_string(),
+            status: None,
+            attempts: 0,
+            wait: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            bytes: 0,
+            rows: 0,
+            cached: false,
+            rate_limit: None,
+            rate_remaining: None,
+            error: None,
+            conclusion: None,
+        };
+        let place = Place {
+            table: None,
+            aid: request.plan.aid.clone(),
+            row: request.plan.pages.is_some().then_some(request.row),
+        };
+        let circuit = circuit_breaker::circuit(request);
+        self.breaker.admit(circuit).map_err(|error| error.at(place.clone()))?;
+        let question = Question {
+            request: HttpRequest { url: self.url(&key), headers: HeaderMap::from_iter([self.header.clone()]) },
+            key,
+            spending: Spending {
+                query: Arc::clone(&scan.query),
+                places: Arc::clone(&scan.places),
+                units: self.cost(request),
+            },
+        };
+        let mut state = RetryState::default();
+        let result = loop {
+            match self.attempt(scan, &question, &mut record, &decode).await {
+                Outcome::Done(value) => {
+                    if !record.cached {
+                        self.breaker.succeeded(circuit);
+                    }
+                    break Ok(value);
+                }
+                Outcome::Failed(error) => {
+                    // It answered, and had its reason.
+                    if record.status.is_some() {
+                        self.breaker.succeeded(circuit);
+                    }
+                    break Err(error);
+                }
+                Outcome::Again(cause, error) => {
+                    let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
+                        // Who waits for less than is usual says nothing about the service.
+                        let impatient =
+                            error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
+                        if !matches!(cause, Cause::Throttled(_)) && !impatient {
+                            self.breaker.failed(circuit);
+                        }
+                        break Err(error);
+                    };
+                    if let Cause::Throttled(_) = cause {
+                        // The limiter keeps this request waiting along with all others of the key. Who shared the
+                        // answer has been told about once.
+                        if !record.cached {
+                            self.limiter.throttled(wait);
+                        }
+                        if wait > query.deadline.saturating_duration_since(Instant::now()) {
+                            let named = matches!(cause, Cause::Throttled(Some(named)) if !named.is_zero());
+                            break Err(if named { too_long(wait) } else { error });
+                        }
+                    } else if wait > query.deadline.saturating_duration_since(Instant::now()) {
+                        break Err(error);
+                    } else {
+                        record.wait += wait;
+                        sleep(wait).await;
+                    }
+                }
+            }
+        };
+        record.elapsed = begun.elapsed();
+        let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
+        scan.count(record.attempts, record.bytes, record.wait);
+        record.error = result.as_ref().err().map(Error::to_string);
+        let call = self.log.add(record);
+        result.map(|value| (value, Some(call)))
+    }
+
+    /// Units of the declared windows that a request costs: one, and what the records cost that it asks for.
+    fn cost(&self, request: &PageRequest) -> u64 {
+        let records = match self.profile.mentions.requested_by {
+            _ if request.plan.endpoint == Endpoint::List => 0,
+            RequestedBy::Always => request.size.max(1),
+            RequestedBy::Size | RequestedBy::Flag => request.size,
+        };
+        1 + self.profile.budget.cost_per_record.unwrap_or_default().saturating_mul(records)
+    }
+
+    fn url(&self, key: &RequestKey) -> Url {
+        let mut url = self.base_url.clone();
+        url.set_path(&format!("{}/{}", self.base_url.path().trim_end_matches('/'), key.path()));
+        if !key.parameters().is_empty() {
+            url.query_pairs_mut().extend_pairs(key.parameters());
+        }
+        url
+    }
+}

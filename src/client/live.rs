@@ -1,0 +1,65 @@
+//! Answers from the service itself, within its limits and the budget of who asks.
+//!
+//! Invariant: every request that leaves has passed the limiter of its key and the budget of its query.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
+
+use super::http::{HttpRequest, HttpService};
+use super::ledger::Ledger;
+use super::rate_limit::Limiter;
+use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, past_deadline, too_long};
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The service, and what may be spent there.
+#[derive(Debug, Clone)]
+pub(super) struct Live {
+    pub(super) service: Arc<dyn HttpService>,
+    pub(super) limiter: Arc<Limiter>,
+    pub(super) ledger: Option<Arc<Ledger>>,
+    pub(super) clock: Clock,
+}
+
+impl AnswerSource for Live {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
+        let live = self.clone();
+        async move { live.call(question.request, question.spending).await.map_err(Unsent::Refused) }.boxed()
+    }
+}
+
+impl Live {
+    /// Waits for a place in the scan and at the limiter, takes the request out of the budget, and sends it.
+    async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
+        let Self { service, limiter, ledger, clock } = self;
+        let Spending { query, places, units } = spending;
+        let begun = Instant::now();
+        let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
+        // What may not be spent takes nobody's place.
+        query.check()?;
+        let _permit = match limiter.acquire(query.deadline, units, &query.share).await {
+            Ok(permit) => permit,
+            Err(Duration::ZERO) => return Err(past_deadline()),
+            Err(wait) => return Err(too_long(wait)),
+        };
+        let wait = begun.elapsed();
+        query.spend().inspect_err(|_| limiter.give_back(units))?;
+        if let Some(ledger) = ledger {
+            // Another process may hold the file.
+            let spent = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
+            let spent =
+                spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}"))).flatten();
+            spent.inspect_err(|_| {
+                query.take_back();
+                limiter.give_back(units);
+            })?;
+        }
+        let limit = query.deadline.min(Instant::now() + query.request_timeout);
+        Ok(Exchange { answer: timeout_at(limit, service.call(request)).await.ok(), wait })
+    }
+}

@@ -1,0 +1,72 @@
+//! Decoded answers as pages for the client, which knows no decoder.
+
+use crate::client::{Page, PageDecoder, PageFacts};
+use crate::decode::{Decoded, Decoder};
+use crate::error::Result;
+use crate::request::PageRequest;
+
+impl Page for Decoded {
+    fn ids(&self) -> Option<&[u64]> {
+        self.ids.as_deref()
+    }
+
+    fn times(&self) -> Option<&[i64]> {
+        self.times.as_deref()
+    }
+
+    fn versions(&self) -> Option<&[i64]> {
+        self.versions.as_deref()
+    }
+
+    fn bytes(&self) -> usize {
+        self.batch.get_array_memory_size()
+    }
+
+    fn retain(self, keep: &[bool]) -> Self {
+        // Mostly it is the first or the last row that goes, which costs nothing.
+        let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
+        let end = keep.iter().rposition(|keep| *keep).map_or(first, |last| last + 1);
+        let part = self.batch.slice(first, end - first);
+        let kept = &keep[first..end];
+        let batch = if kept.contains(&false) {
+            // The mask has a flag a row, which is all that filtering asks for.
+            arrow::compute::filter_record_batch(&part, &kept.to_vec().into()).expect("one flag a row")
+        } else {
+            part
+        };
+        Self { batch, ids: None, times: None, versions: None, ..self }
+    }
+
+    fn last_row(&self) -> Self {
+        let rows = self.batch.num_rows();
+        let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
+        let Self { total, hint, counted, window, .. } = *self;
+        Self {
+            batch,
+            total,
+            hint,
+            counted,
+            window,
+            ids: None,
+            times: None,
+            versions: None,
+            conflicts: 0,
+            mended: 0,
+            unnamed: 0,
+            records: 0,
+            present: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+}
+
+impl PageDecoder for Decoder {
+    type Page = Decoded;
+
+    fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
+        let decoded = Self::decode(self, request, body)?;
+        let Decoded { total, hint, counted, window, .. } = decoded;
+        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, window };
+        Ok((decoded, facts))
+    }
+}

@@ -1,0 +1,97 @@
+//! The answer of the list, decoded once: what queries without an aid ask for, and the names for completion.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use bytes::Bytes;
+
+use crate::decode::Decoder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Origin, Profile, SectionSpec, TableSpec};
+use crate::request::PageRequest;
+
+/// The list of saved searches.
+#[derive(Debug)]
+pub(crate) struct SavedSearches {
+    /// The answer, of which the table takes its own columns.
+    pub(crate) body: Bytes,
+    /// Entries that it has.
+    pub(super) rows: u64,
+    /// The aids that a query without one asks for, each once, in the order of the list.
+    fan_out: Vec<String>,
+    /// All aids with their names, each once; `None` where the list has no names.
+    pub(super) names: Option<Vec<(String, String)>>,
+}
+
+impl SavedSearches {
+    /// Decodes the answer of the list.
+    ///
+    /// # Errors
+    /// Those of the decoder, and [`ErrorKind::Profile`] where aids are no texts.
+    pub(super) fn decode(profile: &Arc<Profile>, body: Bytes) -> Result<Self> {
+        let table = &profile.tables.saved_searches;
+        let place = |name: &str| table.columns.iter().position(|column| column.name == name);
+        let aid = place("aid").ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
+        let label = table.columns.iter().position(|column| column.origin == Origin::Section);
+        let wanted: Vec<usize> = [Some(aid), place("name"), label].into_iter().flatten().collect();
+        // No query hangs on the names.
+        let mut nameless = table.clone();
+        nameless.columns.iter_mut().filter(|column| column.name == "name").for_each(|column| column.nullable = true);
+        let decoder = Decoder::new(Arc::clone(profile), Arc::new(nameless), &wanted).of_table();
+        let batch = decoder.decode(&PageRequest::list(), &body)?.batch;
+        let column = |at: Option<usize>| wanted.iter().position(|wanted| Some(*wanted) == at);
+        let aids = texts(&batch, 0)?;
+        let names = column(place("name")).map(|at| texts(&batch, at)).transpose()?;
+        let names = names.map(|names| named(&aids, &names));
+        let fan_out = match column(label).zip(fan_out_labels(table)) {
+            Some((at, labels)) => {
+                let found = texts(&batch, at)?;
+                let of_them = |label: Option<&str>| label.is_some_and(|label| labels.contains(label));
+                let chosen = aids.iter().zip(found.iter()).filter(|(_, label)| of_them(*label)).map(|(aid, _)| aid);
+                each_once(chosen)
+            }
+            // Labels do not tell the sections apart.
+            None => {
+                let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect();
+                let table = TableSpec { sections, ..table.clone() };
+                let decoder = Decoder::new(Arc::clone(profile), Arc::new(table), &[aid]);
+                each_once(texts(&decoder.decode(&PageRequest::list(), &body)?.batch, 0)?.iter())
+            }
+        };
+        Ok(Self { rows: batch.num_rows() as u64, body, fan_out, names })
+    }
+
+    /// The aids that a query without one asks for.
+    pub(super) fn fan_out(&self) -> Vec<String> {
+        self.fan_out.clone()
+    }
+}
+
+/// The labels of the sections that a query without an aid asks for; `None` where others have them as well.
+fn fan_out_labels(table: &TableSpec) -> Option<HashSet<&str>> {
+    let labels = |fan_out: bool| -> HashSet<&str> {
+        let sections = table.sections.iter().filter(|section| section.fan_out == fan_out);
+        sections.map(|SectionSpec { label, .. }| label.as_str()).collect()
+    };
+    let (wanted, others) = (labels(true), labels(false));
+    wanted.is_disjoint(&others).then_some(wanted)
+}
+
+fn texts(batch: &RecordBatch, at: usize) -> Result<StringArray> {
+    let column = arrow::compute::cast(batch.column(at), &DataType::Utf8);
+    let column = column.map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
+    Ok(column.as_string::<i32>().clone())
+}
+
+fn each_once<'a>(aids: impl Iterator<Item = Option<&'a str>>) -> Vec<String> {
+    let mut known = HashSet::new();
+    aids.flatten().filter(|aid| known.insert(*aid)).map(str::to_owned).collect()
+}
+
+fn named(aids: &StringArray, names: &StringArray) -> Vec<(String, String)> {
+    let mut known = HashSet::new();
+    let pairs = aids.iter().zip(names.iter()).filter_map(|(aid, name)| Some((aid?, name.unwrap_or_default())));
+    pairs.filter(|(aid, _)| known.insert(*aid)).map(|(aid, name)| (aid.to_owned(), name.to_owned())).collect()
+}
