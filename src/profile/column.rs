@@ -8,14 +8,22 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::spec::Evidence;
+use super::spec::{Evidence, TableKind};
 
 /// A table: the sections of an answer that hold its rows, and the columns of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
+    /// Name in SQL, which is its key in the document.
+    #[serde(skip)]
+    pub name: Arc<str>,
+    /// What its rows are, by its place in the document.
+    #[serde(skip)]
+    pub kind: TableKind,
     /// What the layout rests on.
     pub evidence: Evidence,
+    /// What a row is, for people; absent: by its kind.
+    pub description: Option<String>,
     /// The places in an answer that hold rows, in the order in which they are read.
     pub sections: Vec<SectionSpec>,
     /// Columns in the order of the SQL table.
@@ -38,6 +46,11 @@ impl TableSpec {
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The name of the first column that has this origin.
+    pub fn column_from(&self, origin: &Origin) -> Option<&str> {
+        self.columns.iter().find(|column| column.origin == *origin).map(|column| column.name.as_str())
     }
 }
 

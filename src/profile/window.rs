@@ -11,7 +11,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::spec::Evidence;
+use super::spec::{Checks, Evidence};
 use super::zone::Zone;
 
 /// The window parameter.
@@ -152,6 +152,23 @@ impl fmt::Display for Period {
 }
 
 impl WindowSpec {
+    pub(super) fn check(&self, checks: &mut Checks) {
+        let template = |template: &String| {
+            template.matches("{from}").count() == 1
+                && template.matches("{to}").count() == 1
+                && template.find("{from}") < template.find("{to}")
+                && template.find("{from}{to}").is_none()
+        };
+        checks.expect(
+            self.absolute.as_ref().is_none_or(template),
+            "window.absolute",
+            "expected a text with {from}, a separator and {to}",
+        );
+        if let Err(message) = self.check_words(&self.default) {
+            checks.expect(false, "window.default", message);
+        }
+    }
+
     /// Whether a span of instants can be asked for.
     pub fn takes_instants(&self) -> bool {
         self.absolute.is_some() || self.separate.is_some()

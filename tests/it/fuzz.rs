@@ -90,7 +90,7 @@ fn mutilated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
 
 fn decoders() -> Vec<Decoder> {
     let profile = Arc::new(Profile::v4());
-    let tables = profile.tables.all().map(|(_, table)| Arc::new(table.clone()));
+    let tables: Vec<_> = profile.tables.all().map(|table| Arc::new(table.clone())).collect();
     let decoder = |table: Arc<_>, lossy| {
         let table: Arc<datafusion_saved_search::profile::TableSpec> = table;
         let columns: Vec<usize> = (0..table.columns.len()).collect();

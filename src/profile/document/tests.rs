@@ -105,3 +105,44 @@ fn the_smallest_relative_period_that_reaches_back_is_found() {
     let days_only = WindowSpec { relative: vec![super::super::window::Unit::Day], ..window };
     assert_eq!(days_only.reaching(chrono::TimeDelta::hours(25)).as_deref(), Some("2d"));
 }
+
+#[test]
+fn a_profile_may_extend_a_built_in_one() {
+    let mine = "extends = \"v4\"\nname = \"mine\"\n[page]\nmax = 500\n[window.names]\nlast_week = \"7d\"\n";
+    let profile = Profile::parse(mine, "mine.toml").expect("a profile");
+    assert_eq!((profile.name.as_str(), profile.page.max), ("mine", 500));
+    assert_eq!(profile.page.parameter, "dataSize", "keys that are not given are those of the other");
+    assert!(profile.window.names.contains_key("last_week"));
+    assert_eq!(profile.tables, Profile::v4().tables);
+    assert!(profile.dimensions().iter().any(|(name, value, _)| name == "page.max" && value == "500"));
+
+    let refused = |text: &str| Profile::parse(text, "mine.toml").expect_err("refused").to_string();
+    assert_eq!(
+        refused("extends = \"v5\""),
+        "mine.toml: line 1: key `extends`: expected one of v4, flags, pages, names, found `v5`; did you mean v4?"
+    );
+    let wrong = refused("extends = \"v4\"\n\n[page]\nmax = 0\n");
+    assert_eq!(wrong, "mine.toml: line 4: key `page.max`: expected at least 1");
+    let unknown = refused("extends = \"v4\"\n[page]\nmaximum = 5\n");
+    assert!(unknown.starts_with("mine.toml: line 3: key `page.maximum`: unknown field"), "{unknown}");
+    assert!(refused("extends = 4").contains("line 1: key `extends`: expected one of v4"), "{}", refused("extends = 4"));
+}
+
+#[test]
+fn a_further_table_is_a_section_of_the_profile() {
+    let authors = |name: &str| {
+        format!(
+            "extends = \"v4\"\n[tables.further.{name}]\nevidence = \"documented\"\ndescription = \"an author\"\n\
+             sections = [{{ at = \"/overview/topAuthors\", optional = true }}]\n\
+             columns = [{{ name = \"aid\", type = \"utf8\", null = false, from = \"aid\" }}, {{ name = \"author\", type = \"utf8\", at = \"/name\" }}]\n"
+        )
+    };
+    let profile = Profile::parse(&authors("authors"), "mine.toml").expect("a profile");
+    let names: Vec<&str> = profile.tables.all().map(|table| table.name.as_ref()).collect();
+    assert_eq!(names, ["saved_searches", "mentions", "overview", "volume", "breakdowns", "authors"]);
+    assert!(profile.dimensions().iter().any(|(name, ..)| name == "tables.further.authors.sections"));
+    for bad in ["mentions", "Authors", "\"top authors\""] {
+        let error = Profile::parse(&authors(bad), "mine.toml").expect_err("a bad name").to_string();
+        assert!(error.contains("key `tables.further`: expected a name of small letters"), "{error}");
+    }
+}

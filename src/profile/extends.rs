@@ -1,0 +1,36 @@
+//! Profiles that extend a built-in one: `extends = "v4"`, and what differs.
+
+use toml::{Table, Value};
+
+use super::document::Profile;
+use crate::error::nearest;
+
+/// The text of a whole profile: the document itself, or the built-in one that it extends with the document's keys in place of
+/// its own.
+///
+/// # Errors
+/// What was expected of `extends`, where it names no built-in profile.
+pub(super) fn extended(text: &str) -> Result<String, String> {
+    // What is no document at all is refused by who parses it.
+    let Ok(document) = text.parse::<Table>() else { return Ok(text.to_owned()) };
+    let Some(base) = document.get("extends") else { return Ok(text.to_owned()) };
+    let known = || Profile::builtins().collect::<Vec<_>>();
+    let Some(name) = base.as_str() else { return Err(format!("expected one of {}", known().join(", "))) };
+    let base = Profile::builtin_document(name).and_then(|text| text.parse::<Table>().ok()).ok_or_else(|| {
+        let near = nearest(name, known()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        format!("expected one of {}, found `{name}`{near}", known().join(", "))
+    })?;
+    toml::to_string(&merged(base, document)).map_err(|error| error.to_string())
+}
+
+/// The base with the keys of another table in place of its own, tables within tables likewise.
+fn merged(mut base: Table, over: Table) -> Table {
+    for (key, value) in over {
+        let value = match (base.remove(&key), value) {
+            (Some(Value::Table(base)), Value::Table(over)) => Value::Table(merged(base, over)),
+            (_, value) => value,
+        };
+        base.insert(key, value);
+    }
+    base
+}

@@ -1,0 +1,51 @@
+//! `[auth]`, `[list]` and `[search]`: how the key is sent, and the paths of the endpoints.
+
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Checks, Evidence};
+
+/// How the key is sent (seed section 5).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// Header name.
+    pub header: String,
+    /// Header value with one placeholder: `{key}`, or `{base64}` for base64 of `<key>:` (RFC 7617).
+    pub format: String,
+}
+
+impl Auth {
+    pub(super) fn check(&self, checks: &mut Checks) {
+        let placeholders = self.format.matches("{key}").count() + self.format.matches("{base64}").count();
+        checks.expect(placeholders == 1, "auth.format", "expected exactly one of {key} and {base64}");
+        let header = http::HeaderName::from_str(&self.header).is_ok();
+        checks.expect(header, "auth.header", format!("expected a header name, found `{}`", self.header));
+    }
+}
+
+/// An endpoint, relative to the base URL (seed section 4).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// Path below the base URL.
+    pub path: String,
+}
+
+/// The search endpoint (seed section 4.2).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchEndpoint {
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// Path below the base URL.
+    pub path: String,
+    /// Parameter that names the saved search.
+    pub aid: String,
+}

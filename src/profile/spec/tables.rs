@@ -1,0 +1,178 @@
+//! `[tables]`: the SQL tables that map to the service's answers.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
+use super::Checks;
+
+/// The tables that map to the service's answers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    /// Entries of the list.
+    pub saved_searches: TableSpec,
+    /// Mention records.
+    pub mentions: TableSpec,
+    /// Totals.
+    pub overview: TableSpec,
+    /// The timeline.
+    pub volume: TableSpec,
+    /// The top lists.
+    pub breakdowns: TableSpec,
+    /// Further tables by their names, whose rows lie in the answer that has the overview.
+    #[serde(default)]
+    pub further: BTreeMap<String, TableSpec>,
+}
+
+/// What the rows of a table are, which decides what is requested for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum TableKind {
+    /// Entries of the list: one request.
+    List,
+    /// Mention records: pages of a search.
+    Mentions,
+    /// The totals of an overview: one request a saved search.
+    Overview,
+    /// Buckets of an overview's timeline, whole days of a zone: one request a saved search.
+    Volume,
+    /// Entries of an overview's top lists: one request a saved search.
+    Breakdowns,
+    /// Something else in the answer that has the overview: one request a saved search.
+    #[default]
+    Further,
+}
+
+impl TableKind {
+    /// Whether it is answered by searches, each with an aid, a window and a zone; otherwise by the list.
+    pub fn is_search(self) -> bool {
+        self != Self::List
+    }
+}
+
+impl Tables {
+    /// All tables, those that every profile has first.
+    pub fn all(&self) -> impl Iterator<Item = &TableSpec> {
+        let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
+        [saved_searches, mentions, overview, volume, breakdowns].into_iter().chain(further.values())
+    }
+
+    /// Gives each table its name and kind, which are the keys of the document.
+    pub(in super::super) fn name_tables(&mut self) {
+        let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
+        let named = [
+            ("saved_searches", TableKind::List, saved_searches),
+            ("mentions", TableKind::Mentions, mentions),
+            ("overview", TableKind::Overview, overview),
+            ("volume", TableKind::Volume, volume),
+            ("breakdowns", TableKind::Breakdowns, breakdowns),
+        ];
+        let further = further.iter_mut().map(|(name, table)| (name.as_str(), TableKind::Further, table));
+        for (name, kind, table) in named.into_iter().chain(further) {
+            (table.name, table.kind) = (Arc::from(name), kind);
+        }
+    }
+
+    pub(super) fn check(&self, checks: &mut Checks) {
+        let own: Vec<&str> = self.all().take(5).map(|table| table.name.as_ref()).collect();
+        for name in self.further.keys() {
+            let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            let word = plain && name.starts_with(|first: char| first.is_ascii_lowercase());
+            let message =
+                format!("expected a name of small letters, digits and _ that no other table has, found `{name}`");
+            checks.expect(word && !own.contains(&name.as_str()), "tables.further", message);
+        }
+        for table in self.all() {
+            check_table(table, checks);
+        }
+        for needed in ["aid", "kind"] {
+            let known = self.saved_searches.column(needed).is_some();
+            checks.expect(known, "tables.saved_searches.columns", format!("expected a column `{needed}`"));
+        }
+        checks.expect(self.mentions.id.is_some(), "tables.mentions", "expected `id`, the column that names a mention");
+        checks.expect(
+            self.mentions.sections.len() == 1,
+            "tables.mentions.sections",
+            "expected exactly one section: pages are counted in its rows",
+        );
+    }
+
+    /// Refuses what a document can say of a table and nothing honours yet.
+    pub(super) fn check_supported(&self, checks: &mut Checks) {
+        for table in self.all() {
+            let key = |of: &str| format!("{}.{of}", key_of(table));
+            let pages = table.kind == TableKind::Mentions;
+            checks.not_yet(!pages && table.id.is_some(), &key("id"), "an id of rows that come in one answer");
+            let bounded = matches!(table.kind, TableKind::Mentions | TableKind::Volume);
+            let time = "a window bounded by a column of this table";
+            checks.not_yet(!bounded && table.time.is_some(), &key("time"), time);
+        }
+    }
+}
+
+/// The key of a table in the document.
+fn key_of(table: &TableSpec) -> String {
+    match table.kind {
+        TableKind::Further => format!("tables.further.{}", table.name),
+        _ => format!("tables.{}", table.name),
+    }
+}
+
+fn check_table(table: &TableSpec, checks: &mut Checks) {
+    let key = |of: &str| format!("{}.{of}", key_of(table));
+    check_columns(table, &key("columns"), checks);
+    checks.expect(!table.sections.is_empty(), &key("sections"), "expected at least one section");
+    for section in &table.sections {
+        checks.expect(
+            (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),
+            &key("sections"),
+            "expected `key` and `value` together with shape = \"entries\", and only then",
+        );
+    }
+    let in_record = |column: &ColumnSpec| matches!(column.origin, Origin::Field(_, Scope::Record));
+    let named = |name: &Option<String>| name.as_ref().map(|name| table.column(name));
+    let is_id = |column: &ColumnSpec| {
+        matches!(column.kind, ColumnType::Utf8 | ColumnType::Int64) && in_record(column) && !column.nullable
+    };
+    checks.expect(
+        named(&table.id).is_none_or(|column| column.is_some_and(is_id)),
+        &key("id"),
+        "expected a column of this table that is utf8 or int64, lies in the record and is never NULL",
+    );
+    for (of, name) in [("time", &table.time), ("version", &table.version)] {
+        let instant = |column: &ColumnSpec| column.kind == ColumnType::Timestamp && in_record(column);
+        checks.expect(
+            named(name).is_none_or(|column| column.is_some_and(instant)),
+            &key(of),
+            "expected a timestamp column of this table that lies in the record",
+        );
+    }
+    let text_id = named(&table.id).flatten().is_some_and(|column| column.kind == ColumnType::Utf8);
+    let fields = table.stand_in.iter().all(|name| table.column(name).is_some_and(in_record));
+    checks.expect(
+        table.stand_in.is_empty() || (text_id && fields),
+        &key("stand_in"),
+        "expected columns of this table that lie in the record, and an `id` that is utf8",
+    );
+}
+
+fn check_columns(table: &TableSpec, key: &str, checks: &mut Checks) {
+    let mut names = HashSet::new();
+    for ColumnSpec { name, origin, .. } in &table.columns {
+        checks.expect(names.insert(name), key, format!("column `{name}` stands there twice"));
+        checks.expect(
+            table.kind.is_search() || !matches!(origin, Origin::Aid | Origin::Duration | Origin::Timezone),
+            key,
+            format!("column `{name}`: the list is asked for without an aid, a window or a zone"),
+        );
+        let root = matches!(origin, Origin::Field(at, Scope::Record) if at.steps().is_empty());
+        checks.expect(!root, key, format!("column `{name}` points at the whole record"));
+    }
+    for origin in [Origin::Section, Origin::Rank, Origin::Extra] {
+        let several = table.columns.iter().filter(|column| column.origin == origin).count() > 1;
+        checks.expect(!several, key, format!("two columns are made `from` the same {origin:?}"));
+    }
+}
