@@ -9,7 +9,6 @@ use datafusion::catalog::{
 use datafusion::common::{Result, plan_err};
 
 use crate::connection::Connection;
-use crate::pushdown::Table;
 use crate::table::{ApiTable, SystemTable};
 
 /// Name of the catalog of the first connection.
@@ -17,7 +16,7 @@ pub const CATALOG: &str = "savedsearch";
 /// Schema of the service's tables.
 pub const SCHEMA: &str = "v4";
 /// Schema of the tables about ourselves.
-pub const SYSTEM_SCHEMA: &str = "system";
+pub(crate) const SYSTEM_SCHEMA: &str = "system";
 
 /// The catalog of a connection. No request is made.
 ///
@@ -25,8 +24,8 @@ pub const SYSTEM_SCHEMA: &str = "system";
 /// None in practice: the registrations concern new, empty schemas.
 pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>> {
     let tables = FixedSchema::default();
-    for table in Table::ALL {
-        tables.own(table.name(), Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
+    for table in connection.profile().tables.all() {
+        tables.own(&table.name, Arc::new(ApiTable::new(Arc::clone(connection), table)))?;
     }
     let system = FixedSchema::default();
     system.own("requests", Arc::new(SystemTable::requests(Arc::clone(connection))))?;

@@ -8,7 +8,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
-use super::scan_config::Scanning;
+use super::scan_config::{Mode, ScanConfig, Slice};
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::RequestPlan;
 
@@ -16,7 +16,7 @@ use crate::request::RequestPlan;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
     /// Table of the SQL surface.
-    pub table: &'static str,
+    pub table: Arc<str>,
     /// What is sent, without an aid.
     pub sent: String,
     /// Requests, in words where their number hangs on what the service has.
@@ -48,18 +48,19 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     collect(plan, true, &mut scans);
     let lists = scans.iter().any(|(_, cost)| cost.lists && cost.certain);
     let certain = || scans.iter().filter(|(_, cost)| cost.certain && cost.at_least > 0);
-    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.questions().len() as u64;
-    let shared = certain().filter(|(scan, cost)| all(scan, cost));
-    let questions: BTreeSet<_> = shared.flat_map(|(scan, _)| scan.questions()).collect();
+    let questions = |scan: &'_ FetchExec| scan.requests.shared.clone();
+    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.requests.shared.len() as u64;
+    let shared: BTreeSet<_> =
+        certain().filter(|(scan, cost)| all(scan, cost)).flat_map(|(scan, _)| questions(scan)).collect();
     // Of those that ask some of their questions only, or for mentions, each adds its own.
-    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.questions().is_disjoint(&questions));
-    let at_least = u64::from(lists) + questions.len() as u64;
+    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.requests.shared.is_disjoint(&shared));
+    let at_least = u64::from(lists) + shared.len() as u64;
     let at_least = others.map(|(_, cost)| cost.at_least).fold(at_least, u64::saturating_add);
     // A scan that may not run adds nothing where others ask all that it would.
     let adds_nothing = |scan: &FetchExec, cost: &Cost| {
-        let asked = scan.questions();
+        let asked = &scan.requests.shared;
         let listed = asked.is_empty() && cost.lists;
-        (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&questions)
+        (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&shared)
     };
     let exact = scans.iter().all(|(scan, cost)| cost.exact && (cost.certain || adds_nothing(scan, cost)));
     let said = |cost: Cost| if cost.certain { cost } else { Cost { at_least: 0, exact: false, lists: false, ..cost } };
@@ -69,7 +70,7 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
 /// The scans of a plan. Those that it may end early, or never begin, are not certain to cost what they would.
 fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<(&'p FetchExec, Cost)>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push((scan, Cost { certain, ..scan.cost() }));
+        scans.push((scan, Cost { certain, ..scan.cost().clone() }));
         return;
     }
     // A sort begins all scans below it, whatever it lets through; one that ends early has them read on demand.
@@ -84,96 +85,114 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
 
 impl FetchExec {
     /// What the scan costs.
-    pub fn cost(&self) -> Cost {
-        let Scanning { plan, fetch, skip, order, wanted, summary, above, chosen_later, bounds, table, .. } =
-            self.scanning.as_ref();
-        let windows = self.scanning.windows().len() as u64;
-        let default = if self.default_window().is_some() { " (the default period)" } else { "" };
-        let sent = format!("{}{default}", self.sent());
-        let lists = matches!(plan.aids, Aids::Listed | Aids::NotNeeded);
-        let cost = |at_least, exact, requests| {
-            // A join or a subquery may leave no saved search, or no time, to ask for.
-            let certain = above.is_empty() && !chosen_later && bounds.is_empty() && !plan.is_open();
-            let at_least = if certain { at_least } else { 0 };
-            let exact = exact && certain;
-            Cost { table: table.name(), sent: sent.clone(), requests, at_least, exact, lists, certain: true }
-        };
-        let searches = match &plan.aids {
-            Aids::NotNeeded => return cost(0, true, "1".into()),
-            Aids::Given(aids) => Some(aids.len() as u64),
-            Aids::Listed => None,
-        };
-        let list = if searches.is_none() { "1 + " } else { "" };
-        if !bounds.is_empty() {
-            return cost(0, false, format!("{list}as many as the time that a subquery gives takes"));
-        }
-        let Some(size) = plan.template.pages.map(|pages| pages.size) else {
-            return match searches {
-                Some(searches) if fetch.is_some() && searches * windows > 1 => {
-                    cost(1, false, format!("1 to {}", searches * windows))
-                }
-                Some(searches) => cost(searches * windows, true, (searches * windows).to_string()),
-                None => cost(0, false, format!("1 + {windows} per saved search")),
-            };
-        };
-        let per_list = format!(", or 1 per {size} mentions where the list leaves some out");
-        match summary.as_ref().map(|summary| &summary.rows) {
-            Some(SummaryRows::Firsts(orders)) if orders.len() > 1 => {
-                let (one, all) = (windows, windows * orders.len() as u64);
-                return match searches {
-                    Some(searches) => cost(searches * one, false, format!("{} to {}", searches * one, searches * all)),
-                    None => cost(0, false, format!("1 + {one} to {all} per saved search")),
-                };
-            }
-            Some(rows) => {
-                // Where its numbers may not add up, the mentions are read.
-                let certain = !matches!(rows, SummaryRows::List(_));
-                let exact = plan.exact && certain;
-                let more = match (plan.exact, certain) {
-                    (true, true) => "",
-                    (true, false) => &per_list,
-                    (false, _) => " or more",
-                };
-                return match searches {
-                    Some(searches) => cost(searches * windows, exact, format!("{}{more}", searches * windows)),
-                    None => cost(0, false, format!("1 + {windows} per saved search{more}")),
-                };
-            }
-            None => {}
-        }
-        let per_page = format!(", 1 per {size} mentions");
-        match (searches, fetch) {
-            (Some(0), _) | (_, Some(0)) => cost(0, true, "0".into()),
-            (Some(1), Some(fetch)) if plan.exact && windows == 1 => {
-                let pages = (*fetch as u64).div_ceil(size);
-                cost(1, pages == 1, pages.to_string())
-            }
-            // In an order, each saved search is asked for its first rows.
-            (Some(searches), Some(_)) if order.is_some() => cost(searches, false, format!("{searches} or more")),
-            (None, Some(_)) if order.is_some() => cost(0, false, format!("{list}1 or more per saved search")),
-            // Otherwise they are read one after another until the limit is met.
-            (_, Some(_)) => cost(u64::from(searches.is_some()), false, format!("{list}1 or more")),
-            (Some(searches), None) => {
-                // In an order that is read on demand, the first window may do.
-                let least = if wanted.is_some() { searches } else { searches * windows };
-                let less = if *skip > 0 { format!(" behind the first {skip}") } else { String::new() };
-                cost(least, false, format!("{least} or more{per_page}{less}"))
-            }
-            (None, None) => cost(0, false, format!("{list}{windows} or more per saved search{per_page}")),
+    pub(crate) fn cost(&self) -> &Cost {
+        &self.requests.cost
+    }
+}
+
+impl Cost {
+    /// What a scan costs that sends this for each of so many periods.
+    pub(super) fn of(config: &ScanConfig, sent: &RequestPlan, windows: u64) -> Self {
+        let ScanConfig { plan, late, spec, .. } = config;
+        let default = if config.default_window().is_some() { " (the default period)" } else { "" };
+        // A join or a subquery may leave no saved search, or no time, to ask for.
+        let certain = late.is_empty() && plan.unbounded().is_none();
+        let Reckoned { at_least, exact, requests } = reckoned(config, windows);
+        Self {
+            table: Arc::clone(&spec.name),
+            sent: format!("{sent}{default}"),
+            requests,
+            at_least: if certain { at_least } else { 0 },
+            exact: exact && certain,
+            lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
+            certain: true,
         }
     }
+}
 
-    /// What is sent, for each saved search and window, where the answers hold no mentions and are shared by scans that
-    /// ask the same.
-    fn questions(&self) -> BTreeSet<String> {
-        let Scanning { plan, summary, .. } = self.scanning.as_ref();
-        let (sent, mentions) = (self.sent(), plan.template.pages.is_some());
-        let shared = !mentions || (summary.is_some() && sent.sort.is_none());
-        let Aids::Given(aids) = &plan.aids else { return BTreeSet::new() };
-        let asks = |aid: &String, duration: String| {
-            RequestPlan { aid: Some(aid.clone()), duration: Some(duration), ..sent.clone() }.to_string()
+/// Requests that a scan takes if it runs.
+struct Reckoned {
+    at_least: u64,
+    exact: bool,
+    requests: String,
+}
+
+fn reckoned(config: &ScanConfig, windows: u64) -> Reckoned {
+    let ScanConfig { plan, mode, late, .. } = config;
+    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+    let searches = match &plan.aids {
+        Aids::NotNeeded => return cost(0, true, "1".into()),
+        Aids::Given(aids) => Some(aids.len() as u64),
+        Aids::Listed => None,
+    };
+    let list = if searches.is_none() { "1 + " } else { "" };
+    if !late.bounds.is_empty() {
+        return cost(0, false, format!("{list}as many as the time that a subquery gives takes"));
+    }
+    let slice = mode.slice();
+    let Some(size) = plan.template.pages.map(|pages| pages.size) else {
+        return match searches {
+            Some(searches) if slice.fetch.is_some() && searches * windows > 1 => {
+                cost(1, false, format!("1 to {}", searches * windows))
+            }
+            Some(searches) => cost(searches * windows, true, (searches * windows).to_string()),
+            None => cost(0, false, format!("1 + {windows} per saved search")),
         };
-        let each = aids.iter().flat_map(|aid| self.scanning.windows().into_iter().map(move |window| asks(aid, window)));
-        if shared { each.collect() } else { BTreeSet::new() }
+    };
+    match mode {
+        Mode::Summary(summary) => of_summary(&summary.rows, plan.exact, searches, windows, size),
+        Mode::Unordered(_) | Mode::Ordered { .. } => of_mentions(mode, plan.exact, searches, windows, size),
+    }
+}
+
+fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> Reckoned {
+    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+    if let SummaryRows::Firsts(orders) = rows
+        && orders.len() > 1
+    {
+        let (one, all) = (windows, windows * orders.len() as u64);
+        return match searches {
+            Some(searches) => cost(searches * one, false, format!("{} to {}", searches * one, searches * all)),
+            None => cost(0, false, format!("1 + {one} to {all} per saved search")),
+        };
+    }
+    // Where its numbers may not add up, the mentions are read.
+    let certain = !matches!(rows, SummaryRows::List(_));
+    let per_list = format!(", or 1 per {size} mentions where the list leaves some out");
+    let more = match (exact, certain) {
+        (true, true) => "",
+        (true, false) => &per_list,
+        (false, _) => " or more",
+    };
+    match searches {
+        Some(searches) => cost(searches * windows, exact && certain, format!("{}{more}", searches * windows)),
+        None => cost(0, false, format!("1 + {windows} per saved search{more}")),
+    }
+}
+
+fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> Reckoned {
+    let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
+    let Slice { skip, fetch } = mode.slice();
+    let ordered = mode.order().is_some();
+    let list = if searches.is_none() { "1 + " } else { "" };
+    let per_page = format!(", 1 per {size} mentions");
+    match (searches, fetch) {
+        (Some(0), _) | (_, Some(0)) => cost(0, true, "0".into()),
+        (Some(1), Some(fetch)) if exact && windows == 1 => {
+            let pages = (fetch as u64).div_ceil(size);
+            cost(1, pages == 1, pages.to_string())
+        }
+        // In an order, each saved search is asked for its first rows.
+        (Some(searches), Some(_)) if ordered => cost(searches, false, format!("{searches} or more")),
+        (None, Some(_)) if ordered => cost(0, false, format!("{list}1 or more per saved search")),
+        // Otherwise they are read one after another until the limit is met.
+        (_, Some(_)) => cost(u64::from(searches.is_some()), false, format!("{list}1 or more")),
+        (Some(searches), None) => {
+            // In an order that is read on demand, the first window may do.
+            let least = if mode.wanted().is_some() { searches } else { searches * windows };
+            let less = if skip > 0 { format!(" behind the first {skip}") } else { String::new() };
+            cost(least, false, format!("{least} or more{per_page}{less}"))
+        }
+        (None, None) => cost(0, false, format!("{list}{windows} or more per saved search{per_page}")),
     }
 }

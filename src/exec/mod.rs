@@ -19,6 +19,7 @@ mod memory;
 mod partitions;
 mod prune;
 mod reader;
+mod requests;
 mod scan_config;
 mod scan_exec;
 mod stand_ins;
@@ -26,9 +27,9 @@ mod stream;
 mod usage;
 
 pub use cost::{Cost, PlanCost, plan_cost};
-pub use scan_exec::FetchExec;
-pub use usage::{Spent, Window, spent, windows};
+pub(crate) use scan_exec::FetchExec;
+pub(crate) use usage::{Spent, Window, spent, windows};
 
 pub(crate) use aid_rows::source;
 pub(crate) use prune::possible;
-pub(crate) use scan_config::{Scanning, WEIGHT, scan_schema};
+pub(crate) use scan_config::{LateConditions, Mode, ScanConfig, Slice, Told, WEIGHT, scan_schema};

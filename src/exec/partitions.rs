@@ -20,16 +20,13 @@ impl Driver {
     /// The plan in parts, one a value of a column that the service filters by, and how many mentions each has; `None` where
     /// no column's values are known to be all.
     pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<(RequestPlan, i64)>>> {
-        let connection = &self.scanning.connection;
+        let connection = &self.config.connection;
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
         let asked = RequestPlan { pages: None, sort: None, ..plan.clone() };
         let request = PageRequest { plan: Arc::new(asked), row: 0, size: 0, frozen: None };
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
-        let accept = |body: &[u8]| {
-            let rows = decoder.decode(&request, body)?.batch.num_rows() as u64;
-            Ok((Bytes::copy_from_slice(body), rows))
-        };
+        let accept = |body: &Bytes| Ok((body.clone(), decoder.decode(&request, body)?.batch.num_rows() as u64));
         let body = match connection.client().fetch(&self.scan, &request, accept).await {
             // An overview that says nothing of use.
             Err(error) if error.kind() == ErrorKind::Contradiction => return Ok(None),

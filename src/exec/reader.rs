@@ -11,7 +11,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
-use super::scan_config::Scanning;
+use super::scan_config::ScanConfig;
 use crate::decode::Decoder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Shape};
@@ -36,12 +36,12 @@ pub(super) struct Reader {
 impl Reader {
     /// A reader of pages in the order `sorted`, if any, whose rows are told by `schema`.
     pub(super) fn try_new(
-        scanning: &Scanning,
+        config: &ScanConfig,
         sorted: Option<&ServiceOrder>,
         schema: SchemaRef,
         lossy: bool,
     ) -> DataFusionResult<Self> {
-        let Scanning { connection, spec, projection, predicate, plan, .. } = scanning;
+        let ScanConfig { connection, spec, projection, predicate, plan, .. } = config;
         let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
         let until = plan.until.as_ref().filter(|(order, _)| sorted.is_none_or(|sorted| sorted == order));
         let checked = sorted.or(until.map(|(order, _)| order));

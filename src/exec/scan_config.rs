@@ -1,10 +1,11 @@
-//! What is decided about a scan when it is planned, and the bounds of its time that are known later.
+//! The configuration of a scan: what was decided when it was planned, and the bounds of its time that are known later.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use chrono::{DateTime, Utc};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, Operator};
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
@@ -16,45 +17,125 @@ use crate::connection::Connection;
 use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind, Place};
 use crate::profile::{Origin, TableSpec};
-use crate::pushdown::{ScanPlan, ServiceOrder, Summary, Table};
-use crate::request::RequestPlan;
+use crate::pushdown::{ScanPlan, ServiceOrder, Summary};
 
-/// Everything about a scan that is decided when it is planned.
+/// Everything about a scan that is decided before it runs. Rules of the optimizer make changed copies of it; the requests of
+/// each copy are reckoned once ([`Requests`](super::requests::Requests)).
 #[derive(Debug, Clone)]
-pub(crate) struct Scanning {
+pub(crate) struct ScanConfig {
     pub(crate) connection: Arc<Connection>,
-    pub(crate) table: Table,
     pub(crate) spec: Arc<TableSpec>,
-    pub(crate) plan: ScanPlan,
+    pub(crate) plan: Arc<ScanPlan>,
     /// Names the query in `system.requests`; scans of one query share it.
     pub(crate) query: String,
     /// Columns of the output, as positions in the table.
     pub(crate) projection: Vec<usize>,
     /// What rows must satisfy, over the whole table's schema.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// What rows will have to satisfy above, over the output's schema; joins learn it while the query runs.
-    pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
-    /// Rows after which no more are wanted.
-    pub(crate) fetch: Option<usize>,
+    /// What it gives.
+    pub(crate) mode: Mode,
+    /// Conditions whose values are known when the query runs only.
+    pub(crate) late: LateConditions,
+    /// Why rows are read though numbers of them are all that is wanted.
+    pub(crate) read_because: Option<String>,
+    /// What the plan around it tells it.
+    pub(crate) told: Told,
+}
+
+/// What a scan gives.
+#[derive(Debug, Clone)]
+pub(crate) enum Mode {
+    /// Rows as they come.
+    Unordered(Slice),
+    /// Rows in an order of the service, which is checked. Where `wanted` rows will do as a rule, pages are asked for when they
+    /// are needed, in spite of no limit.
+    Ordered { order: ServiceOrder, slice: Slice, wanted: Option<usize> },
+    /// Rows that stand for several mentions each, where numbers of them are all that is wanted.
+    Summary(Summary),
+}
+
+/// A part of a scan's rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Slice {
     /// Rows left out at the beginning, where the service leaves them out.
     pub(crate) skip: usize,
-    /// The order that the service was asked for and the output keeps.
-    pub(crate) order: Option<ServiceOrder>,
-    /// Whether conditions that are known when the query runs only choose among the saved searches.
-    pub(crate) chosen_later: bool,
-    /// Conditions on the time that are known when the query runs only, over the whole table's schema; they take the place
-    /// of the default window.
+    /// Rows after which no more are wanted; `None`: all are.
+    pub(crate) fetch: Option<usize>,
+}
+
+/// Conditions whose values are known when the query runs only.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LateConditions {
+    /// What rows will have to satisfy above, over the output's schema; joins learn it while the query runs.
+    pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conditions on the time, over the whole table's schema; they take the place of the default window.
     pub(crate) bounds: Vec<Arc<dyn PhysicalExpr>>,
-    /// What stands in for the rows, where only numbers of them are wanted.
-    pub(crate) summary: Option<Summary>,
-    /// Why nothing does, though numbers are all that is wanted.
-    pub(crate) read_because: Option<String>,
+    /// Whether some only choose among the saved searches.
+    pub(crate) choose: bool,
+}
+
+/// What a plan tells its scans; copies of a scan share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
     /// Requests that all scans of the plan take at least.
     pub(crate) announced: Arc<AtomicU64>,
     /// What the author of the query is told when it runs.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
-    /// Rows that will do above as a rule: pages are asked for when they are wanted, in spite of no fetch.
-    pub(crate) wanted: Option<usize>,
+}
+
+impl Mode {
+    /// The order that the service is asked for and the output keeps.
+    pub(crate) fn order(&self) -> Option<&ServiceOrder> {
+        match self {
+            Self::Ordered { order, .. } => Some(order),
+            Self::Unordered(_) | Self::Summary(_) => None,
+        }
+    }
+
+    /// The part of the rows that is wanted; a summary is wanted whole.
+    pub(crate) fn slice(&self) -> Slice {
+        match self {
+            Self::Unordered(slice) | Self::Ordered { slice, .. } => *slice,
+            Self::Summary(_) => Slice::default(),
+        }
+    }
+
+    /// The same with another slice; `None` for a summary, of which there are no parts.
+    pub(crate) fn with_slice(&self, slice: Slice) -> Option<Self> {
+        match self {
+            Self::Unordered(_) => Some(Self::Unordered(slice)),
+            Self::Ordered { order, wanted, .. } => Some(Self::Ordered { order: order.clone(), slice, wanted: *wanted }),
+            Self::Summary(_) => None,
+        }
+    }
+
+    /// Rows that will do as a rule, where pages are asked for on demand.
+    pub(crate) fn wanted(&self) -> Option<usize> {
+        match self {
+            Self::Ordered { wanted, .. } => *wanted,
+            Self::Unordered(_) | Self::Summary(_) => None,
+        }
+    }
+
+    /// What stands in for the rows.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        match self {
+            Self::Summary(summary) => Some(summary),
+            Self::Unordered(_) | Self::Ordered { .. } => None,
+        }
+    }
+}
+
+impl Slice {
+    /// All rows.
+    pub(crate) const ALL: Self = Self { skip: 0, fetch: None };
+}
+
+impl LateConditions {
+    /// Whether what is asked for, or for which saved searches, is known when the query runs only.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.above.is_empty() && self.bounds.is_empty() && !self.choose
+    }
 }
 
 /// Column of a summary's rows: how many mentions each stands for.
@@ -74,52 +155,60 @@ pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> Schema
     Arc::new(Schema::new(columns.chain([Arc::new(Field::new(WEIGHT, DataType::Int64, false))]).collect::<Vec<_>>()))
 }
 
-impl Scanning {
-    /// The periods that are asked for: in pieces where they are counted, and some of those whole.
-    pub(super) fn windows(&self) -> Vec<String> {
-        match (&self.summary, &self.plan.pieces) {
-            (Some(_), Some(pieces)) => pieces.iter().map(|(words, _)| words.clone()).collect(),
-            _ => self.plan.windows.clone(),
-        }
+impl ScanConfig {
+    /// What stands in for the rows.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.mode.summary()
     }
 
-    /// Whether the service gives just the rows of the plan that count.
-    pub(super) fn is_whole(&self, plan: &RequestPlan) -> bool {
-        let mut pieces = self.plan.pieces.iter().flatten();
-        let piece = pieces.find(|(words, _)| Some(words) == plan.duration.as_ref());
-        piece.is_none_or(|(_, whole)| *whole)
+    /// The period that is read because the query bounds no time; `None` where it bounds it.
+    pub(crate) fn default_window(&self) -> Option<&str> {
+        let window = self.plan.windows.first().filter(|_| self.plan.default_window && self.late.bounds.is_empty());
+        window.map(String::as_str)
     }
 
-    /// The scan within the bounds that are known by now.
-    pub(super) fn bounded(self: Arc<Self>) -> Result<Arc<Self>> {
-        if self.bounds.is_empty() && !self.plan.is_open() {
+    /// The scan within the bounds that are known by now, which is when the query runs. `now` is the instant at which it began.
+    pub(super) fn bounded(self: Arc<Self>, now: DateTime<Utc>) -> Result<Arc<Self>> {
+        if self.late.bounds.is_empty() && self.plan.unbounded().is_none() {
             return Ok(self);
         }
         let schema = arrow_schema(&self.spec);
-        let Self { connection, plan, table, spec, .. } = self.as_ref();
-        let place = || Place { table: Some(table.name().to_owned()), ..Place::default() };
         let (mut conjuncts, mut unread) = (Vec::new(), false);
-        for bound in self.bounds.iter().flat_map(split_conjunction) {
+        for bound in self.late.bounds.iter().flat_map(split_conjunction) {
             match known_bound(bound, &schema)? {
                 Some(known) => conjuncts.push(known),
                 // It would filter the answer to another question.
-                None if looks_at_question(bound, spec) => {
+                None if looks_at_question(bound, &self.spec) => {
                     let message = format!("`{bound}` cannot choose what is asked for");
                     let error = Error::new(ErrorKind::Query, message)
                         .advice("compare the column itself: duration = (SELECT …), or timezone = '…'");
-                    return Err(error.at(place()).into());
+                    return Err(error.at(self.place()).into());
                 }
                 None => unread = true,
             }
         }
-        let plan = plan.clone().bounded_by(connection.profile(), *table, &conjuncts, unread, connection.now());
-        let plan = plan.map_err(|error| error.at(place()))?;
+        let plan = self.plan.as_ref().clone();
+        let plan = plan.bounded_by(self.connection.profile(), &self.spec, &conjuncts, unread, now);
+        let plan = Arc::new(plan.map_err(|error| error.at(self.place()))?);
         Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
+    }
+
+    /// Refuses a scan of which nothing says when its range begins, now or later.
+    pub(super) fn check_bounds(&self) -> Result<()> {
+        match self.plan.unbounded().filter(|_| self.late.bounds.is_empty()) {
+            Some(error) => Err(error.clone().at(self.place()).into()),
+            None => Ok(()),
+        }
     }
 
     /// Name of the column that holds the aid that was asked for.
     pub(super) fn aid_column(&self) -> Option<&str> {
-        self.spec.columns.iter().find(|column| column.origin == Origin::Aid).map(|column| column.name.as_str())
+        self.spec.column_from(&Origin::Aid)
+    }
+
+    /// Where errors of the scan happen.
+    pub(super) fn place(&self) -> Place {
+        Place { table: Some(self.spec.name.to_string()), ..Place::default() }
     }
 }
 

@@ -24,26 +24,28 @@ use datafusion::physical_plan::{
     ExecutionPlan, Partitioning, PlanProperties, SortOrderPushdownResult, StatisticsArgs, apply_expression_roots,
 };
 
-use super::scan_config::{Scanning, looks_at_question, scan_schema};
+use super::requests::Requests;
+use super::scan_config::{Mode, ScanConfig, Slice, looks_at_question, scan_schema};
 use super::stream;
 use crate::decode::arrow_schema;
-use crate::profile::{OffsetUnit, Origin};
-use crate::pushdown::{Aids, ServiceOrder, SummaryRows, Table, service_order};
+use crate::profile::{Origin, TableKind};
+use crate::pushdown::{Aids, ServiceOrder, SummaryRows, service_order};
 
 /// Asks the service and streams its rows. See the module's documentation.
 #[derive(Debug, Clone)]
-pub struct FetchExec {
-    pub(super) scanning: Arc<Scanning>,
+pub(crate) struct FetchExec {
+    pub(super) config: Arc<ScanConfig>,
+    pub(super) requests: Arc<Requests>,
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl FetchExec {
-    pub(crate) fn try_new(scanning: Scanning, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let schema = scan_schema(&scanning.spec, scanning.summary.as_ref()).project(&scanning.projection)?;
+    pub(crate) fn try_new(config: ScanConfig, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let schema = scan_schema(&config.spec, config.summary()).project(&config.projection)?;
         let schema: SchemaRef = Arc::new(schema);
-        let ordering = scanning.order.as_ref().and_then(|order| sort_key(order, &schema)).map(|key| [key]);
+        let ordering = config.mode.order().and_then(|order| sort_key(order, &schema)).map(|key| [key]);
         let equivalences = EquivalenceProperties::new_with_orderings(Arc::clone(&schema), ordering);
         let partitions = input.properties().partitioning.partition_count();
         let properties = PlanProperties::new(
@@ -54,7 +56,8 @@ impl FetchExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         Ok(Self {
-            scanning: Arc::new(scanning),
+            requests: Arc::new(Requests::new(&config)),
+            config: Arc::new(config),
             input,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -62,115 +65,119 @@ impl FetchExec {
     }
 
     /// The period that is read because the query bounds no time; `None` where it bounds it.
-    pub fn default_window(&self) -> Option<&str> {
-        let plan = &self.scanning.plan;
-        plan.windows.first().map(String::as_str).filter(|_| plan.default_window && self.scanning.bounds.is_empty())
+    pub(crate) fn default_window(&self) -> Option<&str> {
+        self.config.default_window()
     }
 
-    fn with(&self, change: impl FnOnce(&mut Scanning)) -> Result<Self> {
-        let mut scanning = self.scanning.as_ref().clone();
-        change(&mut scanning);
-        Self::try_new(scanning, Arc::clone(&self.input))
+    fn with(&self, change: impl FnOnce(&mut ScanConfig)) -> Result<Self> {
+        let mut config = self.config.as_ref().clone();
+        change(&mut config);
+        Self::try_new(config, Arc::clone(&self.input))
     }
 
     /// The scan in each order of the service that has these options, for a plan that will do with `wanted` rows as a
     /// rule: its pages come on demand.
     pub(crate) fn in_orders(&self, options: SortOptions, wanted: usize) -> Result<Vec<Self>> {
-        let Scanning { connection, spec, projection, .. } = self.scanning.as_ref();
+        let ScanConfig { connection, spec, projection, .. } = self.config.as_ref();
         if !self.can_be_ordered() {
             return Ok(Vec::new());
         }
         let columns = projection.iter().filter_map(|at| spec.columns.get(*at));
         let orders = columns.filter_map(|column| service_order(connection.profile(), &column.name, options));
-        orders
-            .map(|order| {
-                self.with(|scanning| {
-                    scanning.order = Some(order);
-                    scanning.wanted = Some(wanted);
-                })
-            })
-            .collect()
+        orders.map(|order| self.in_order(order, Some(wanted))).collect()
+    }
+
+    fn in_order(&self, order: ServiceOrder, wanted: Option<usize>) -> Result<Self> {
+        self.with(|config| config.mode = Mode::Ordered { order, slice: Slice::ALL, wanted })
     }
 
     /// The scan without its first `skip` rows, with `fetch` of those that follow; `None` where the service cannot leave
     /// out just these.
     pub(crate) fn skipping(&self, skip: usize, fetch: Option<usize>) -> Result<Option<Self>> {
-        let Scanning { connection, table, plan, above, .. } = self.scanning.as_ref();
+        let ScanConfig { connection, spec, plan, late, mode, .. } = self.config.as_ref();
+        let profile = connection.profile();
         let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1) && plan.windows.len() == 1;
-        let counts_rows = connection.profile().offset.unit == OffsetUnit::Row;
         let last = fetch.map_or(skip, |fetch| skip.saturating_add(fetch)) as u64;
-        let reached = connection.profile().depth.rows.is_none_or(|depth| last <= depth);
-        let same_limit = self.scanning.fetch == fetch.map(|fetch| skip.saturating_add(fetch));
-        let able = *table == Table::Mentions
-            && plan.exact
-            && above.is_empty()
-            && self.scanning.skip == 0
-            && self.scanning.summary.is_none();
-        if !(one && counts_rows && reached && same_limit && able) {
-            return Ok(None);
-        }
-        self.with(|scanning| {
-            scanning.skip = skip;
-            scanning.fetch = fetch;
-        })
-        .map(Some)
+        let reached = profile.depth.rows.is_none_or(|depth| last <= depth);
+        let limited = Slice { skip: 0, fetch: fetch.map(|fetch| skip.saturating_add(fetch)) };
+        let able = spec.kind == TableKind::Mentions && plan.exact && late.above.is_empty() && mode.slice() == limited;
+        let skipped = mode.with_slice(Slice { skip, fetch }).filter(|_| able && one && reached);
+        let Some(mode) = skipped.filter(|_| profile.offset.reaches_any_row()) else { return Ok(None) };
+        self.with(|config| config.mode = mode).map(Some)
     }
 
     /// A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
     fn can_be_ordered(&self) -> bool {
-        let Scanning { table, fetch, skip, order, summary, .. } = self.scanning.as_ref();
-        *table == Table::Mentions && summary.is_none() && fetch.is_none() && *skip == 0 && order.is_none()
+        let ScanConfig { spec, mode, .. } = self.config.as_ref();
+        spec.kind == TableKind::Mentions && matches!(mode, Mode::Unordered(Slice::ALL))
     }
 
     /// The scan in the order of time, sorted here, where the service's order spares no page and proves less; `None` where it
     /// does, or the scan is in no order.
     pub(crate) fn sorted_here(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Scanning { connection, spec, order, fetch, skip, wanted, summary, .. } = self.scanning.as_ref();
-        let Some(order) = order.as_ref().filter(|order| spec.time.as_ref() != Some(&order.column)) else {
-            return Ok(None);
-        };
+        let ScanConfig { connection, spec, mode, .. } = self.config.as_ref();
+        let Mode::Ordered { order, slice: Slice { skip: 0, fetch }, wanted } = mode else { return Ok(None) };
         let depth = connection.profile().depth.rows;
         let all = match fetch {
             None => wanted.is_none(),
             Some(fetch) => depth.is_some_and(|depth| *fetch as u64 > depth),
         };
-        let Some(key) = sort_key(order, &self.schema()).filter(|_| all && *skip == 0 && summary.is_none()) else {
+        if !all || spec.time.as_ref() == Some(&order.column) {
             return Ok(None);
-        };
-        let scan = self.with(|scanning| (scanning.order, scanning.fetch) = (None, None))?;
-        let Some(ordering) = LexOrdering::new([key]) else { return Ok(None) };
+        }
+        let Some(ordering) = LexOrdering::new(sort_key(order, &self.schema())) else { return Ok(None) };
+        let scan = self.with(|config| config.mode = Mode::Unordered(Slice::ALL))?;
         Ok(Some(Arc::new(SortExec::new(ordering, Arc::new(scan)).with_fetch(*fetch))))
     }
 
     /// Refuses a scan of which nothing says when its range begins.
     pub(crate) fn check_bounds(&self) -> Result<()> {
-        if self.scanning.plan.is_open() && self.scanning.bounds.is_empty() {
-            Arc::clone(&self.scanning).bounded()?;
-        }
-        Ok(())
+        self.config.check_bounds()
     }
 
     /// Takes note of the requests that all scans of the plan take at least, which are refused together.
     pub(crate) fn announce(&self, requests: u64) {
-        self.scanning.announced.store(requests, Ordering::Relaxed);
+        self.config.told.announced.store(requests, Ordering::Relaxed);
     }
 
     /// Tells the author of the query something when it runs.
     pub(crate) fn note(&self, note: String) {
-        let mut notes = self.scanning.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.config.told.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
 
-    /// The table that it reads.
-    pub(crate) fn table(&self) -> Table {
-        self.scanning.table
+    /// Name of the table that it reads.
+    pub(crate) fn table(&self) -> &str {
+        &self.config.spec.name
     }
 
     fn aid_among(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
-        let aid = self.scanning.aid_column();
+        let aid = self.config.aid_column();
         collect_columns(filter).iter().any(|column| Some(column.name()) == aid)
+    }
+
+    /// Whether a filter chooses what is asked for, and leaves the rows of an answer as they are: the saved searches, by the
+    /// aid alone; or the period or the zone, where mentions are counted by no days.
+    fn chooses_request(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let columns = collect_columns(filter);
+        let aid = self.config.aid_column();
+        let saved_searches = !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid);
+        let days = self.config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::Days(_)));
+        saved_searches || (!days && columns.len() == 1 && looks_at_question(filter, &self.config.spec))
+    }
+
+    /// Whether a filter bounds the time of a scan that has no bounds of its own, or gives it the period or the zone.
+    fn bounds_request(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let ScanConfig { plan, spec, .. } = self.config.as_ref();
+        let time = spec.time.as_deref().filter(|_| plan.default_window || plan.unbounded().is_some());
+        let gives = |column: &Column| {
+            let origin = spec.column(column.name()).map(|column| &column.origin);
+            let request = matches!(origin, Some(Origin::Duration | Origin::Timezone));
+            time == Some(column.name()) || (request && !plan.chosen.contains(column.name()))
+        };
+        collect_columns(filter).iter().any(gives)
     }
 
     /// Makes filters over the output those of the scan, where it can: a limited scan gives any rows, of which filtering
@@ -179,55 +186,34 @@ impl FetchExec {
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let free = self.scanning.fetch.is_none() && self.scanning.skip == 0;
-        let table = arrow_schema(&self.scanning.spec);
-        // What looks at the aid alone chooses saved searches, and leaves their rows as they are.
-        let aid = self.scanning.aid_column();
-        let chooses = |filter: &Arc<dyn PhysicalExpr>| {
-            let columns = collect_columns(filter);
-            !columns.is_empty() && columns.iter().all(|column| Some(column.name()) == aid)
+        let free = self.config.mode.slice() == Slice::ALL;
+        let takes = |filter: &Arc<dyn PhysicalExpr>| {
+            let dynamic = DynamicFilterTracking::classify(filter).contains_dynamic_filter();
+            let whole = self.config.summary().is_none() || self.chooses_request(filter);
+            free && whole && !is_volatile(filter) && !dynamic
         };
-        // What looks at the period or the zone alone chooses what is asked for, where that counts by no days.
-        let days = self.scanning.summary.as_ref().is_some_and(|summary| matches!(summary.rows, SummaryRows::Days(_)));
-        let gives_request = |filter: &Arc<dyn PhysicalExpr>| {
-            let columns = collect_columns(filter);
-            !days && columns.len() == 1 && looks_at_question(filter, &self.scanning.spec)
-        };
-        let mut taken = Vec::new();
-        let mut answers = Vec::new();
-        for filter in filters {
-            let dynamic = DynamicFilterTracking::classify(&filter).contains_dynamic_filter();
-            let whole = self.scanning.summary.is_none() || chooses(&filter) || gives_request(&filter);
-            let takes = free && whole && !is_volatile(&filter) && !dynamic;
-            answers.push(if takes { PushedDown::Yes } else { PushedDown::No });
-            if takes {
-                taken.push(filter);
-            }
-        }
-        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let answers = filters.iter().map(|filter| if takes(filter) { PushedDown::Yes } else { PushedDown::No });
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        let taken: Vec<_> = filters.into_iter().filter(takes).collect();
         if taken.is_empty() {
             return Ok(propagation);
         }
-        let exact = taken.iter().all(|filter| chooses(filter) || gives_request(filter));
+        let exact = taken.iter().all(|filter| self.chooses_request(filter));
+        let table = arrow_schema(&self.config.spec);
         let taken: Vec<_> =
             taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
         // What bounds the time, or gives the period or the zone, takes the place of the default once it is known.
-        let Scanning { plan, spec, .. } = self.scanning.as_ref();
-        let time = spec.time.as_deref().filter(|_| plan.default_window || plan.is_open());
-        let gives = |column: &Column| {
-            let request = spec.column(column.name()).map(|column| &column.origin);
-            let request = matches!(request, Some(Origin::Duration | Origin::Timezone));
-            time == Some(column.name()) || (request && !plan.chosen.contains(column.name()))
-        };
-        let bounds = |filter: &Arc<dyn PhysicalExpr>| collect_columns(filter).iter().any(gives);
-        let chosen_later = taken.iter().any(|filter| self.aid_among(filter));
-        let node = self.with(|scanning| {
-            scanning.chosen_later |= chosen_later;
-            scanning.bounds.extend(taken.iter().filter(|filter| bounds(filter)).cloned());
-            let predicate = scanning.predicate.take();
-            scanning.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
-            scanning.plan.exact &= exact;
-            scanning.plan.pieces = scanning.plan.pieces.take().filter(|_| exact);
+        let bounds: Vec<_> = taken.iter().filter(|filter| self.bounds_request(filter)).cloned().collect();
+        let choose = taken.iter().any(|filter| self.aid_among(filter));
+        let node = self.with(|config| {
+            config.late.choose |= choose;
+            config.late.bounds.extend(bounds);
+            let predicate = config.predicate.take();
+            config.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
+            if !exact {
+                let plan = Arc::make_mut(&mut config.plan);
+                (plan.exact, plan.pieces) = (false, None);
+            }
         })?;
         Ok(propagation.with_updated_node(Arc::new(node)))
     }
@@ -237,11 +223,6 @@ impl FetchExec {
 pub(super) fn sort_key(order: &ServiceOrder, schema: &SchemaRef) -> Option<PhysicalSortExpr> {
     let at = schema.index_of(&order.column).ok()?;
     Some(PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options))
-}
-
-/// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.
-pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
-    if order.is_some() { 2 } else { 1 }
 }
 
 impl ExecutionPlan for FetchExec {
@@ -262,14 +243,14 @@ impl ExecutionPlan for FetchExec {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         // A join computes its filter only for those who show it here.
-        apply_expression_roots(self.scanning.predicate.iter().chain(&self.scanning.above), f)
+        apply_expression_roots(self.config.predicate.iter().chain(&self.config.late.above), f)
     }
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let (Some(input), true) = (children.pop(), children.is_empty()) else {
             return internal_err!("FetchExec has one child");
         };
-        Ok(Arc::new(Self::try_new(self.scanning.as_ref().clone(), input)?))
+        Ok(Arc::new(Self::try_new(self.config.as_ref().clone(), input)?))
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -282,7 +263,7 @@ impl ExecutionPlan for FetchExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&context))?;
-        Ok(stream::run(Arc::clone(&self.scanning), rows, self.schema(), &context, &self.metrics, partition))
+        Ok(stream::run(self, rows, &context, &self.metrics, partition))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -292,19 +273,20 @@ impl ExecutionPlan for FetchExec {
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
         // Guesses, so that joins read first what costs the fewest requests, and ask the other side for less.
         let mut statistics = Statistics::new_unknown(&self.schema());
-        let searches = match &self.scanning.plan.aids {
+        let searches = match &self.config.plan.aids {
             Aids::Given(aids) => aids.len(),
             Aids::NotNeeded | Aids::Listed => 100,
         };
-        let rows = match self.scanning.table {
+        let a_few = searches.saturating_mul(50);
+        let rows = match self.config.spec.kind {
             // Less than anything that could be asked for by it.
-            Table::SavedSearches => 50,
-            Table::Overview => searches,
-            Table::Volume | Table::Breakdowns => searches.saturating_mul(50),
-            Table::Mentions if self.scanning.summary.is_some() => searches.saturating_mul(50),
-            Table::Mentions => searches.saturating_mul(10_000),
+            TableKind::List => 50,
+            TableKind::Overview => searches,
+            TableKind::Volume | TableKind::Breakdowns | TableKind::Further => a_few,
+            TableKind::Mentions if self.config.summary().is_some() => a_few,
+            TableKind::Mentions => searches.saturating_mul(10_000),
         };
-        let rows = self.scanning.fetch.map_or(rows, |fetch| fetch.min(rows));
+        let rows = self.fetch().map_or(rows, |fetch| fetch.min(rows));
         statistics.num_rows = Precision::Inexact(rows);
         statistics.total_byte_size = Precision::Inexact(rows.saturating_mul(1_000));
         Ok(Arc::new(statistics))
@@ -324,36 +306,34 @@ impl ExecutionPlan for FetchExec {
             FilterPushdownPhase::Post => {
                 let above: Vec<_> = filters.filter(|filter| self.aid_among(filter)).collect();
                 let propagation = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
-                if above.is_empty() || self.scanning.fetch.is_some() {
+                if above.is_empty() || self.fetch().is_some() {
                     return Ok(propagation);
                 }
-                let node: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.above.extend(above))?);
+                let node: Arc<dyn ExecutionPlan> = Arc::new(self.with(|config| config.late.above.extend(above))?);
                 Ok(propagation.with_updated_node(node))
             }
         }
     }
 
     fn fetch(&self) -> Option<usize> {
-        self.scanning.fetch
+        self.config.mode.slice().fetch
     }
 
     fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        if self.scanning.summary.is_some() {
-            return None;
-        }
-        Some(Arc::new(self.with(|scanning| scanning.fetch = fetch).ok()?))
+        let mode = self.config.mode.with_slice(Slice { fetch, ..self.config.mode.slice() })?;
+        Some(Arc::new(self.with(|config| config.mode = mode).ok()?))
     }
 
     /// Saved searches can be read in the service's order, which the stream then checks, and merged.
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let connection = &self.scanning.connection;
+        let connection = &self.config.connection;
         let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };
         let (true, Some(column)) = (self.can_be_ordered(), key.expr.downcast_ref::<Column>()) else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };
         match service_order(connection.profile(), column.name(), key.options) {
             Some(order) => {
-                let inner: Arc<dyn ExecutionPlan> = Arc::new(self.with(|scanning| scanning.order = Some(order))?);
+                let inner: Arc<dyn ExecutionPlan> = Arc::new(self.in_order(order, None)?);
                 Ok(SortOrderPushdownResult::Exact { inner })
             }
             None => Ok(SortOrderPushdownResult::Unsupported),

@@ -25,7 +25,7 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::reader::Reader;
-use super::scan_config::Scanning;
+use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
@@ -53,7 +53,7 @@ impl Driver {
                 Some(batch) => yield batch?,
                 None => {
                     if request.plan.pages.is_some() {
-                        self.scan.keep(&request, self.scanning.connection.profile(), body);
+                        self.scan.keep(request.key(self.config.connection.profile()), body);
                     }
                     let mut rows = self.rows(plan, None, Pace::Ahead(1));
                     while let Some(batch) = rows.next().await {
@@ -72,7 +72,7 @@ impl Driver {
             None => {
                 // Days are counted in their own zone.
                 let timezone = match summary.rows {
-                    SummaryRows::Days(zone) => self.scanning.connection.profile().timezone.words_of(Zone::Named(zone)),
+                    SummaryRows::Days(zone) => self.config.connection.profile().timezone.words_of(Zone::Named(zone)),
                     _ => plan.timezone.clone(),
                 };
                 let plan = RequestPlan { pages: None, sort: None, timezone, ..plan.clone() };
@@ -82,13 +82,13 @@ impl Driver {
     }
 
     async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
-        let Self { scanning, scan, query, .. } = self;
-        let Some(counts) = &scanning.connection.profile().counts else {
+        let Self { config, scan, query, .. } = self;
+        let Some(counts) = &config.connection.profile().counts else {
             return Err(Error::new(ErrorKind::Profile, "the profile has no [counts]"));
         };
         let (decoder, asked) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
-        let accept = move |body: &[u8]| Ok(decoder.decode(&asked, body)?.batch.num_rows() as u64);
-        scanning.connection.answer(query, scan, request.clone(), accept).await
+        let accept = move |body: &Bytes| Ok((body.clone(), decoder.decode(&asked, body)?.batch.num_rows() as u64));
+        config.connection.answer(query, scan, request.clone(), accept).await
     }
 
     /// The rows that an answer tells; `None` where its numbers are no exact counts of all mentions.
@@ -99,7 +99,7 @@ impl Driver {
         request: &PageRequest,
         body: &[u8],
     ) -> Result<Option<DataFusionResult<RecordBatch>>> {
-        let profile = self.scanning.connection.profile();
+        let profile = self.config.connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
         let rest = match &summary.rows {
             SummaryRows::List(list) => list.rest.clone(),
@@ -141,8 +141,8 @@ impl Driver {
                         let message = format!(
                             "{contradiction}: the mentions are counted one by one; correct the profile's [counts]"
                         );
-                        let client = self.scanning.connection.client();
-                        client.log().note(&self.query.budget, plan.aid.clone(), client.redact(&message));
+                        let client = self.config.connection.client();
+                        client.log().note(&self.query.budget, plan.aid.clone(), message);
                         return Ok(None);
                     }
                 }
@@ -177,7 +177,7 @@ impl Driver {
         values: &ArrayRef,
         numbers: Vec<i64>,
     ) -> DataFusionResult<RecordBatch> {
-        let Scanning { spec, projection, .. } = self.scanning.as_ref();
+        let ScanConfig { spec, projection, .. } = self.config.as_ref();
         let some = numbers.iter().map(|number| Some(*number > 0)).collect();
         let count = numbers.len();
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
@@ -211,7 +211,7 @@ impl Driver {
         request: &PageRequest,
         body: &[u8],
     ) -> Result<(Vec<Option<String>>, Vec<i64>)> {
-        let breakdowns = &self.scanning.connection.profile().tables.breakdowns;
+        let breakdowns = &self.config.connection.profile().tables.breakdowns;
         let mut table = picked(breakdowns, &["name", "mentions"]);
         table.sections.retain(|section| section.label == list.dimension);
         let batch = self.decoder(table).decode(request, body)?.batch;
@@ -232,7 +232,7 @@ impl Driver {
         if request.plan.pages.is_none() {
             return Ok(None);
         }
-        let mentions = picked(&self.scanning.spec, &[&list.column]);
+        let mentions = picked(&self.config.spec, &[&list.column]);
         let decoder = self.decoder(mentions).lossy(self.settings.lossy_text);
         let page = decoder.decode(request, body)?.batch;
         let mut left: HashMap<Option<&str>, i64> = HashMap::new();
@@ -256,10 +256,10 @@ impl Driver {
     /// The window that the service went by is the one that it was asked for.
     fn check_window(&self, plan: &RequestPlan, echoed: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
         let asked = plan.duration.as_deref();
-        let profile = self.scanning.connection.profile();
+        let profile = self.config.connection.profile();
         let asked = asked.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
         // A service may end a window that reaches into the future now, by its clock.
-        let recent = self.scanning.connection.now() - TimeDelta::minutes(10);
+        let recent = self.config.connection.now() - TimeDelta::minutes(10);
         let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {
             asked.0 == echoed.0 && (asked.1 == echoed.1 || (recent <= echoed.1 && echoed.1 < asked.1))
         };
@@ -275,7 +275,7 @@ impl Driver {
 
     /// The lists of filtered columns name no other values than those that were asked for.
     fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
-        let parameters = &self.scanning.connection.profile().filters.parameters;
+        let parameters = &self.config.connection.profile().filters.parameters;
         for term in &request.plan.filters {
             let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
             let Some(list) = counts.lists.iter().find(|list| Some(&list.column) == column) else { continue };
@@ -295,14 +295,14 @@ impl Driver {
     /// The first mention in each order. Where a page holds all mentions, it is all that is asked for.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let connection = &self.scanning.connection;
-            let exact = self.scanning.plan.countable();
+            let connection = &self.config.connection;
+            let exact = self.config.plan.countable();
             let counts = self.reader.counts();
             let (first_plan, mut left) = (plan.clone(), None);
             for (at, order) in orders.iter().enumerate() {
                 let reader = {
                     let schema = Arc::clone(&self.reader.schema);
-                    Reader::try_new(&self.scanning, Some(order), schema, self.settings.lossy_text)?
+                    Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?
                 };
                 let mut check = reader.check();
                 // Two show a wrong direction; a page may show that there are no more, which spares the other orders.
@@ -363,16 +363,16 @@ impl Driver {
     }
 
     fn nullable(&self, column: &str) -> bool {
-        self.scanning.spec.column(column).is_some_and(|column| column.nullable)
+        self.config.spec.column(column).is_some_and(|column| column.nullable)
     }
 
     pub(super) fn overview_table(&self) -> TableSpec {
-        self.scanning.connection.profile().tables.overview.clone()
+        self.config.connection.profile().tables.overview.clone()
     }
 
     pub(super) fn decoder(&self, table: TableSpec) -> Decoder {
         let columns: Vec<usize> = (0..table.columns.len()).collect();
-        Decoder::new(Arc::clone(self.scanning.connection.profile()), Arc::new(table), &columns)
+        Decoder::new(Arc::clone(self.config.connection.profile()), Arc::new(table), &columns)
     }
 
     fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {

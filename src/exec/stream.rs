@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
-use chrono::{DateTime, Utc};
+use bytes::Bytes;
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -33,50 +33,52 @@ use super::counters::Counters;
 use super::memory::PoolMemory;
 use super::prune;
 use super::reader::Reader;
-use super::scan_config::Scanning;
-use super::scan_exec::{least_rows, sort_key};
+use super::requests::{Requests, least_rows};
+use super::scan_config::{Mode, ScanConfig, Slice};
+use super::scan_exec::{FetchExec, sort_key};
 use crate::client::{Caller, Completeness, Pace, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::pushdown::{Aids, ScanPlan};
-use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
+use crate::pushdown::Aids;
+use crate::request::{Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
 
-/// The stream of one partition.
+/// The stream of one partition of a scan. The key of the service is taken out of its errors here, wherever they arise.
 pub(super) fn run(
-    scanning: Arc<Scanning>,
+    scan: &FetchExec,
     rows: SendableRecordBatchStream,
-    schema: SchemaRef,
     context: &Arc<TaskContext>,
     metrics: &ExecutionPlanMetricsSet,
     partition: usize,
 ) -> SendableRecordBatchStream {
+    let (config, requests, schema) = (Arc::clone(&scan.config), Arc::clone(&scan.requests), scan.schema());
     let settings = SessionSettings::of(context.session_config().options());
     let counters = Counters::new(metrics, partition);
-    let merging = Merging::new(context, scanning.wanted);
-    let memory = Arc::new(PoolMemory::new(context, scanning.table.name()));
+    let merging = Merging::new(context, config.mode.wanted());
+    let memory = Arc::new(PoolMemory::new(context, &config.spec.name));
     // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
     let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
     let caller = context.session_config().get_extension::<Caller>();
-    let query = scanning.connection.query(&scanning.query, &execution, &settings, caller);
-    let output = Arc::clone(&schema);
+    let query = config.connection.query(&config.query, &execution, &settings, caller);
+    let (connection, output) = (Arc::clone(&config.connection), Arc::clone(&schema));
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
         // Of the whole plan, before the first request of any scan.
-        query.budget.allow(scanning.announced.load(Ordering::Relaxed))?;
-        let scanning = scanning.bounded()?;
-        let notes = scanning.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
+        let planned = Arc::clone(&config);
+        let config = config.bounded(query.now)?;
+        let requests = if Arc::ptr_eq(&planned, &config) { requests } else { Arc::new(Requests::new(&config)) };
+        let notes = config.told.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for note in notes {
-            scanning.connection.client().log().note(&query.budget, None, note);
+            config.connection.client().log().note(&query.budget, None, note);
         }
-        let reader = Arc::new(Reader::try_new(&scanning, scanning.order.as_ref(), output, settings.lossy_text)?);
+        let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
-        let begun = scanning.connection.clock().now();
-        let driver = Arc::new(Driver { scanning, reader, scan, counters, query, settings, begun });
+        let driver = Arc::new(Driver { config, requests, reader, scan, counters, query, settings });
         let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
@@ -86,24 +88,25 @@ pub(super) fn run(
         }
         driver.counters.spent(&driver.scan);
     };
+    let stream = stream.map_err(move |error| connection.client().redacted(error));
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
 }
 
 /// What the streams of one partition share.
 pub(super) struct Driver {
-    pub(super) scanning: Arc<Scanning>,
+    pub(super) config: Arc<ScanConfig>,
+    pub(super) requests: Arc<Requests>,
     pub(super) reader: Arc<Reader>,
     pub(super) scan: Arc<Scan>,
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
     pub(super) settings: SessionSettings,
-    /// When it began, by our clock.
-    begun: DateTime<Utc>,
 }
 
 impl Driver {
     async fn start(self: Arc<Self>, rows: &[RecordBatch], merging: Merging) -> DataFusionResult<Batches> {
-        let Scanning { plan, order, fetch, wanted, .. } = self.scanning.as_ref();
+        let ScanConfig { plan, mode, .. } = self.config.as_ref();
+        let Slice { fetch, .. } = mode.slice();
         if plan.template.endpoint == Endpoint::List {
             let list = RequestPlan::list();
             return Ok(self.one_after_another(vec![list], Pace::OnDemand, false));
@@ -111,7 +114,7 @@ impl Driver {
         let searches = self.plans(rows).await?;
         let several = searches.len() > 1;
         let ahead = Pace::Ahead(self.settings.concurrency);
-        let Some(order) = order else {
+        let Mode::Ordered { order, wanted, .. } = mode else {
             let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
             return match fetch {
                 Some(_) => Ok(self.one_after_another(plans, ahead, several)),
@@ -119,7 +122,7 @@ impl Driver {
             };
         };
         // The windows of a saved search follow each other in the order of time; in another they are merged.
-        let by_time = self.scanning.spec.time.as_ref() == Some(&order.column);
+        let by_time = self.config.spec.time.as_ref() == Some(&order.column);
         let mut groups =
             if by_time { searches } else { searches.into_iter().flatten().map(|plan| vec![plan]).collect() };
         if order.options.descending {
@@ -137,12 +140,12 @@ impl Driver {
             let rows = Arc::clone(&self).one_after_another(group, pace, several);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
         });
-        Ok(merging.merge(streams.collect(), &self.scanning, &self.reader)?.boxed())
+        Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
     }
 
     /// The plans of the saved searches that can have rows, those of one together.
     async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
-        let Scanning { connection, plan, order, skip, predicate, above, .. } = self.scanning.as_ref();
+        let ScanConfig { connection, plan, predicate, late, .. } = self.config.as_ref();
         let mut aids: Vec<String> = Vec::new();
         if plan.aids == Aids::Given(Vec::new()) {
             return Ok(Vec::new());
@@ -156,27 +159,17 @@ impl Driver {
                 }
             }
         }
-        if let Some(column) = self.scanning.aid_column() {
-            aids = prune::possible(aids, predicate.iter().chain(above), column)?;
+        if let Some(column) = self.config.aid_column() {
+            aids = prune::possible(aids, predicate.iter().chain(&late.above), column)?;
         }
-        let of = |aid: &String, window: &String| {
-            let sort = order.as_ref().map(|order| order.value.clone());
-            let ordered = sort.is_some() || plan.until.is_some();
-            RequestPlan {
-                aid: Some(aid.clone()),
-                duration: Some(window.clone()),
-                sort: sort.or_else(|| plan.template.sort.clone()),
-                pages: plan.template.pages.map(|pages| Pages { ordered, skip: *skip as u64, ..pages }),
-                ..plan.template.clone()
-            }
-        };
-        let windows = self.scanning.windows();
-        Ok(aids.iter().map(|aid| windows.iter().map(|window| of(aid, window)).collect()).collect())
+        let windows = self.requests.windows();
+        let of = |aid: &String| windows.iter().map(|window| self.requests.of(aid, window)).collect();
+        Ok(aids.iter().map(of).collect())
     }
 
     /// The rows of all plans as they come. All together keep no more requests under way than one would.
     fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
-        let reads = self.scanning.summary.is_none() && plans.iter().any(|plan| plan.pages.is_some());
+        let reads = self.config.summary().is_none() && plans.iter().any(|plan| plan.pages.is_some());
         if reads {
             self.require(plans.len())?;
         } else {
@@ -187,11 +180,13 @@ impl Driver {
         let scans = plans.len().clamp(1, self.settings.concurrency);
         // Those who read until some page must not ask for the next ones ahead.
         let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
-        let pace = if self.scanning.plan.until.is_some() { Pace::OnDemand } else { ahead };
+        let pace = if self.config.plan.until.is_some() { Pace::OnDemand } else { ahead };
         let streams = stream::iter(plans).map(move |plan| {
             let refused = several.then(|| plan.clone());
-            let rows = match &self.scanning.summary {
-                Some(summary) if self.scanning.is_whole(&plan) => Arc::clone(&self).summary(summary.clone(), plan),
+            let rows = match self.config.summary() {
+                Some(summary) if self.config.plan.is_whole(plan.duration.as_deref()) => {
+                    Arc::clone(&self).summary(summary.clone(), plan)
+                }
                 _ => Arc::clone(&self).rows(plan, None, pace),
             };
             Arc::clone(&self).without_refused(refused, rows)
@@ -203,13 +198,14 @@ impl Driver {
     /// one saved search.
     fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: bool) -> Batches {
         let stream = try_stream! {
-            let Scanning { plan: ScanPlan { exact, .. }, fetch, order, .. } = self.scanning.as_ref();
+            let ScanConfig { plan: scan_plan, mode, .. } = self.config.as_ref();
+            let Slice { fetch, .. } = mode.slice();
             let mut left = fetch.unwrap_or(usize::MAX);
             for plan in plans {
                 if left == 0 {
                     break;
                 }
-                let told = fetch.filter(|_| *exact).map(|_| left.max(least_rows(order.as_ref())) as u64);
+                let told = fetch.filter(|_| scan_plan.exact).map(|_| left.max(least_rows(mode.order())) as u64);
                 // Pages ahead are of use only where all their rows count.
                 let pace = if fetch.is_some() && told.is_none() { Pace::OnDemand } else { pace };
                 let refused = several.then(|| plan.clone());
@@ -237,7 +233,7 @@ impl Driver {
                     Ok(_) => None,
                 };
                 if let Some(error) = refused {
-                    self.scanning.connection.client().log().warn(&self.query.budget, error);
+                    self.config.connection.client().log().warn(&self.query.budget, error);
                     self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
                     if let Some(label) = self.reader.label(&plan, &error.to_string())? {
                         yield label;
@@ -261,13 +257,13 @@ impl Driver {
     /// The mentions of one plan. `came` counts those that the service gave, before filters of the query drop some.
     fn mentions(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace, came: Arc<AtomicU64>) -> Batches {
         let stream = try_stream! {
-            let Self { scanning, reader, scan, .. } = self.as_ref();
+            let Self { config, reader, scan, .. } = self.as_ref();
             let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
             let mut check = reader.check();
             let mut dropped = 0;
             let mut told_gone = HashSet::new();
             let plan = Arc::new(plan.with_fetch(told));
-            let client = scanning.connection.client();
+            let client = config.connection.client();
             let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), reader.decoder.as_ref(), pace));
             let mut received = 0;
             while let Some(page) = pages.next().await {
@@ -328,18 +324,25 @@ impl Driver {
     /// The rows of an answer without mentions.
     fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let Self { scanning, reader, scan, query, .. } = self.as_ref();
+            let Self { config, reader, scan, query, .. } = self.as_ref();
             let request = PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None };
-            let body = if request.plan.endpoint == Endpoint::List {
-                scanning.connection.list(query, scan).await
-            } else {
-                let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
-                let accept = move |body: &[u8]| Ok(decoder.decode(&asked, body)?.batch.num_rows() as u64);
-                scanning.connection.answer(query, scan, request.clone(), accept).await
+            let page = match request.plan.endpoint {
+                Endpoint::List => {
+                    let list = config.connection.list(query, scan).await;
+                    list.and_then(|list| reader.decoder.decode(&request, &list.body))
+                }
+                Endpoint::Search => {
+                    let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
+                    let decode = move |body: &Bytes| {
+                        let page = decoder.decode(&asked, body)?;
+                        let rows = page.batch.num_rows() as u64;
+                        Ok((page, rows))
+                    };
+                    config.connection.answer(query, scan, request.clone(), decode).await
+                }
             };
-            let body = body.map_err(|error| self.at_table(error))?;
+            let page = page.map_err(|error| self.at_table(error))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
-            let page = reader.decoder.decode(&request, &body).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
             yield reader.finish(&page.batch)?;
@@ -349,7 +352,7 @@ impl Driver {
 
     /// What the service filtered by must stand in its records: without it they would all be dropped here.
     fn check_fields(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
-        let sent = self.scanning.connection.profile().filters.parameters.iter();
+        let sent = self.config.connection.profile().filters.parameters.iter();
         let sent = sent.filter(|sent| plan.filters.iter().any(|filter| filter.parameter == sent.parameter));
         let absent = |name: &str| {
             let field = |column: usize| page.batch.schema_ref().field(column).name() == name;
@@ -368,7 +371,7 @@ impl Driver {
         // Records of another kind may have other fields.
         let mut asked = DefaultHasher::new();
         (&plan.aid, &plan.filters).hash(&mut asked);
-        for column in self.scanning.connection.note_fields(self.scanning.table.name(), asked.finish(), page) {
+        for column in self.config.connection.note_fields(&self.config.spec.name, asked.finish(), page) {
             let message =
                 format!("the field of column `{column}` has come in every record so far, and in none of this page");
             let error = Error::new(ErrorKind::Contradiction, message)
@@ -381,7 +384,7 @@ impl Driver {
                 return Err(error);
             }
             if told.insert(column) {
-                self.scanning.connection.client().log().warn(&self.query.budget, &error);
+                self.config.connection.client().log().warn(&self.query.budget, &error);
             }
         }
         Ok(())
@@ -390,12 +393,12 @@ impl Driver {
     /// A range that ends now must end by the service's clock, which is known once it has answered, and one that is reached by
     /// a period that ends now must begin by it.
     pub(super) fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
-        let connection = &self.scanning.connection;
+        let connection = &self.config.connection;
         let profile = connection.profile();
-        let scan = &self.scanning.plan;
+        let scan = &self.config.plan;
         let Some(words) = plan.duration.as_deref() else { return Ok(()) };
         // When the scan began, by the service's clock.
-        let now = self.begun + connection.client().ahead();
+        let now = self.query.begun + connection.client().ahead();
         let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
             scan.ends_open && now > end && scan.windows.last().map(String::as_str) == Some(words)
         });
@@ -421,9 +424,7 @@ impl Driver {
     }
 
     pub(super) fn at_table(&self, error: Error) -> Error {
-        let error = error.at(Place { table: Some(self.scanning.table.name().to_owned()), ..Place::default() });
-        // What it quotes of an answer may repeat the key.
-        error.map_text(|text| self.scanning.connection.client().redact(text))
+        error.at(self.config.place())
     }
 }
 
@@ -444,10 +445,10 @@ impl Merging {
     fn merge(
         self,
         streams: Vec<SendableRecordBatchStream>,
-        scanning: &Scanning,
+        config: &ScanConfig,
         reader: &Reader,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = scanning.order.as_ref().and_then(|order| sort_key(order, &reader.schema));
+        let key = config.mode.order().and_then(|order| sort_key(order, &reader.schema));
         let Some(ordering) = LexOrdering::new(key) else {
             return internal_err!("an order without a key in the output");
         };
@@ -458,7 +459,7 @@ impl Merging {
             // The merge counts its own; the operator's are counted here.
             .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
             .with_batch_size(self.batch_size)
-            .with_fetch(scanning.fetch)
+            .with_fetch(config.mode.slice().fetch)
             .with_reservation(self.reservation)
             .build()
     }

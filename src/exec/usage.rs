@@ -8,7 +8,7 @@ use super::FetchExec;
 
 /// What the scans of a plan have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
+pub(crate) struct Spent {
     /// Requests issued, retries included.
     pub requests: u64,
     /// Requests that had to be repeated.
@@ -20,7 +20,7 @@ pub struct Spent {
 }
 
 /// The windows that a plan reads, in the service's words, each with its zone and with whether it is the profile's default.
-pub fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<Window> {
+pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<Window> {
     let mut found: Vec<Window> = Vec::new();
     collect(plan, &mut found);
     found
@@ -28,7 +28,7 @@ pub fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<Window> {
 
 /// A window that a plan reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// The service's words for it.
     pub words: String,
     /// The zone that is sent along.
@@ -39,16 +39,21 @@ pub struct Window {
 
 fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Window>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        let sent = scan.sent();
         let default = scan.default_window().is_some();
-        let new = sent.duration.map(|words| Window { words, timezone: sent.timezone, default });
-        found.extend(new.filter(|new| !found.contains(new)));
+        // Those that a subquery gives are known when the query runs.
+        let known: &[String] = if scan.config.late.bounds.is_empty() { scan.requests.windows() } else { &[] };
+        for words in known {
+            let window = Window { words: words.clone(), timezone: scan.requests.sent().timezone.clone(), default };
+            if !found.contains(&window) {
+                found.push(window);
+            }
+        }
     }
     plan.children().into_iter().for_each(|child| collect(child, found));
 }
 
 /// What a plan has cost so far.
-pub fn spent(plan: &Arc<dyn ExecutionPlan>) -> Spent {
+pub(crate) fn spent(plan: &Arc<dyn ExecutionPlan>) -> Spent {
     let of = |name: &str| {
         let metric = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
         metric.map_or(0, |value| value.as_usize() as u64)

@@ -33,15 +33,15 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
-use crate::profile::{Origin as ColumnOrigin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, Summary, Table, Wanted, days_of, service_order, summarize};
+use crate::profile::{Origin as ColumnOrigin, TableKind, TableSpec};
+use crate::pushdown::{Aids, ScanPlan, Summary, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Summarize;
+pub(super) struct AggregatePushdown;
 
-impl OptimizerRule for Summarize {
+impl OptimizerRule for AggregatePushdown {
     fn name(&self) -> &'static str {
         "savedsearch_summary"
     }
@@ -56,19 +56,20 @@ impl OptimizerRule for Summarize {
         let Below { scan, way, between, .. } = &below;
         let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         let options = config.options();
+        let planned = table.planned(&options, &scan.filters, || table.connection().now());
         // What cannot be asked at all is told by the scan.
-        let Ok(scan_plan) = table.plan(&options, &scan.filters) else { return Ok(Transformed::no(plan)) };
-        if scan_plan.aids == Aids::Given(Vec::new()) || scan_plan.is_open() {
+        let Ok(scan_plan) = planned.plan() else { return Ok(Transformed::no(plan)) };
+        if scan_plan.aids == Aids::Given(Vec::new()) || scan_plan.unbounded().is_some() {
             return Ok(Transformed::no(plan));
         }
         let use_overview = SessionSettings::of(&options).count_from_overview;
         let stands = between.as_ref().map_or(Ok(()), |between| Err(format!("{between} stands between")));
-        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, &scan_plan, &table)).and_then(|looked| {
+        let found = stands.and_then(|()| Looked::at(aggregate, way, scan, scan_plan, &table)).and_then(|looked| {
             if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
                 return Err("count_from_overview = never".to_owned());
             }
             let approximate = use_overview == CountFromOverview::Always;
-            let summary = summarize(table.connection().profile(), &scan_plan, &looked.wanted, approximate)?;
+            let summary = summarize(table.connection().profile(), scan_plan, &looked.wanted, approximate)?;
             Ok((looked, summary))
         });
         let rewritten = match found {
@@ -101,7 +102,7 @@ struct Below<'p> {
 fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
     if let LogicalPlan::TableScan(scan) = plan {
         let table = ApiTable::of(scan)?;
-        let open = scan.fetch.is_none() && table.table() == Table::Mentions && !table.is_summarized();
+        let open = scan.fetch.is_none() && table.spec().kind == TableKind::Mentions && !table.is_summarized();
         return open.then_some(Below { scan, way: Vec::new(), outer: false, between: None });
     }
     let found = plan.inputs().into_iter().enumerate().filter_map(|(at, input)| {

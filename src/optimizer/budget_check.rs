@@ -13,9 +13,9 @@ use crate::exec::{FetchExec, plan_cost};
 
 /// See the module's documentation. It changes no node, since filters may refer to them by now.
 #[derive(Debug)]
-pub(super) struct Announce;
+pub(super) struct BudgetCheck;
 
-impl PhysicalOptimizerRule for Announce {
+impl PhysicalOptimizerRule for BudgetCheck {
     fn name(&self) -> &'static str {
         "savedsearch_announce"
     }

@@ -33,7 +33,7 @@ impl OptimizerRule for FilteredAggregates {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
         if !aggregate.group_expr.is_empty() || aggregate.aggr_expr.is_empty() {
             return Ok(Transformed::no(plan));
@@ -41,9 +41,9 @@ impl OptimizerRule for FilteredAggregates {
         let Some(scan) = scan_below(&aggregate.input) else { return Ok(Transformed::no(plan)) };
         let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         // Once the filter has reached the scan, its time is bounded.
-        let default = table.plan(&config.options(), &scan.filters).is_ok_and(|plan| plan.default_window);
-        let time = table.table().spec(table.connection().profile()).time.clone().filter(|_| default);
-        let Some(time) = time else { return Ok(Transformed::no(plan)) };
+        let Some(time) = table.spec().time.clone().filter(|_| !table.is_bounded_by(&scan.filters)) else {
+            return Ok(Transformed::no(plan));
+        };
         let bounds: Option<Vec<Expr>> = aggregate.aggr_expr.iter().map(|expr| time_bound(expr, &time)).collect();
         let Some(predicate) = bounds.and_then(disjunction) else { return Ok(Transformed::no(plan)) };
         let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).filter(predicate)?.build()?;

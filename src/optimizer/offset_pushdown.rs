@@ -14,9 +14,9 @@ use crate::exec::FetchExec;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct OffsetAtService;
+pub(super) struct OffsetPushdown;
 
-impl PhysicalOptimizerRule for OffsetAtService {
+impl PhysicalOptimizerRule for OffsetPushdown {
     fn name(&self) -> &'static str {
         "savedsearch_offset"
     }

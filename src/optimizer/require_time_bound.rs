@@ -32,23 +32,23 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
-use crate::profile::Origin as ColumnOrigin;
-use crate::pushdown::{CLOCK_SKEW, Table, can_claim, earliest};
+use crate::profile::{Origin as ColumnOrigin, TableSpec};
+use crate::pushdown::{CLOCK_SKEW, can_claim, earliest};
 use crate::table::ApiTable;
 
 /// Looks at the logical plan when the optimizer is done with it, since a filter may reach its scan in a late round.
 #[derive(Debug)]
-pub(super) struct RefuseUnbounded;
+pub(super) struct RequireTimeBound;
 
 #[async_trait]
-impl QueryPlanner for RefuseUnbounded {
+impl QueryPlanner for RequireTimeBound {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         Origins::of(plan, state.config_options())?;
         let notes = parts_of_the_time(plan, state.config_options())?;
         let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
         physical.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
-                let own = notes.iter().filter(|(table, _)| *table == scan.table());
+                let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());
                 own.for_each(|(_, note)| scan.note(note.clone()));
             }
             Ok(TreeNodeRecursion::Continue)
@@ -59,12 +59,12 @@ impl QueryPlanner for RefuseUnbounded {
 
 /// What aggregates, and expressions such as CASE, tell about the time of a scan that reads the default window, where that
 /// reaches further back: a note for each.
-fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<(Table, String)>> {
+fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<(Arc<TableSpec>, String)>> {
     let mut found = Vec::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Some(table) = ApiTable::of(scan)
-            && table.plan(options, &scan.filters).is_ok_and(|plan| plan.default_window)
+            && is_of_default_window(&table, options, &scan.filters)
         {
             found.push(table);
         }
@@ -74,7 +74,7 @@ fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<
     for table in found {
         let (profile, now) = (table.connection().profile(), table.connection().now());
         let default = &profile.window.default;
-        let (Some(time), Some(length)) = (&table.table().spec(profile).time, profile.window.length_of(default)) else {
+        let (Some(time), Some(length)) = (&table.spec().time, profile.window.length_of(default)) else {
             continue;
         };
         let begins = now - length - CLOCK_SKEW;
@@ -83,9 +83,9 @@ fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<
             if matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
                 for expr in node.expressions() {
                     if let Some(part) = reaching_back(&expr, time, begins)? {
-                        let name = table.table().name();
+                        let name = &table.spec().name;
                         notes.push((
-                            table.table(),
+                            Arc::clone(table.spec()),
                             format!(
                                 "`{part}` looks further back than what is read, {name} of the last {default}; \
                                  add a range of `{time}` to the WHERE clause"
@@ -98,6 +98,12 @@ fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<
         })?;
     }
     Ok(notes)
+}
+
+/// Whether a scan reads the default window.
+fn is_of_default_window(table: &ApiTable, options: &ConfigOptions, filters: &[Expr]) -> bool {
+    let planned = table.planned(options, filters, || table.connection().now());
+    planned.plan().is_ok_and(|plan| plan.default_window)
 }
 
 /// The part of an expression that compares the time with an instant before `begins`.
@@ -225,7 +231,7 @@ fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<Request>> {
 fn unknown_request(request: &Request, said: &str) -> DataFusionError {
     let Request { table, column, .. } = request;
     let message = format!("{said}, and `{column}` has to be known before the service is asked");
-    let place = Place { table: Some((*table).to_owned()), ..Place::default() };
+    let place = Place { table: Some(table.to_string()), ..Place::default() };
     Error::new(ErrorKind::Query, message)
         .advice(format!("give it in the WHERE clause of the table: {column} = '…'; several values take UNION ALL"))
         .at(place)
@@ -252,7 +258,7 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
         }
         let found: Vec<Origin> = sides.iter().flat_map(|side| origins_in(side, inputs)).collect();
         let time = found.iter().find_map(|origin| match origin {
-            Origin::Time(table) => Some(*table),
+            Origin::Time(table) => Some(Arc::clone(table)),
             _ => None,
         });
         let instants = sides.iter().any(|side| names_an_instant(side));
@@ -260,7 +266,7 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
         if let Some(table) = time.filter(|_| !among_themselves) {
             let said = sides.iter().map(|side| side.human_display().to_string()).collect::<Vec<_>>().join(" = ");
             let message = format!("`{said}` does not reach the scan, and nothing else bounds the time to read");
-            let place = Place { table: Some(table.to_owned()), ..Place::default() };
+            let place = Place { table: Some(table.to_string()), ..Place::default() };
             return Err(Error::new(ErrorKind::Query, message)
                 .advice("put a range of the time, by literals or a scalar subquery, or duration = '…', into a subquery over the table")
                 .at(place)
@@ -274,7 +280,7 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     /// The time of a scan of this table that reads the default window, or what is made of it.
-    Time(&'static str),
+    Time(Arc<str>),
     /// A column that repeats what a scan asked for, to which no condition of the scan gives a value.
     Request(Arc<Request>),
     /// Something else that comes out of default windows alone.
@@ -286,7 +292,7 @@ enum Origin {
 /// A column that repeats what a scan asked for.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
-    table: &'static str,
+    table: Arc<str>,
     column: String,
     /// What the scan sends, where that is one value.
     sent: Option<String>,
@@ -363,9 +369,10 @@ impl<'p> Origins<'p> {
 /// The columns of a scan.
 fn scanned(scan: &TableScan, options: &ConfigOptions) -> Vec<Origin> {
     let Some(table) = ApiTable::of(scan) else { return Vec::new() };
-    let Ok(plan) = table.plan(options, &scan.filters) else { return Vec::new() };
-    let default = plan.default_window || plan.is_open();
-    let spec = table.table().spec(table.connection().profile());
+    let planned = table.planned(options, &scan.filters, || table.connection().now());
+    let Ok(plan) = planned.plan() else { return Vec::new() };
+    let default = plan.default_window || plan.unbounded().is_some();
+    let spec = table.spec();
     let sent = |origin: &ColumnOrigin| match origin {
         ColumnOrigin::Duration if plan.windows.len() == 1 => plan.windows.first().cloned(),
         ColumnOrigin::Timezone => plan.template.timezone.clone(),
@@ -373,10 +380,10 @@ fn scanned(scan: &TableScan, options: &ConfigOptions) -> Vec<Origin> {
     };
     let origin = |name: &str| match spec.column(name).map(|column| &column.origin) {
         Some(request @ (ColumnOrigin::Duration | ColumnOrigin::Timezone)) if !plan.chosen.contains(name) => {
-            let (table, column) = (table.table().name(), name.to_owned());
+            let (table, column) = (Arc::clone(&spec.name), name.to_owned());
             Origin::Request(Arc::new(Request { table, column, sent: sent(request) }))
         }
-        _ if default && Some(name) == spec.time.as_deref() => Origin::Time(table.table().name()),
+        _ if default && Some(name) == spec.time.as_deref() => Origin::Time(Arc::clone(&spec.name)),
         _ if default => Origin::Window,
         _ => Origin::Elsewhere,
     };

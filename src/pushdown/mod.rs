@@ -4,7 +4,7 @@
 //! conjuncts ─filter, time─▶ values of columns, ranges of time ─window, plan─▶ ScanPlan ─sort─▶ order
 //! ```
 //!
-//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`plan_scan`] decides what
+//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`PlannedScan`] decides what
 //! is sent for them. A scan evaluates every conjunct itself as well, so that a service which ignores a filter, or
 //! compares otherwise than SQL, cannot change an answer; what is sent only narrows what has to be read.
 //!
@@ -14,16 +14,18 @@
 mod granularity;
 mod interval_set;
 mod plan;
+mod planned;
 mod predicate;
 mod sort;
 mod summary;
 mod time_predicate;
 mod window;
 
-pub use plan::{Aids, ScanPlan, Table, plan_scan};
-pub use predicate::can_claim;
-pub(crate) use predicate::looks_only_at;
-pub use sort::{ServiceOrder, order_named, service_order};
-pub use summary::{Summary, SummaryRows, Wanted, summarize};
+pub(crate) use plan::{Aids, ScanPlan};
+pub(crate) use planned::PlannedScan;
+pub(crate) use predicate::can_claim;
+pub(crate) use predicate::{looks_at, looks_only_at};
+pub(crate) use sort::{ServiceOrder, order_named, service_order};
+pub(crate) use summary::{Summary, SummaryRows, Wanted, summarize};
 pub(crate) use time_predicate::{days_of, earliest};
 pub(crate) use window::CLOCK_SKEW;

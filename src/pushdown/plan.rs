@@ -12,54 +12,14 @@ use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::ranges;
 use super::window::{Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnSpec, ColumnType, Origin, Profile, Scope, Several, TableSpec, Zone};
-use crate::request::{Endpoint, FilterTerm, Pages, RequestPlan};
-
-/// A table of the SQL surface that maps to the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Table {
-    /// Entries of the list.
-    SavedSearches,
-    /// Mention records.
-    Mentions,
-    /// Totals.
-    Overview,
-    /// The timeline.
-    Volume,
-    /// The top lists.
-    Breakdowns,
-}
-
-impl Table {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::SavedSearches, Self::Mentions, Self::Overview, Self::Volume, Self::Breakdowns];
-
-    /// Name in SQL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SavedSearches => "saved_searches",
-            Self::Mentions => "mentions",
-            Self::Overview => "overview",
-            Self::Volume => "volume",
-            Self::Breakdowns => "breakdowns",
-        }
-    }
-
-    /// Its columns in the profile.
-    pub fn spec(self, profile: &Profile) -> &TableSpec {
-        match self {
-            Self::SavedSearches => &profile.tables.saved_searches,
-            Self::Mentions => &profile.tables.mentions,
-            Self::Overview => &profile.tables.overview,
-            Self::Volume => &profile.tables.volume,
-            Self::Breakdowns => &profile.tables.breakdowns,
-        }
-    }
-}
+use crate::profile::{
+    ColumnSpec, ColumnType, FilterParameter, Origin, Profile, Scope, Several, TableKind, TableSpec, Zone,
+};
+use crate::request::{FilterTerm, Pages, RequestPlan};
 
 /// The saved searches that a scan asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Aids {
+pub(crate) enum Aids {
     /// None: the table comes from the list itself.
     NotNeeded,
     /// These. Empty: the conjuncts contradict each other, and nothing is asked.
@@ -69,8 +29,8 @@ pub enum Aids {
 }
 
 /// What is asked of the service for one scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScanPlan {
+#[derive(Debug, Clone)]
+pub(crate) struct ScanPlan {
     /// The requests, without an aid and a period yet.
     pub template: RequestPlan,
     /// Their aids.
@@ -88,8 +48,8 @@ pub struct ScanPlan {
     /// The range of time that the conjuncts allow, where it chooses the periods: `None` where they bound no time, or give the
     /// period itself.
     pub(super) range: Option<Ranges>,
-    /// Whether nothing says when the range begins. The scan is refused unless that is told later.
-    pub(super) open: bool,
+    /// The error that the scan ends in, since nothing says when its range begins, unless that is told later.
+    pub(super) unbounded: Option<Error>,
     /// Whether nothing says when the range ends: it ends a little after now, by the clock that it was planned by.
     pub ends_open: bool,
     /// Conjuncts that the service is not sent, in words.
@@ -102,167 +62,122 @@ pub struct ScanPlan {
     pub notes: Vec<String>,
 }
 
-/// What the conjuncts say together.
-#[derive(Default)]
-struct Known {
-    values: BTreeMap<String, BTreeSet<String>>,
-    /// Conjuncts that say something else, in words.
-    others: Vec<String>,
-}
-
 /// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for what the service cannot be asked: several periods or zones at once, words that are none, a
-/// range that is too long. One that is open to the past makes a plan that [is open](ScanPlan::is_open).
-pub fn plan_scan(
+/// range that is too long. One that is open to the past makes a plan that [is unbounded](ScanPlan::unbounded).
+pub(super) fn plan_scan(
     profile: &Profile,
-    table: Table,
+    table: &TableSpec,
     conjuncts: &[Expr],
     timezone: &str,
     now: DateTime<Utc>,
 ) -> Result<ScanPlan> {
-    if table == Table::SavedSearches {
-        let contradiction = conjuncts.iter().any(never);
-        return Ok(ScanPlan {
-            template: RequestPlan::list(),
-            aids: if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded },
+    if !table.kind.is_search() {
+        return Ok(ScanPlan::of_list(conjuncts));
+    }
+    let columns = QuestionColumns::of(table);
+    let mut known = Known::read(conjuncts, &columns);
+    let aids = known.aids(columns.aid);
+    let mut chosen = BTreeSet::new();
+    let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
+    let zone_name = known.choose(columns.timezone, &mut chosen)?.unwrap_or_else(|| default_zone.to_owned());
+    let zone = zone_named(profile, &zone_name)?;
+    let period = known.choose(columns.duration, &mut chosen)?;
+    // A period that is given chooses the window, and a range only filters it then.
+    let range = known.range.clone().filter(|_| period.is_none());
+    let default_window = period.is_none() && range.is_none();
+    let (windows, unbounded) = match (period, range.as_ref().zip(columns.time)) {
+        (Some(words), _) => (one_window(profile, words, known.range.is_none())?, None),
+        (None, Some((range, time))) => bounded_windows(profile, table, range, time, zone, now)?,
+        (None, None) => (one_window(profile, profile.window.default.clone(), true)?, None),
+    };
+    refuse_conditions_on_the_question(table, conjuncts, default_window)?;
+    let notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
+    let has_pages = table.kind == TableKind::Mentions;
+    let filters = if has_pages { known.filters(profile) } else { Vec::new() };
+    let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
+    let mut kept = known.kept();
+    let native = kept.is_empty();
+    let exact = windows.exact && native;
+    if native && !exact && windows.pieces.is_none() {
+        kept.extend(columns.time.map(|time| format!("just the range of {time}")));
+    }
+    let pages = has_pages.then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
+    let template = RequestPlan { timezone: Some(zone_name), filters, pages, ..RequestPlan::search() };
+    let plan = ScanPlan {
+        exact,
+        ends_open: range.as_ref().is_some_and(ends_open),
+        range,
+        unbounded,
+        kept,
+        default_window,
+        chosen,
+        notes,
+        ..ScanPlan::new(template, if contradiction { Aids::Given(Vec::new()) } else { aids })
+    };
+    Ok(plan.with_windows(profile, columns.time, windows, native))
+}
+
+/// The windows of a range, and the error that the scan ends in where nothing says when it begins, unless that is told later.
+fn bounded_windows(
+    profile: &Profile,
+    table: &TableSpec,
+    range: &Ranges,
+    time: &str,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Result<(Windows, Option<Error>)> {
+    match windows_of(&profile.window, range, time, zone, table.kind == TableKind::Volume, now) {
+        Err(error) if range.spans().first().is_some_and(|first| first.start().is_none()) => {
+            Ok((Windows { words: Vec::new(), exact: false, pieces: None, since: None }, Some(error)))
+        }
+        windows => Ok((windows?, None)),
+    }
+}
+
+impl ScanPlan {
+    /// A plan of no period yet.
+    fn new(template: RequestPlan, aids: Aids) -> Self {
+        Self {
+            template,
+            aids,
             windows: Vec::new(),
             pieces: None,
             until: None,
-            exact: conjuncts.is_empty(),
+            exact: false,
             range: None,
-            open: false,
+            unbounded: None,
             ends_open: false,
             kept: Vec::new(),
             default_window: false,
             chosen: BTreeSet::new(),
             notes: Vec::new(),
-        });
-    }
-    let spec = table.spec(profile);
-    let time = spec.time.as_deref();
-    let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
-    let aid = column(Origin::Aid);
-    let mut known = Known::default();
-    let mut bounds = Ranges::all();
-    let mut bounded = false;
-    for conjunct in conjuncts {
-        if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != time) {
-            known.restrict(column, any_of);
-        } else if let Some(allowed) = time.and_then(|time| ranges(conjunct, time)) {
-            bounds = bounds.and(&allowed);
-            bounded = true;
-        } else if aid.is_some_and(|aid| looks_only_at(conjunct, aid)) {
-            // It is evaluated over the aids, and chooses saved searches whole.
-        } else {
-            // A conjunct on the time column that bounds nothing must not be met by the default window.
-            bounded |= time.is_some_and(|time| looks_at(conjunct, time));
-            known.others.push(conjunct.human_display().to_string());
         }
     }
 
-    let aids = match aid.and_then(|aid| known.values.remove(aid)) {
-        Some(aids) => Aids::Given(aids.into_iter().collect()),
-        None => Aids::Listed,
-    };
-    let mut chosen = BTreeSet::new();
-    let asked_zone = known.one_of(column(Origin::Timezone))?;
-    chosen.extend(column(Origin::Timezone).filter(|_| asked_zone.is_some()).map(str::to_owned));
-    let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
-    let zone_name = asked_zone.as_deref().unwrap_or(default_zone);
-    let zone = zone_named(profile, zone_name)?;
-
-    let asked_words = known.one_of(column(Origin::Duration))?;
-    chosen.extend(column(Origin::Duration).filter(|_| asked_words.is_some()).map(str::to_owned));
-    let period_given = asked_words.is_some();
-    let mut default_window = false;
-    let mut open = false;
-    let windows = match (asked_words, time) {
-        (Some(words), _) => one_window(profile, words, !bounded)?,
-        (None, Some(time)) if bounded => {
-            match windows_of(&profile.window, &bounds, time, zone, table == Table::Volume, now) {
-                Err(_) if bounds.spans().first().is_some_and(|first| first.start().is_none()) => {
-                    open = true;
-                    Windows { words: Vec::new(), exact: false, pieces: None, since: None }
-                }
-                windows => windows?,
-            }
-        }
-        (None, _) => {
-            default_window = true;
-            one_window(profile, profile.window.default.clone(), true)?
-        }
-    };
-
-    refuse_conditions_on_the_question(spec, conjuncts, default_window)?;
-    let notes = if default_window { other_times(profile, spec, conjuncts) } else { Vec::new() };
-
-    let mut filters = Vec::new();
-    if table == Table::Mentions {
-        for parameter in &profile.filters.parameters {
-            let Some(values) = known.values.get(&parameter.column) else { continue };
-            let sayable = |value: &String| {
-                !value.is_empty()
-                    && (profile.filters.several != Several::Separated || !value.contains(&profile.filters.separator))
-            };
-            let one = profile.filters.several != Several::None || values.len() == 1;
-            if one && values.iter().all(sayable) {
-                let values = known.values.remove(&parameter.column).unwrap_or_default();
-                filters
-                    .push(FilterTerm { parameter: parameter.parameter.clone(), values: values.into_iter().collect() });
-            }
-        }
+    /// The plan of the list, which takes no parameters.
+    fn of_list(conjuncts: &[Expr]) -> Self {
+        let contradiction = conjuncts.iter().any(never);
+        let aids = if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded };
+        Self { exact: conjuncts.is_empty(), ..Self::new(RequestPlan::list(), aids) }
     }
 
-    let contradiction = bounds.spans().is_empty()
-        || conjuncts.iter().any(never)
-        || known.values.values().any(BTreeSet::is_empty)
-        || filters.iter().any(|filter| filter.values.is_empty());
-    let pages =
-        (table == Table::Mentions).then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
-    let mut kept = known.others;
-    kept.extend(known.values.keys().map(|column| format!("that on {column}")));
-    let native = kept.is_empty();
-    let exact = windows.exact && native;
-    if native && !exact && windows.pieces.is_none() {
-        kept.extend(time.map(|time| format!("just the range of {time}")));
-    }
-    let plan = ScanPlan {
-        template: RequestPlan {
-            endpoint: Endpoint::Search,
-            aid: None,
-            duration: None,
-            timezone: Some(zone_name.to_owned()),
-            filters,
-            sort: None,
-            pages,
-        },
-        aids: if contradiction { Aids::Given(Vec::new()) } else { aids },
-        windows: Vec::new(),
-        pieces: None,
-        until: None,
-        exact,
-        range: (bounded && !period_given).then_some(bounds.clone()),
-        open,
-        ends_open: bounded && ends_open(&bounds),
-        kept,
-        default_window,
-        chosen,
-        notes,
-    };
-    Ok(plan.with_windows(profile, time, windows, native))
-}
-
-impl ScanPlan {
     /// Whether the service gives just the rows that satisfy all conjuncts, bounds within a second apart.
-    pub fn countable(&self) -> bool {
+    pub(crate) fn countable(&self) -> bool {
         self.exact || self.pieces.is_some()
     }
 
-    /// Whether something has yet to say when the range begins.
-    pub fn is_open(&self) -> bool {
-        self.open
+    /// Whether the service gives just the rows that count for this period.
+    pub(crate) fn is_whole(&self, period: Option<&str>) -> bool {
+        let mut pieces = self.pieces.iter().flatten();
+        pieces.find(|(words, _)| Some(words.as_str()) == period).is_none_or(|(_, whole)| *whole)
+    }
+
+    /// The error that the scan ends in unless something says later when its range begins.
+    pub(crate) fn unbounded(&self) -> Option<&Error> {
+        self.unbounded.as_ref()
     }
 
     /// The plan under these conjuncts as well, which were not known when it was made: when its mentions were published, and
@@ -272,60 +187,49 @@ impl ScanPlan {
     ///
     /// # Errors
     /// [`ErrorKind::Query`] where they do not say where the range begins, or name what the service cannot be asked.
-    pub fn bounded_by(
+    pub(crate) fn bounded_by(
         self,
         profile: &Profile,
-        table: Table,
+        table: &TableSpec,
         conjuncts: &[Expr],
         unread: bool,
         now: DateTime<Utc>,
     ) -> Result<Self> {
+        let nothing = Aids::Given(Vec::new());
         if conjuncts.iter().any(never) {
-            return Ok(Self { aids: Aids::Given(Vec::new()), open: false, ..self });
+            return Ok(Self { aids: nothing, unbounded: None, ..self });
         }
-        let spec = table.spec(profile);
-        let time = spec.time.as_deref();
-        refuse_conditions_on_the_question(spec, conjuncts, false)?;
-        let column = |origin: Origin| spec.columns.iter().find(|c| c.origin == origin).map(|c| c.name.as_str());
-        let (duration, timezone) = (column(Origin::Duration), column(Origin::Timezone));
-        let mut known = Known::default();
-        let told = conjuncts.iter().filter_map(values);
-        told.filter(|(column, _)| Some(*column) == duration || Some(*column) == timezone)
-            .for_each(|(column, any_of)| known.restrict(column, any_of));
+        refuse_conditions_on_the_question(table, conjuncts, false)?;
+        let columns = QuestionColumns::of(table);
+        let mut known = Known::of_question(conjuncts, &columns);
         let countable = self.countable();
-        let mut plan = Self { pieces: None, ..self };
-        if let Some(zone) = known.one_of(timezone)? {
+        let mut plan = Self { pieces: None, unbounded: None, ..self };
+        if let Some(zone) = known.one_of(columns.timezone)? {
             plan.template.timezone = Some(zone);
         }
         let zone = plan.template.timezone.as_deref().map(|zone| zone_named(profile, zone)).transpose()?;
         let zone = zone.unwrap_or(Zone::UTC);
-        let words = known.one_of(duration)?;
-        if known.values.values().any(BTreeSet::is_empty) {
-            return Ok(Self { aids: Aids::Given(Vec::new()), open: false, ..plan });
+        let period = known.one_of(columns.duration)?;
+        if known.contradicts() {
+            return Ok(Self { aids: nothing, ..plan });
         }
-        // What was said when the plan was made, and what is said now. One that looks at the time and bounds nothing is not met
-        // by the default window.
-        let about_time = conjuncts.iter().filter(|conjunct| time.is_some_and(|time| looks_at(conjunct, time)));
-        let mut later: Vec<Ranges> =
-            about_time.map(|conjunct| ranges(conjunct, time.unwrap_or_default()).unwrap_or_else(Ranges::all)).collect();
-        later.extend(unread.then(Ranges::all));
-        let native = countable && later.is_empty();
-        let later = later.into_iter().reduce(|a, b| a.and(&b)).map(|later| later.widened());
-        let bounds = match (plan.range.take(), later) {
+        let later = later_range(conjuncts, columns.time, unread);
+        let native = countable && later.is_none();
+        plan.range = match (plan.range.take(), later) {
             (Some(range), Some(later)) => Some(range.and(&later)),
             (range, later) => range.or(later),
         };
-        plan.open = false;
-        plan.range = bounds.clone();
-        let windows = match (words, bounds) {
-            (Some(words), bounds) => {
-                (plan.default_window, plan.ends_open) = (false, false);
+        let windows = match (period, &plan.range) {
+            (Some(words), range) => {
                 // The period need not be the range.
-                one_window(profile, words, bounds.is_none())?
+                let windows = one_window(profile, words, range.is_none())?;
+                (plan.default_window, plan.ends_open) = (false, false);
+                windows
             }
-            (None, Some(bounds)) => {
-                (plan.default_window, plan.ends_open) = (false, ends_open(&bounds));
-                windows_of(&profile.window, &bounds, time.unwrap_or_default(), zone, table == Table::Volume, now)?
+            (None, Some(range)) => {
+                (plan.default_window, plan.ends_open) = (false, ends_open(range));
+                let whole_days = table.kind == TableKind::Volume;
+                windows_of(&profile.window, range, columns.time.unwrap_or_default(), zone, whole_days, now)?
             }
             // The zone alone: the periods stay as they are.
             (None, None) => Windows {
@@ -341,8 +245,8 @@ impl ScanPlan {
         let pieces = pieces.or_else(|| (!exact).then(|| words.iter().map(|words| (words.clone(), false)).collect()));
         let windows = Windows { words, exact, pieces, since };
         let empty = windows.words.is_empty();
-        let plan = plan.with_windows(profile, time, windows, native);
-        Ok(if empty { Self { aids: Aids::Given(Vec::new()), ..plan } } else { plan })
+        let plan = plan.with_windows(profile, columns.time, windows, native);
+        Ok(if empty { Self { aids: nothing, ..plan } } else { plan })
     }
 
     fn with_windows(mut self, profile: &Profile, time: Option<&str>, windows: Windows, native: bool) -> Self {
@@ -384,7 +288,7 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
     let compared = spec.columns.iter().filter(other).filter(|column| {
         conjuncts.iter().any(|conjunct| looks_at(conjunct, &column.name) && ranges(conjunct, &column.name).is_some())
     });
-    let (default, table) = (&profile.window.default, Table::Mentions.name());
+    let (default, table) = (&profile.window.default, &spec.name);
     compared
         .map(|column| {
             format!(
@@ -418,7 +322,80 @@ fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], defau
     Ok(())
 }
 
+/// The range of time that conditions allow which were not known when the plan was made; `None` where none is about the time.
+/// One that looks at the time and bounds nothing is not met by the default window.
+fn later_range(conjuncts: &[Expr], time: Option<&str>, unread: bool) -> Option<Ranges> {
+    let about_time = conjuncts.iter().filter_map(|conjunct| {
+        let time = time.filter(|time| looks_at(conjunct, time))?;
+        Some(ranges(conjunct, time).unwrap_or_else(Ranges::all))
+    });
+    let together = about_time.chain(unread.then(Ranges::all)).reduce(|a, b| a.and(&b));
+    together.map(|range| range.widened())
+}
+
+/// The columns of a table that say what is asked for: by their values, or by their ranges.
+struct QuestionColumns<'t> {
+    aid: Option<&'t str>,
+    duration: Option<&'t str>,
+    timezone: Option<&'t str>,
+    time: Option<&'t str>,
+}
+
+impl<'t> QuestionColumns<'t> {
+    fn of(table: &'t TableSpec) -> Self {
+        Self {
+            aid: table.column_from(&Origin::Aid),
+            duration: table.column_from(&Origin::Duration),
+            timezone: table.column_from(&Origin::Timezone),
+            time: table.time.as_deref(),
+        }
+    }
+}
+
+/// What conjuncts say together.
+#[derive(Default)]
+struct Known {
+    /// The values that a column must have one of.
+    values: BTreeMap<String, BTreeSet<String>>,
+    /// The instants that they allow; `None` where none looks at the time.
+    range: Option<Ranges>,
+    /// Whether one of them is true of nothing.
+    never: bool,
+    /// Conjuncts that say something else, in words.
+    others: Vec<String>,
+}
+
 impl Known {
+    fn read(conjuncts: &[Expr], columns: &QuestionColumns<'_>) -> Self {
+        let mut known = Self { never: conjuncts.iter().any(never), ..Self::default() };
+        for conjunct in conjuncts {
+            if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != columns.time) {
+                known.restrict(column, any_of);
+            } else if let Some(allowed) = columns.time.and_then(|time| ranges(conjunct, time)) {
+                known.bound(&allowed);
+            } else if columns.aid.is_some_and(|aid| looks_only_at(conjunct, aid)) {
+                // It is evaluated over the aids, and chooses saved searches whole.
+            } else {
+                // A conjunct on the time column that bounds nothing must not be met by the default window.
+                if columns.time.is_some_and(|time| looks_at(conjunct, time)) {
+                    known.bound(&Ranges::all());
+                }
+                known.others.push(conjunct.human_display().to_string());
+            }
+        }
+        known
+    }
+
+    /// What conjuncts say about the period and the zone alone.
+    fn of_question(conjuncts: &[Expr], columns: &QuestionColumns<'_>) -> Self {
+        let mut known = Self::default();
+        let asked = |column: &str| Some(column) == columns.duration || Some(column) == columns.timezone;
+        for (column, any_of) in conjuncts.iter().filter_map(values).filter(|(column, _)| asked(column)) {
+            known.restrict(column, any_of);
+        }
+        known
+    }
+
     fn restrict(&mut self, column: &str, any_of: BTreeSet<String>) {
         match self.values.get_mut(column) {
             Some(known) => known.retain(|value| any_of.contains(value)),
@@ -426,6 +403,27 @@ impl Known {
                 self.values.insert(column.to_owned(), any_of);
             }
         }
+    }
+
+    fn bound(&mut self, allowed: &Ranges) {
+        self.range = Some(match self.range.take() {
+            Some(known) => known.and(allowed),
+            None => Ranges::all().and(allowed),
+        });
+    }
+
+    fn aids(&mut self, aid: Option<&str>) -> Aids {
+        match aid.and_then(|aid| self.values.remove(aid)) {
+            Some(aids) => Aids::Given(aids.into_iter().collect()),
+            None => Aids::Listed,
+        }
+    }
+
+    /// The value of a column that can have one at a time only, with a note in `chosen` that it is given.
+    fn choose(&mut self, column: Option<&str>, chosen: &mut BTreeSet<String>) -> Result<Option<String>> {
+        let value = self.one_of(column)?;
+        chosen.extend(column.filter(|_| value.is_some()).map(str::to_owned));
+        Ok(value)
     }
 
     /// The value of a column that can have one at a time only. No value at all is a contradiction, which the caller
@@ -444,6 +442,36 @@ impl Known {
             Some(values) if values.is_empty() => Ok(None),
             _ => Ok(self.values.remove(column).and_then(|values| values.into_iter().next())),
         }
+    }
+
+    /// The filters that the service takes, which are known from here on.
+    fn filters(&mut self, profile: &Profile) -> Vec<FilterTerm> {
+        let spec = &profile.filters;
+        let can_be_sent = |value: &String| {
+            !value.is_empty() && (spec.several != Several::Separated || !value.contains(&spec.separator))
+        };
+        let taken = spec.parameters.iter().filter_map(|FilterParameter { parameter, column }| {
+            let values = self.values.get(column)?;
+            let one = spec.several != Several::None || values.len() == 1;
+            if !one || !values.iter().all(can_be_sent) {
+                return None;
+            }
+            let values = self.values.remove(column).unwrap_or_default();
+            Some(FilterTerm { parameter: parameter.clone(), values: values.into_iter().collect() })
+        });
+        taken.collect()
+    }
+
+    /// Whether nothing satisfies them.
+    fn contradicts(&self) -> bool {
+        let no_instant = self.range.as_ref().is_some_and(|range| range.spans().is_empty());
+        self.never || no_instant || self.values.values().any(BTreeSet::is_empty)
+    }
+
+    /// Those that the service is not sent, in words.
+    fn kept(self) -> Vec<String> {
+        let values = self.values.into_keys().map(|column| format!("that on {column}"));
+        self.others.into_iter().chain(values).collect()
     }
 }
 

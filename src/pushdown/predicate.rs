@@ -8,7 +8,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 
 /// Whether a scan can take on this conjunct: whether it can be evaluated over a batch of the table's rows.
-pub fn can_claim(expr: &Expr) -> bool {
+pub(crate) fn can_claim(expr: &Expr) -> bool {
     let foreign = |expr: &Expr| {
         Ok(matches!(
             expr,
@@ -55,7 +55,7 @@ pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
 }
 
 /// Whether the conjunct looks at the column at all.
-pub(super) fn looks_at(expr: &Expr, column: &str) -> bool {
+pub(crate) fn looks_at(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|reference| reference.name == column)
 }
 

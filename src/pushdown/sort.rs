@@ -6,7 +6,7 @@ use crate::profile::{Direction, Nulls, Profile, SortValue};
 
 /// An order that the service can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceOrder {
+pub(crate) struct ServiceOrder {
     /// Value of the sort parameter.
     pub value: String,
     /// Column of `mentions` that it orders by.
@@ -17,7 +17,7 @@ pub struct ServiceOrder {
 
 /// The service's order by this column of `mentions`; `None` where the profile has none. NULLs must come where SQL wants
 /// them, unless the column has none.
-pub fn service_order(profile: &Profile, column: &str, options: SortOptions) -> Option<ServiceOrder> {
+pub(crate) fn service_order(profile: &Profile, column: &str, options: SortOptions) -> Option<ServiceOrder> {
     let nullable = profile.tables.mentions.column(column)?.nullable;
     profile.sort.values.iter().find_map(|SortValue { value, column: by, direction, nulls }| {
         let promised = SortOptions { descending: *direction == Direction::Desc, nulls_first: *nulls == Nulls::First };
@@ -28,7 +28,7 @@ pub fn service_order(profile: &Profile, column: &str, options: SortOptions) -> O
 }
 
 /// The order that the service calls so.
-pub fn order_named(profile: &Profile, value: &str) -> Option<ServiceOrder> {
+pub(crate) fn order_named(profile: &Profile, value: &str) -> Option<ServiceOrder> {
     let known = profile.sort.values.iter().find(|known| known.value == value)?;
     let options =
         SortOptions { descending: known.direction == Direction::Desc, nulls_first: known.nulls == Nulls::First };

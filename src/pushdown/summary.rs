@@ -10,7 +10,7 @@ use crate::profile::{CountList, Evidence, Origin, Profile, Trust, Zone};
 
 /// What is wanted of the mentions of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Columns whose values tell mentions apart, other than by their days.
     pub columns: BTreeSet<String>,
     /// The zone of the days that tell mentions apart.
@@ -23,7 +23,7 @@ pub struct Wanted {
 
 /// Stands in for the mentions of a scan: rows with a number of mentions each, as few as can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// What the rows are.
     pub rows: SummaryRows,
     /// Whether approximate numbers will do.
@@ -35,7 +35,7 @@ pub struct Summary {
 impl Summary {
     /// Whether the numbers are requested without mentions. A list comes with the first page wherever that costs nothing:
     /// the page's values are checked against the list, and reading goes on from it where the list leaves mentions out.
-    pub fn without_mentions(&self) -> bool {
+    pub(crate) fn without_mentions(&self) -> bool {
         match &self.rows {
             SummaryRows::Total | SummaryRows::Days(_) => true,
             SummaryRows::List(_) => !self.with_mentions,
@@ -46,7 +46,7 @@ impl Summary {
 
 /// What the rows of a summary are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SummaryRows {
+pub(crate) enum SummaryRows {
     /// One for all mentions of a saved search.
     Total,
     /// One for each value of a column.
@@ -61,7 +61,12 @@ pub enum SummaryRows {
 ///
 /// # Errors
 /// Why there is none, for EXPLAIN.
-pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximate: bool) -> Result<Summary, String> {
+pub(crate) fn summarize(
+    profile: &Profile,
+    plan: &ScanPlan,
+    wanted: &Wanted,
+    approximate: bool,
+) -> Result<Summary, String> {
     let spec = &profile.tables.mentions;
     let with_mentions = profile.mentions.with_overview && profile.budget.cost_per_record.is_none();
     // The same for all mentions of one request.
@@ -131,12 +136,13 @@ pub fn summarize(profile: &Profile, plan: &ScanPlan, wanted: &Wanted, approximat
 mod tests {
     use datafusion::logical_expr::{Expr, col, lit};
 
+    use super::super::plan::plan_scan;
     use super::*;
-    use crate::pushdown::{Table, order_named, plan_scan};
+    use crate::pushdown::order_named;
 
     fn plan(conjuncts: &[Expr]) -> ScanPlan {
         let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
-        plan_scan(&Profile::v4(), Table::Mentions, conjuncts, "", now).expect("a plan")
+        plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("a plan")
     }
 
     fn by(columns: &[&str], days: Option<Tz>) -> Result<SummaryRows, String> {

@@ -14,7 +14,7 @@ pub(super) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
     let PlanCost { scans, at_least, exact } = plan_cost(plan);
     let all = if exact { at_least.to_string() } else { format!("{at_least} or more") };
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let tables = scans.iter().map(|scan| scan.table).chain(["all"]).map(Some);
+    let tables = scans.iter().map(|scan| scan.table.as_ref()).chain(["all"]).map(Some);
     let sent = scans.iter().map(|scan| Some(scan.sent.as_str())).chain([None]);
     let requests = scans.iter().map(|scan| scan.requests.as_str()).chain([all.as_str()]).map(Some);
     let least = scans.iter().map(|scan| number(scan.at_least + u64::from(scan.lists))).chain([number(at_least)]);

@@ -30,7 +30,6 @@ use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
 use crate::connection::Connection;
 use crate::exec::{Spent, Window, spent, windows};
-use crate::table::TableFunctions;
 
 /// Rows of the last result that are kept to be drawn: more make no chart.
 const KEPT: usize = 10_000;
@@ -186,12 +185,10 @@ impl Shell {
             return Err(format!("there is no connection {name}; there are {}", names.join(", ")));
         };
         self.chosen = at;
-        let functions = TableFunctions::new(self.connection());
         let state = self.context.state_ref();
         let mut state = state.write();
         state.config_mut().options_mut().catalog.default_catalog = name.to_owned();
-        // The latest planner is asked first.
-        state.register_relation_planner(Arc::new(functions)).map_err(|error| error.to_string())
+        Ok(())
     }
 
     /// Says what a result came to.

@@ -9,22 +9,21 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use super::completion::tables;
-use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TimezoneKind};
-use crate::pushdown::Table;
+use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::table::ApiTable;
 
 /// The tables that need no catalog: `table`, `a row is`, `answered by`.
 pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let found = tables(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
-        Some(own) => (name.as_str(), row_of(own.table()), answered(own.table())),
-        None if name.starts_with("system.") => (name.as_str(), "", "no request"),
-        None => (name.as_str(), "", "yours"),
+        Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), answered(own.spec().kind)),
+        None if name.starts_with("system.") => (name.as_str(), String::new(), "no request"),
+        None => (name.as_str(), String::new(), "yours"),
     });
     let told: Vec<_> = told.collect();
     batch([
         ("table", told.iter().map(|(name, _, _)| Some((*name).to_owned())).collect()),
-        ("a row is", told.iter().map(|(_, row, _)| Some((*row).to_owned())).collect()),
+        ("a row is", told.iter().map(|(_, row, _)| Some(row.clone())).collect()),
         ("answered by", told.iter().map(|(_, _, answered)| Some((*answered).to_owned())).collect()),
     ])
 }
@@ -34,7 +33,7 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
     let schema = table.schema();
     let own = table.downcast_ref::<ApiTable>();
     let profile = own.map(|own| own.connection().profile());
-    let spec = own.zip(profile).map(|(own, profile)| own.table().spec(profile));
+    let spec = own.map(|own| own.spec());
     let key = |name: &str| {
         let column = spec.and_then(|spec| spec.column(name))?;
         let is_id = spec.is_some_and(|spec| spec.id.as_deref() == Some(name));
@@ -45,10 +44,7 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
             _ => return None,
         })
     };
-    let pushed = |name: &str| {
-        let (own, profile) = own.zip(profile)?;
-        Some(sent(own.table(), spec?.column(name)?, profile))
-    };
+    let pushed = |name: &str| Some(sent(spec?, spec?.column(name)?, profile?));
     let fields = || schema.fields().iter();
     let columns = batch([
         ("column", fields().map(|field| Some(field.name().clone())).collect()),
@@ -57,9 +53,9 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
         ("what the service is sent", fields().map(|field| Some(pushed(field.name()).unwrap_or_default())).collect()),
     ])?;
     let mut lines = Vec::new();
-    if let Some((own, profile)) = own.zip(profile) {
-        lines.push(format!("A row is {}: {}.", row_of(own.table()), answered(own.table())));
-        if own.table() != Table::SavedSearches {
+    if let Some((spec, profile)) = spec.zip(profile) {
+        lines.push(format!("A row is {}: {}.", row_of(spec), answered(spec.kind)));
+        if spec.kind.is_search() {
             lines.push(format!("Without a time or a duration: the default window, {}.", profile.window.default));
             lines.push("Other conditions are evaluated here, over the rows of the window.".to_owned());
             lines.push("Columns marked `request` hold what was asked for. \\cost SQL tells the requests.".to_owned());
@@ -73,21 +69,24 @@ fn batch<const N: usize>(columns: [(&str, Vec<Option<String>>); N]) -> Result<Re
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-fn row_of(table: Table) -> &'static str {
-    match table {
-        Table::SavedSearches => "an entry of the list: saved, team or recent",
-        Table::Mentions => "a mention of a saved search",
-        Table::Overview => "the totals of a saved search over a window",
-        Table::Volume => "a day of the timeline",
-        Table::Breakdowns => "an entry of a top list",
-    }
+fn row_of(table: &TableSpec) -> &str {
+    table.description.as_deref().unwrap_or(match table.kind {
+        TableKind::List => "an entry of the list: saved, team or recent",
+        TableKind::Mentions => "a mention of a saved search",
+        TableKind::Overview => "the totals of a saved search over a window",
+        TableKind::Volume => "a day of the timeline",
+        TableKind::Breakdowns => "an entry of a top list",
+        TableKind::Further => "a record beside the overview of a saved search",
+    })
 }
 
-fn answered(table: Table) -> &'static str {
-    match table {
-        Table::SavedSearches => "one request",
-        Table::Mentions => "pages, as many as the mentions take",
-        Table::Overview | Table::Volume | Table::Breakdowns => "one request a saved search",
+fn answered(kind: TableKind) -> &'static str {
+    match kind {
+        TableKind::List => "one request",
+        TableKind::Mentions => "pages, as many as the mentions take",
+        TableKind::Overview | TableKind::Volume | TableKind::Breakdowns | TableKind::Further => {
+            "one request a saved search"
+        }
     }
 }
 
@@ -105,11 +104,10 @@ fn type_name(kind: &DataType) -> String {
 }
 
 /// What of the conditions and orders on a column the service is sent, and which values it takes.
-fn sent(table: Table, column: &ColumnSpec, profile: &Profile) -> String {
-    if table == Table::SavedSearches {
+fn sent(spec: &TableSpec, column: &ColumnSpec, profile: &Profile) -> String {
+    if !spec.kind.is_search() {
         return String::new();
     }
-    let spec = table.spec(profile);
     let mut told = Vec::new();
     match column.origin {
         Origin::Aid => told.push("= IN LIKE, joins: the saved searches to ask for".to_owned()),
@@ -128,7 +126,7 @@ fn sent(table: Table, column: &ColumnSpec, profile: &Profile) -> String {
     if spec.time.as_deref() == Some(&column.name) {
         told.push("ranges: the window".to_owned());
     }
-    if table == Table::Mentions {
+    if spec.kind == TableKind::Mentions {
         if let Some(filter) = profile.filters.parameters.iter().find(|filter| filter.column == column.name) {
             let how = if profile.filters.several == Several::None { "=" } else { "= IN OR" };
             told.push(format!("{how}: the filter {}", filter.parameter));

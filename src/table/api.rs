@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraint, Constraints, DFSchema, Result, internal_err};
 use datafusion::datasource::source_as_provider;
-use datafusion::error::DataFusionError;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableScan, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -20,45 +20,54 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
-use crate::error::Place;
-use crate::exec::{FetchExec, Scanning, possible, scan_schema, source};
+use crate::exec::{FetchExec, LateConditions, Mode, ScanConfig, Slice, Told, possible, scan_schema, source};
 use crate::profile::{ColumnSpec, Origin, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, SummaryRows, Table, can_claim, looks_only_at, plan_scan};
+use crate::pushdown::{
+    Aids, PlannedScan, ScanPlan, ServiceOrder, Summary, SummaryRows, can_claim, looks_at, looks_only_at,
+};
 
 /// A table that maps to an answer of the service. Works in any DataFusion session.
 #[derive(Debug, Clone)]
-pub struct ApiTable {
+pub(crate) struct ApiTable {
     connection: Arc<Connection>,
-    table: Table,
     spec: Arc<TableSpec>,
     schema: SchemaRef,
     constraints: Constraints,
-    /// Stands in for the rows where only numbers of them are wanted; the schema then has a column more.
-    summary: Option<Summary>,
-    /// Why nothing does, though numbers are all that is wanted.
+    gives: Gives,
+    /// Why rows are read though numbers of them are all that is wanted.
     read_because: Option<String>,
-    /// The service's order that its rows come in.
-    order: Option<ServiceOrder>,
+    /// The plan of the scan that this copy of the table is for; any other scan is planned when it is made.
+    planned: Option<Arc<PlannedScan>>,
+}
+
+/// What the rows of a table are.
+#[derive(Debug, Clone)]
+enum Gives {
+    /// As they come.
+    Rows,
+    /// In an order of the service.
+    Ordered(ServiceOrder),
+    /// Rows that stand for several, where only numbers of them are wanted; the schema has a column more.
+    Summary(Summary),
 }
 
 impl ApiTable {
-    /// The table of this connection. No request is made.
-    pub fn new(connection: Arc<Connection>, table: Table) -> Self {
-        let spec = Arc::new(table.spec(connection.profile()).clone());
+    /// A table of this connection, as its profile describes it. No request is made.
+    pub(crate) fn new(connection: Arc<Connection>, spec: &TableSpec) -> Self {
+        let spec = Arc::new(spec.clone());
         let schema = arrow_schema(&spec);
         // The engine drops a DISTINCT over a key, so only rows that are told apart by it have one.
         let aid = spec.columns.iter().position(|column| column.origin == Origin::Aid);
         let id = spec.id.as_ref().and_then(|id| schema.index_of(id).ok());
         let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
-        let constraints = key.into_iter().collect();
-        let constraints = Constraints::new_unverified(constraints);
-        Self { connection, table, spec, schema, constraints, summary: None, read_because: None, order: None }
+        let constraints = Constraints::new_unverified(key.into_iter().collect());
+        Self { connection, spec, schema, constraints, gives: Gives::Rows, read_because: None, planned: None }
     }
 
     /// The same table, with its rows in an order of the service.
     #[must_use]
-    pub fn in_order(self, order: ServiceOrder) -> Self {
-        Self { order: Some(order), ..self }
+    pub(crate) fn in_order(self, order: ServiceOrder) -> Self {
+        Self { gives: Gives::Ordered(order), ..self }
     }
 
     /// The table that a scan reads, where it is one of these.
@@ -66,19 +75,26 @@ impl ApiTable {
         source_as_provider(&scan.source).ok()?.downcast_ref::<Self>().cloned()
     }
 
-    /// Which of the service's tables it is.
-    pub fn table(&self) -> Table {
-        self.table
+    /// The table as its profile describes it.
+    pub(crate) fn spec(&self) -> &Arc<TableSpec> {
+        &self.spec
     }
 
     /// The connection that it reads from.
-    pub fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
         &self.connection
+    }
+
+    fn summary(&self) -> Option<&Summary> {
+        match &self.gives {
+            Gives::Summary(summary) => Some(summary),
+            Gives::Rows | Gives::Ordered(_) => None,
+        }
     }
 
     /// Whether its rows are those of a summary.
     pub(crate) fn is_summarized(&self) -> bool {
-        self.summary.is_some()
+        self.summary().is_some()
     }
 
     /// Why its rows are read though numbers of them are all that is wanted, as far as that is known.
@@ -90,13 +106,48 @@ impl ApiTable {
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
         // Its rows have no key and no order.
-        let summary = Some(summary);
-        Self { schema, constraints: Constraints::default(), summary, read_because: None, order: None, ..self.clone() }
+        let gives = Gives::Summary(summary);
+        Self { schema, constraints: Constraints::default(), gives, read_because: None, ..self.clone() }
     }
 
     /// The table, with the reason for EXPLAIN why its rows are read though numbers of them are all that is wanted.
     pub(crate) fn read_because(&self, because: String) -> Self {
         Self { read_because: Some(because), ..self.clone() }
+    }
+
+    /// The table, for a scan that is planned like this.
+    pub(crate) fn with_plan(&self, planned: PlannedScan) -> Self {
+        Self { planned: Some(Arc::new(planned)), ..self.clone() }
+    }
+
+    /// The plan that it carries, if any, whatever scan that is of.
+    pub(crate) fn carried(&self) -> Option<&Arc<PlannedScan>> {
+        self.planned.as_ref()
+    }
+
+    /// The plan of its scan under these filters: the one that it carries, or a new one as of `now`.
+    pub(crate) fn planned(
+        &self,
+        options: &ConfigOptions,
+        filters: &[Expr],
+        now: impl FnOnce() -> DateTime<Utc>,
+    ) -> Arc<PlannedScan> {
+        let timezone = SessionSettings::of(options).timezone;
+        match self.planned.as_ref().filter(|planned| planned.is_of(filters, &timezone)) {
+            Some(planned) => Arc::clone(planned),
+            None => {
+                let now = self.planned.as_ref().map_or_else(now, |planned| planned.now());
+                let profile = self.connection.profile();
+                Arc::new(PlannedScan::new(profile, &self.spec, filters, &timezone, now))
+            }
+        }
+    }
+
+    /// Whether filters look at the time or give the period, so that the default window is not read.
+    pub(crate) fn is_bounded_by(&self, filters: &[Expr]) -> bool {
+        let period = self.spec.column_from(&Origin::Duration);
+        let columns = [self.spec.time.as_deref(), period];
+        filters.iter().any(|filter| columns.into_iter().flatten().any(|column| looks_at(filter, column)))
     }
 
     /// Whether a filter can be evaluated over its rows. Rows of a summary stand for mentions that a filter may tell apart,
@@ -106,26 +157,12 @@ impl ApiTable {
             Origin::Aid => true,
             // Days of a zone depend on the period and the zone that are asked for.
             Origin::Duration | Origin::Timezone => {
-                self.summary.as_ref().is_some_and(|summary| !matches!(summary.rows, SummaryRows::Days(_)))
+                self.summary().is_some_and(|summary| !matches!(summary.rows, SummaryRows::Days(_)))
             }
             _ => false,
         };
         let mut common = self.spec.columns.iter().filter(common);
-        self.summary.is_none() || common.any(|column| looks_only_at(filter, &column.name))
-    }
-
-    /// What is asked of the service under these filters.
-    ///
-    /// # Errors
-    /// As [`plan_scan`].
-    pub(crate) fn plan(&self, options: &ConfigOptions, filters: &[Expr]) -> Result<ScanPlan> {
-        let settings = SessionSettings::of(options);
-        let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
-        let now = self.connection.now();
-        plan_scan(self.connection.profile(), self.table, &conjuncts, &settings.timezone, now).map_err(|error| {
-            let table = Some(self.table.name().to_owned());
-            DataFusionError::from(error.at(Place { table, ..Place::default() }))
-        })
+        self.summary().is_none() || common.any(|column| looks_only_at(filter, &column.name))
     }
 }
 
@@ -180,57 +217,71 @@ impl TableProvider for ApiTable {
             Some(columns) => columns.to_vec(),
             None => (0..self.schema.fields().len()).collect(),
         };
-        let mut plan = self.plan(state.config_options(), filters)?;
-        let table = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let planned = self.planned(state.config_options(), filters, || self.connection.now());
+        let mut plan = planned.plan()?.clone();
         let predicate = conjunction(filters.to_vec());
+        let table = DFSchema::try_from(Arc::clone(&self.schema))?;
         let predicate = predicate.map(|predicate| state.create_physical_expr(predicate, &table)).transpose()?;
-        let aid = self.spec.columns.iter().find(|column| column.origin == Origin::Aid);
-        if let (Aids::Given(aids), Some(aid)) = (&plan.aids, aid) {
-            plan.aids = Aids::Given(possible(aids.clone(), &predicate, &aid.name)?);
+        if let (Aids::Given(aids), Some(aid)) = (&plan.aids, self.spec.column_from(&Origin::Aid)) {
+            plan.aids = Aids::Given(possible(aids.clone(), &predicate, aid)?);
         }
         if plan.aids == Aids::Given(Vec::new()) || args.limit() == Some(0) {
             let schema = Arc::new(self.schema.project(&projection)?);
             return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
         }
-        let firsts = |summary: &Summary| matches!(summary.rows, SummaryRows::Firsts(_));
-        if self.summary.as_ref().is_some_and(|summary| !firsts(summary) && !plan.countable()) {
-            return internal_err!("a filter was pushed below the numbers that it should choose from");
-        }
-        let input = source(&plan.aids)?;
+        let mode = self.mode(&plan, args.limit())?;
         // Saved searches are merged by the key of their order, which may not leave.
         let width = projection.len();
-        let key = self.order.as_ref().map(|order| self.schema.index_of(&order.column)).transpose()?;
+        let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
-        let notes = Arc::new(Mutex::new(plan.notes.clone()));
-        let scanning = Scanning {
+        let told = Told { notes: Arc::new(Mutex::new(plan.notes.clone())), ..Told::default() };
+        let input = source(&plan.aids)?;
+        let config = ScanConfig {
             connection: Arc::clone(&self.connection),
-            table: self.table,
             spec: Arc::clone(&self.spec),
-            plan,
+            plan: Arc::new(plan),
             query: query_name(state),
             projection,
             predicate,
-            above: Vec::new(),
-            fetch: args.limit(),
-            skip: 0,
-            announced: Arc::default(),
-            notes,
-            chosen_later: false,
-            bounds: Vec::new(),
-            summary: self.summary.clone(),
+            mode,
+            late: LateConditions::default(),
             read_because: self.read_because.clone(),
-            order: self.order.clone(),
-            wanted: None,
+            told,
         };
-        let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(scanning, input)?);
-        let fields = scan.schema();
-        if fields.fields().len() == width {
-            return Ok(ScanResult::new(scan));
-        }
-        let leaving = fields.fields().iter().take(width).enumerate();
-        let columns = leaving.map(|(at, field)| {
-            (Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>, field.name().clone())
-        });
-        Ok(ScanResult::new(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), scan)?)))
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config, input)?);
+        Ok(ScanResult::new(first_columns(scan, width)?))
     }
+}
+
+impl ApiTable {
+    /// What a scan under this plan and limit gives.
+    fn mode(&self, plan: &ScanPlan, limit: Option<usize>) -> Result<Mode> {
+        let slice = Slice { fetch: limit, ..Slice::ALL };
+        Ok(match &self.gives {
+            Gives::Rows => Mode::Unordered(slice),
+            Gives::Ordered(order) => Mode::Ordered { order: order.clone(), slice, wanted: None },
+            Gives::Summary(summary) => {
+                let firsts = matches!(summary.rows, SummaryRows::Firsts(_));
+                if !firsts && !plan.countable() {
+                    return internal_err!("a filter was pushed below the numbers that it should choose from");
+                }
+                if limit.is_some() {
+                    return internal_err!("a limit was pushed below the numbers that it should leave whole");
+                }
+                Mode::Summary(summary.clone())
+            }
+        })
+    }
+}
+
+/// The plan with its first columns only.
+fn first_columns(plan: Arc<dyn ExecutionPlan>, width: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    if schema.fields().len() == width {
+        return Ok(plan);
+    }
+    let leaving = schema.fields().iter().take(width).enumerate();
+    let columns = leaving
+        .map(|(at, field)| (Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>, field.name().clone()));
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }

@@ -7,41 +7,33 @@
 use std::sync::Arc;
 
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_datafusion_err, plan_err};
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::ident;
-use datafusion::sql::sqlparser::ast::{
-    FunctionArg, FunctionArgExpr, ObjectName, ObjectNamePart, TableFactor, TableFunctionArgs,
-};
+use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, ObjectName, TableFactor, TableFunctionArgs};
 
 use super::ApiTable;
-use crate::connection::Connection;
-use crate::pushdown::{ServiceOrder, Table, order_named};
+use crate::profile::TableKind;
+use crate::pushdown::{ServiceOrder, order_named};
 
 /// The arguments of the functions, in their order; the last one is that of `mentions` alone.
-pub const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
+pub(crate) const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
 
-/// Plans the table functions of a connection. Register it with
-/// [`register_relation_planner`](datafusion::prelude::SessionContext::register_relation_planner).
+/// Plans the table functions: a call of a table of a service, in whatever catalog the name leads to.
 #[derive(Debug)]
-pub struct TableFunctions {
-    connection: Arc<Connection>,
-}
+pub(crate) struct TableFunctions;
 
 impl TableFunctions {
-    /// The functions over this connection. No request is made.
-    pub fn new(connection: &Arc<Connection>) -> Self {
-        Self { connection: Arc::clone(connection) }
-    }
-
-    fn plan(&self, table: Table, given: Vec<(String, Expr)>) -> Result<LogicalPlanBuilder> {
-        let mut provider = ApiTable::new(Arc::clone(&self.connection), table);
+    fn plan(table: ApiTable, given: Vec<(String, Expr)>) -> Result<LogicalPlanBuilder> {
+        let name = Arc::clone(&table.spec().name);
+        let mut provider = table;
         let mut conditions = Vec::new();
         for (name, value) in given {
             if name == "sort_by" {
-                provider = provider.in_order(self.order(&value)?);
+                let order = order(&provider, &value)?;
+                provider = provider.in_order(order);
                 continue;
             }
             let column = ident(&name);
@@ -52,25 +44,34 @@ impl TableFunctions {
                 value => column.eq(text(&name, value)?),
             });
         }
-        let scan = LogicalPlanBuilder::scan(table.name(), provider_as_source(Arc::new(provider)), None)?;
+        let scan = LogicalPlanBuilder::scan(name.as_ref(), provider_as_source(Arc::new(provider)), None)?;
         conditions.into_iter().try_fold(scan, LogicalPlanBuilder::filter)
     }
+}
 
-    fn order(&self, value: &Expr) -> Result<ServiceOrder> {
-        let profile = self.connection.profile();
-        let named = match value {
-            Expr::Literal(value, _) => value.try_as_str().flatten().and_then(|value| order_named(profile, value)),
-            _ => None,
+/// The table that the name leads to, where it is one of a service; the list is none that takes arguments.
+fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<ApiTable> {
+    let reference = context.object_name_to_table_reference(name.clone()).ok()?;
+    let source = context.context_provider().get_table_source(reference).ok()?;
+    let table = source_as_provider(&source).ok()?.downcast_ref::<ApiTable>().cloned()?;
+    Some(table).filter(|table| table.spec().kind.is_search())
+}
+
+/// The service's order that a value names.
+fn order(table: &ApiTable, value: &Expr) -> Result<ServiceOrder> {
+    let profile = table.connection().profile();
+    let named = match value {
+        Expr::Literal(value, _) => value.try_as_str().flatten().and_then(|value| order_named(profile, value)),
+        _ => None,
+    };
+    named.ok_or_else(|| {
+        let known: Vec<&str> = profile.sort.values.iter().map(|known| known.value.as_str()).collect();
+        let found = match value {
+            Expr::Literal(value, _) => value.to_string(),
+            other => other.to_string(),
         };
-        named.ok_or_else(|| {
-            let known: Vec<&str> = profile.sort.values.iter().map(|known| known.value.as_str()).collect();
-            let found = match value {
-                Expr::Literal(value, _) => value.to_string(),
-                other => other.to_string(),
-            };
-            plan_datafusion_err!("sort_by takes one of {}, found {found}", known.join(", "))
-        })
-    }
+        plan_datafusion_err!("sort_by takes one of {}, found {found}", known.join(", "))
+    })
 }
 
 impl RelationPlanner for TableFunctions {
@@ -89,7 +90,7 @@ impl RelationPlanner for TableFunctions {
         let Some(table) = table_named(name, context) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let known = if table == Table::Mentions { &ARGUMENTS[..] } else { &ARGUMENTS[..3] };
+        let known = if table.spec().kind == TableKind::Mentions { &ARGUMENTS[..] } else { &ARGUMENTS[..3] };
         let mut given: Vec<(String, Expr)> = Vec::new();
         for (at, argument) in args.iter().enumerate() {
             let (name, value) = match argument {
@@ -102,13 +103,13 @@ impl RelationPlanner for TableFunctions {
             let (Some(name), FunctionArgExpr::Expr(value)) = (name, value) else {
                 return plan_err!(
                     "{} takes {}, each once and named as in aid => '…', found `{argument}`",
-                    table.name(),
+                    table.spec().name,
                     known.join(", ")
                 );
             };
             given.push((name, context.sql_to_expr(value.clone(), &DFSchema::empty())?));
         }
-        let plan = self.plan(table, given)?.build()?;
+        let plan = Self::plan(table, given)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
 }
@@ -117,13 +118,6 @@ fn argument_value(argument: &FunctionArg) -> &FunctionArgExpr {
     match argument {
         FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg) => arg,
     }
-}
-
-/// The table of the service that is called like this, the list excepted: it takes no arguments.
-fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<Table> {
-    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
-    let name = context.normalize_ident(name.clone());
-    Table::ALL.into_iter().find(|table| *table != Table::SavedSearches && table.name() == name)
 }
 
 /// The value as a text: numbers are taken for the digits that they are written with.

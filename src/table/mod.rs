@@ -4,10 +4,12 @@
 //! [`SystemTable`] shows what the process knows and costs no request.
 
 mod api;
+mod factory;
 mod functions;
 mod system;
 
-pub use api::ApiTable;
+pub(crate) use api::ApiTable;
 pub(crate) use api::query_name;
-pub use functions::{ARGUMENTS, TableFunctions};
-pub use system::SystemTable;
+pub use factory::SavedSearchFactory;
+pub(crate) use functions::TableFunctions;
+pub(crate) use system::SystemTable;

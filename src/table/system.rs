@@ -20,7 +20,7 @@ use crate::profile::RateWindow;
 
 /// A table about a connection, taken as it stands when a query is planned.
 #[derive(Debug)]
-pub struct SystemTable {
+pub(crate) struct SystemTable {
     connection: Arc<Connection>,
     kind: Kind,
     schema: SchemaRef,
@@ -38,7 +38,7 @@ enum Kind {
 impl SystemTable {
     /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered. `wait` and `elapsed` are in
     /// milliseconds; `conclusion` says, on the last call for the mentions of a saved search, what reading them came to.
-    pub fn requests(connection: Arc<Connection>) -> Self {
+    pub(crate) fn requests(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
             Field::new("time", time, false),
@@ -62,7 +62,7 @@ impl SystemTable {
 
     /// `system.warnings`: what results lack, oldest first, where queries were told to give what can be had; the last
     /// 10,000 are remembered.
-    pub fn warnings(connection: Arc<Connection>) -> Self {
+    pub(crate) fn warnings(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("query", DataType::Utf8, false),
             Field::new("aid", DataType::Utf8, true),
@@ -72,7 +72,7 @@ impl SystemTable {
     }
 
     /// `system.profile`: what the profile says, and what each statement rests on.
-    pub fn profile(connection: Arc<Connection>) -> Self {
+    pub(crate) fn profile(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("dimension", DataType::Utf8, false),
             Field::new("value", DataType::Utf8, false),
@@ -82,7 +82,7 @@ impl SystemTable {
     }
 
     /// `system.columns_seen`: the fields of records that no column takes, as queries met them in `extra`.
-    pub fn columns_seen(connection: Arc<Connection>) -> Self {
+    pub(crate) fn columns_seen(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
             Field::new("table", DataType::Utf8, false),
@@ -96,7 +96,7 @@ impl SystemTable {
 
     /// `system.budget`: the limits that the profile declares, and what of them is used; the caller's own; and the one that
     /// the service told last, in its headers.
-    pub fn budget(connection: Arc<Connection>) -> Self {
+    pub(crate) fn budget(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("source", DataType::Utf8, false),
             Field::new("requests", DataType::Int64, true),

@@ -1,15 +1,16 @@
 //! Plans that ask for less: shared answers, early ends, refusals before the first request, and no hang in any of them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network};
-use datafusion_saved_search::exec::plan_cost;
+use datafusion_saved_search::plan_cost;
 use datafusion_saved_search::profile::{OffsetUnit, RateWindow};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
@@ -496,4 +497,83 @@ async fn what_could_be_answered_is_not_refused() {
         assert!(cost.at_least <= spent && (!cost.exact || cost.at_least == spent), "{sql}: {cost:?}");
         world.service.take_seen();
     }
+}
+
+/// Counts the scans that are planned on this thread.
+#[derive(Clone, Default)]
+struct ScansPlanned(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for ScansPlanned {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().contains("planned")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_scan_is_planned_once_however_often_it_is_looked_at() {
+    let world = World::new().await;
+    let counted = ScansPlanned::default();
+    let _watched = tracing::subscriber::set_default(counted.clone());
+    let day = "published_at >= now() - INTERVAL '1 day'";
+    for (sql, scans) in [
+        ("SELECT count(*) FROM mentions".to_owned(), 1),
+        (
+            format!("SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {day} GROUP BY 1 ORDER BY 2 DESC"),
+            1,
+        ),
+        (format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND {day} ORDER BY published_at DESC LIMIT 5"), 1),
+        (format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND length(title) > 5"), 1),
+        ("SELECT s.name, count(*) FROM saved_searches s JOIN mentions m ON m.aid = s.aid GROUP BY 1".to_owned(), 2),
+        (
+            format!(
+                "SELECT id FROM mentions WHERE published_at >= (SELECT max(bucket_start) FROM volume WHERE aid = '{BIG}')"
+            ),
+            2,
+        ),
+        (format!("WITH m AS (SELECT * FROM mentions WHERE aid = '{BIG}') SELECT count(*) FROM m WHERE {day}"), 1),
+        ("SELECT sum(total_mentions) FROM overview UNION ALL SELECT count(*) FROM mentions".to_owned(), 2),
+        (format!("SELECT count(*) FILTER (WHERE {day}) FROM mentions WHERE aid = '{BIG}'"), 1),
+        (
+            format!(
+                "SELECT id FROM mentions m WHERE aid = '{BIG}' AND EXISTS (SELECT 1 FROM volume v WHERE v.aid = m.aid)"
+            ),
+            2,
+        ),
+    ] {
+        let before = counted.0.load(Ordering::Relaxed);
+        world.rows(&sql).await;
+        assert_eq!(counted.0.load(Ordering::Relaxed) - before, scans, "{sql}");
+    }
+}
+
+/// A period that is given chooses the window; a range beside it only filters.
+#[tokio::test]
+async fn a_range_without_an_end_beside_a_period_of_the_past_is_no_sign_of_a_wrong_clock() {
+    let world = World::new().await;
+    let week = "2026-06-01T00:00:00Z..2026-06-08T00:00:00Z";
+    let all = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-03' AND published_at < '2026-06-08'"
+    );
+    let both =
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '{week}' AND published_at >= '2026-06-03'");
+    let (mut expected, mut found) = (world.rows(&all).await, world.rows(&both).await);
+    expected.sort();
+    found.sort();
+    assert!(!expected.is_empty() && expected == found);
 }

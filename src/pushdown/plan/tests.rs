@@ -5,7 +5,7 @@ use super::*;
 
 fn plan(conjuncts: &[Expr]) -> ScanPlan {
     let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
-    plan_scan(&Profile::v4(), Table::Mentions, conjuncts, "", now).expect("a plan")
+    plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("a plan")
 }
 
 fn sent(conjuncts: &[Expr]) -> String {
@@ -47,13 +47,13 @@ fn at(text: &str) -> Expr {
 fn a_range_that_is_told_later_takes_whole_days_of_the_timeline_and_no_more_of_mentions() {
     let profile = Profile::v4();
     let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
-    let later = |table: Table, time: &str| {
+    let later = |table: &TableSpec, time: &str| {
         let bounds = [col(time).gt_eq(at("2026-06-29T10:30:00Z")), col(time).lt(at("2026-06-30T11:30:00Z"))];
         let plan = plan_scan(&profile, table, &[], "", now).expect("a plan");
         plan.bounded_by(&profile, table, &bounds, false, now).expect("a range").windows
     };
-    assert_eq!(later(Table::Mentions, "published_at"), ["2026-06-29T10:30:00Z..2026-06-30T11:30:00Z"]);
-    assert_eq!(later(Table::Volume, "bucket_start"), ["2026-06-29T00:00:00Z..2026-07-01T00:00:00Z"]);
+    assert_eq!(later(&profile.tables.mentions, "published_at"), ["2026-06-29T10:30:00Z..2026-06-30T11:30:00Z"]);
+    assert_eq!(later(&profile.tables.volume, "bucket_start"), ["2026-06-29T00:00:00Z..2026-07-01T00:00:00Z"]);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_period_or_a_zone_that_contradicts_another_asks_for_nothing() {
     let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
     for conjuncts in [periods, zones] {
         assert_eq!(plan(&conjuncts).aids, Aids::Given(Vec::new()));
-        let later = plan(&[]).bounded_by(&Profile::v4(), Table::Mentions, &conjuncts, false, now);
+        let later = plan(&[]).bounded_by(&Profile::v4(), &Profile::v4().tables.mentions, &conjuncts, false, now);
         assert_eq!(later.expect("a plan").aids, Aids::Given(Vec::new()));
     }
 }

@@ -1,0 +1,126 @@
+//! The requests of a scan, reckoned once from its configuration: EXPLAIN, estimates, admission and the run read the same.
+
+use std::collections::BTreeSet;
+
+use super::cost::Cost;
+use super::scan_config::{Mode, ScanConfig};
+use crate::profile::Zone;
+use crate::pushdown::{Aids, ServiceOrder, Summary, SummaryRows};
+use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
+
+/// What a scan asks the service for.
+#[derive(Debug)]
+pub(super) struct Requests {
+    /// The request for the rows of a saved search and a period, which it names by [`of`](Self::of).
+    template: RequestPlan,
+    /// The periods: in pieces where mentions are counted that way.
+    windows: Vec<String>,
+    /// What is sent first, and shown to people: without an aid, with all periods.
+    sent: RequestPlan,
+    /// Mentions that are asked for at once; `None` where none are.
+    page: Option<u64>,
+    /// What the scan costs.
+    pub(super) cost: Cost,
+    /// The questions whose answers hold no mentions, which scans of a query share.
+    pub(super) shared: BTreeSet<RequestKey>,
+}
+
+impl Requests {
+    /// The requests of a scan.
+    pub(super) fn new(config: &ScanConfig) -> Self {
+        let ScanConfig { plan, mode, late, .. } = config;
+        let windows: Vec<String> = match (mode, &plan.pieces) {
+            (Mode::Summary(_), Some(pieces)) => pieces.iter().map(|(words, _)| words.clone()).collect(),
+            _ => plan.windows.clone(),
+        };
+        let order = mode.order().map(|order| order.value.clone());
+        let ordered = order.is_some() || plan.until.is_some();
+        let skip = mode.slice().skip as u64;
+        let template = RequestPlan {
+            sort: order.or_else(|| plan.template.sort.clone()),
+            pages: plan.template.pages.map(|pages| Pages { ordered, skip, ..pages }),
+            ..plan.template.clone()
+        };
+        let page = page_size(config);
+        let mut sent = sent_first(config, &template, page);
+        // Subqueries say the periods when the query runs.
+        sent.duration = (!windows.is_empty() && late.bounds.is_empty()).then(|| windows.join("|"));
+        let cost = Cost::of(config, &sent, windows.len() as u64);
+        let shared = shared_questions(config, &sent, page, &windows);
+        Self { template, windows, sent, page, cost, shared }
+    }
+
+    /// The periods, in order of time.
+    pub(super) fn windows(&self) -> &[String] {
+        &self.windows
+    }
+
+    /// The request for the rows of a saved search in a period.
+    pub(super) fn of(&self, aid: &str, window: &str) -> RequestPlan {
+        RequestPlan { aid: Some(aid.to_owned()), duration: Some(window.to_owned()), ..self.template.clone() }
+    }
+
+    /// What is sent first, without an aid; several periods or orders are separated by `|`.
+    pub(super) fn sent(&self) -> &RequestPlan {
+        &self.sent
+    }
+
+    /// Mentions that are asked for at once; `None` where none are.
+    pub(super) fn page(&self) -> Option<u64> {
+        self.page
+    }
+}
+
+/// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.
+pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
+    if order.is_some() { 2 } else { 1 }
+}
+
+/// Mentions that are asked for at once.
+fn page_size(config: &ScanConfig) -> Option<u64> {
+    let ScanConfig { plan, mode, .. } = config;
+    let size = plan.template.pages?.size;
+    if mode.summary().is_some_and(Summary::without_mentions) {
+        return Some(0);
+    }
+    Some(match (mode.slice().fetch, mode.summary().map(|summary| &summary.rows)) {
+        (_, Some(SummaryRows::Firsts(orders))) if plan.countable() && orders.len() == 1 => 2,
+        (Some(fetch), _) if plan.exact => size.min(fetch.max(least_rows(mode.order())) as u64),
+        _ => size,
+    })
+}
+
+/// What is sent first, without an aid and a period.
+fn sent_first(config: &ScanConfig, template: &RequestPlan, page: Option<u64>) -> RequestPlan {
+    let mut sent = template.clone();
+    match config.summary().map(|summary| &summary.rows) {
+        Some(SummaryRows::Days(zone)) => {
+            sent.timezone = config.connection.profile().timezone.words_of(Zone::Named(*zone));
+        }
+        Some(SummaryRows::Firsts(orders)) => {
+            sent.sort = Some(orders.iter().map(|order| order.value.as_str()).collect::<Vec<_>>().join("|"));
+        }
+        _ => {}
+    }
+    if page == Some(0) {
+        sent.sort = None;
+    }
+    sent
+}
+
+/// The questions for each saved search and period, where the answers hold no mentions.
+fn shared_questions(
+    config: &ScanConfig,
+    sent: &RequestPlan,
+    page: Option<u64>,
+    windows: &[String],
+) -> BTreeSet<RequestKey> {
+    let without_mentions = page.is_none_or(|size| size == 0);
+    let (Aids::Given(aids), true) = (&config.plan.aids, without_mentions) else { return BTreeSet::new() };
+    let profile = config.connection.profile();
+    let question = |aid: &String, window: &String| {
+        let (aid, duration) = (Some(aid.clone()), Some(window.clone()));
+        PageRequest::overview(RequestPlan { aid, duration, ..sent.clone() }).key(profile)
+    };
+    aids.iter().flat_map(|aid| windows.iter().map(move |window| question(aid, window))).collect()
+}

@@ -1,0 +1,80 @@
+//! Decides what every scan of a query asks the service for, once, as of one instant.
+//!
+//! Each scan gets a copy of its table that carries the plan: the other rules, the planner and the operator read it. The engine
+//! goes through its rules again until nothing changes; a scan whose filters are the same keeps its plan, and one whose
+//! filters changed is planned again as of the same instant.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::config::SessionSettings;
+use crate::connection::Connection;
+use crate::pushdown::PlannedScan;
+use crate::table::ApiTable;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct PlanScans;
+
+impl OptimizerRule for PlanScans {
+    fn name(&self) -> &'static str {
+        "savedsearch_plan_scans"
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let options = config.options();
+        let timezone = SessionSettings::of(&options).timezone;
+        let mut clocks = Clocks::of(&plan)?;
+        plan.transform_down_with_subqueries(|node| {
+            let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+            let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(node)) };
+            if table.carried().is_some_and(|planned| planned.is_of(&scan.filters, &timezone)) {
+                return Ok(Transformed::no(node));
+            }
+            let now = clocks.of_connection(table.connection());
+            let profile = table.connection().profile();
+            let planned = PlannedScan::new(profile, table.spec(), &scan.filters, &timezone, now);
+            let source = provider_as_source(Arc::new(table.with_plan(planned)));
+            Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan.clone() })))
+        })
+    }
+}
+
+/// The instants as of which the scans of each connection are planned.
+struct Clocks(Vec<(Arc<Connection>, DateTime<Utc>)>);
+
+impl Clocks {
+    /// Those that scans of the plan have been planned as of.
+    fn of(plan: &LogicalPlan) -> Result<Self> {
+        let mut known = Vec::new();
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(table) = ApiTable::of(scan)
+                && let Some(planned) = table.carried()
+            {
+                known.push((Arc::clone(table.connection()), planned.now()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(Self(known))
+    }
+
+    fn of_connection(&mut self, connection: &Arc<Connection>) -> DateTime<Utc> {
+        if let Some((_, now)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, connection)) {
+            return *now;
+        }
+        let now = connection.now();
+        self.0.push((Arc::clone(connection), now));
+        now
+    }
+}

@@ -1,0 +1,63 @@
+//! A scan that is decided once: the rule that plans it, the provider and the operator share the decision.
+
+use chrono::{DateTime, Utc};
+use datafusion::common::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr_rewriter::unnormalize_cols;
+use datafusion::logical_expr::utils::split_conjunction;
+
+use super::plan::{ScanPlan, plan_scan};
+use crate::error::{Error, Place};
+use crate::profile::{Profile, TableSpec};
+
+/// The plan of one scan of a query, with what it was made of. It never changes; a scan whose filters change is planned again.
+#[derive(Debug)]
+pub(crate) struct PlannedScan {
+    /// The filters, their columns without a table's name.
+    filters: Vec<Expr>,
+    /// The session's zone.
+    timezone: String,
+    now: DateTime<Utc>,
+    plan: Result<ScanPlan, Error>,
+}
+
+impl PlannedScan {
+    /// Plans the scan of a table under these filters, as of `now`, which all scans of a query have in common. `timezone` is
+    /// the session's zone; empty: the profile's default.
+    pub(crate) fn new(
+        profile: &Profile,
+        table: &TableSpec,
+        filters: &[Expr],
+        timezone: &str,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
+        let plan = plan_scan(profile, table, &conjuncts, timezone, now);
+        tracing::trace!(table = table.name.as_ref(), "scan planned");
+        let place = Place { table: Some(table.name.to_string()), ..Place::default() };
+        Self {
+            filters: unnormalize_cols(filters.iter().cloned()),
+            timezone: timezone.to_owned(),
+            now,
+            plan: plan.map_err(|error| error.at(place)),
+        }
+    }
+
+    /// Whether it is the plan of a scan under these filters.
+    pub(crate) fn is_of(&self, filters: &[Expr], timezone: &str) -> bool {
+        self.timezone == timezone && self.filters == unnormalize_cols(filters.iter().cloned())
+    }
+
+    /// The instant as of which it was made.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.now
+    }
+
+    /// What is asked of the service.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`](crate::error::ErrorKind::Query) for what the service cannot be asked.
+    pub(crate) fn plan(&self) -> Result<&ScanPlan, Error> {
+        self.plan.as_ref().map_err(Error::clone)
+    }
+}

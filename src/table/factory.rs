@@ -1,0 +1,146 @@
+//! `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`: a table of a service by its address, in any DataFusion session.
+//!
+//! ```sql
+//! CREATE EXTERNAL TABLE mentions STORED AS SAVEDSEARCH LOCATION 'https://api.example.com/v4'
+//! OPTIONS (api_key_file '/run/secrets/api-key', profile 'mine.toml')
+//! ```
+//!
+//! The statement names where the key is, never the key: statements are logged and shown. Tables with the same address,
+//! key, profile and options share a connection, and with it their answers and limits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::Result as DataFusionResult;
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::ApiTable;
+use crate::client::Secret;
+use crate::config::variable;
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result, nearest};
+use crate::profile::Profile;
+
+/// Makes tables of a service. [`install`](crate::install) registers it; in a session without our rules, register it as the
+/// table factory [`SavedSearchFactory::FORMAT`].
+#[derive(Debug, Default)]
+pub struct SavedSearchFactory {
+    connections: Mutex<HashMap<Source, Weak<Connection>>>,
+}
+
+/// What a connection is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Source {
+    base_url: String,
+    key: KeySource,
+    profile: Option<PathBuf>,
+    insecure: bool,
+}
+
+/// Where the API key is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum KeySource {
+    File(PathBuf),
+    Variable(String),
+}
+
+/// Variable that holds the key where no option says otherwise.
+const KEY: &str = "SAVEDSEARCH_API_KEY";
+/// The options, each of which may be left out.
+const OPTIONS: [&str; 5] = ["api_key_env", "api_key_file", "insecure", "profile", "table"];
+
+impl SavedSearchFactory {
+    /// The name after `STORED AS`.
+    pub const FORMAT: &str = "SAVEDSEARCH";
+
+    fn connection(&self, source: &Source) -> Result<Arc<Connection>> {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = connections.get(source).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let key = match &source.key {
+            KeySource::File(path) => Secret::read(path)?,
+            KeySource::Variable(name) => Secret::new(&variable(name).ok_or_else(|| {
+                let message = format!("there is no API key: the variable {name} is not set");
+                Error::new(ErrorKind::Config, message)
+                    .advice("set it, or name another one: OPTIONS (api_key_env 'NAME'), or (api_key_file 'PATH')")
+            })?)?,
+        };
+        let builder = Connection::builder(&source.base_url, key);
+        let builder = match &source.profile {
+            Some(profile) => builder.profile(Profile::named(Path::new(""), profile)?),
+            None => builder,
+        };
+        let connection = if source.insecure { builder.insecure() } else { builder }.build()?;
+        connections.retain(|_, connection| connection.strong_count() > 0);
+        connections.insert(source.clone(), Arc::downgrade(&connection));
+        Ok(connection)
+    }
+
+    fn table(&self, command: &CreateExternalTable) -> Result<ApiTable> {
+        let bad = |message: String| Error::new(ErrorKind::Config, message);
+        let mut options = known_options(&command.options)?;
+        let [base_url] = command.locations.as_slice() else {
+            return Err(bad("LOCATION takes one address".to_owned()).advice("expected http(s)://host/…/v4"));
+        };
+        if !command.schema.fields().is_empty() {
+            return Err(bad("the columns are those of the profile".to_owned()).advice("leave the list of columns out"));
+        }
+        let key = match (options.remove("api_key_file"), options.remove("api_key_env")) {
+            (Some(path), None) => KeySource::File(path.into()),
+            (None, Some(name)) => KeySource::Variable(name),
+            (None, None) => KeySource::Variable(KEY.to_owned()),
+            (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file".to_owned())),
+        };
+        let insecure = match options.remove("insecure").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => return Err(bad(format!("insecure takes true or false, found `{other}`"))),
+        };
+        let profile = options.remove("profile").map(PathBuf::from);
+        let connection = self.connection(&Source { base_url: base_url.clone(), key, profile, insecure })?;
+        let asked = options.remove("table");
+        let name = asked.as_deref().unwrap_or(command.name.table());
+        let tables = || connection.profile().tables.all();
+        let spec = tables().find(|table| *table.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = tables().map(|table| table.name.as_ref()).collect();
+            bad(format!("the service has no table `{name}`; it has {}", known.join(", ")))
+                .advice("name one of them: OPTIONS (table 'mentions')")
+        })?;
+        Ok(ApiTable::new(Arc::clone(&connection), spec))
+    }
+}
+
+/// The options without the prefix that the engine puts before names without a dot.
+fn known_options(given: &HashMap<String, String>) -> Result<BTreeMap<&'static str, String>> {
+    let mut options = BTreeMap::new();
+    for (name, value) in given {
+        let name = name.strip_prefix("format.").unwrap_or(name).to_lowercase();
+        let Some(known) = OPTIONS.into_iter().find(|known| *known == name) else {
+            let error = Error::new(ErrorKind::Config, format!("there is no option `{name}`"));
+            return Err(match (name.as_str(), nearest(&name, OPTIONS)) {
+                ("api_key" | "key" | "token", _) => error.advice(
+                    "a statement names where the key is, since statements are logged: api_key_env or api_key_file",
+                ),
+                (_, Some(near)) => error.advice(format!("did you mean {near}?")),
+                (_, None) => error.advice(format!("the options are {}", OPTIONS.join(", "))),
+            });
+        };
+        options.insert(known, value.clone());
+    }
+    Ok(options)
+}
+
+#[async_trait]
+impl TableProviderFactory for SavedSearchFactory {
+    async fn create(
+        &self,
+        _state: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> DataFusionResult<Arc<dyn TableProvider>> {
+        Ok(Arc::new(self.table(command)?))
+    }
+}
