@@ -2,51 +2,78 @@
 //!
 //! ```text
 //! SQL -> table (what may be pushed?) -> pushdown (Expr -> RequestPlan) -> exec (streams) -> client (pages) -> decode (batches) -> SQL
-//!                 profile says what the service promises; everyone asks it, nobody guesses
+//!                 the profile says what the service promises; everything else asks it
 //! ```
 //!
-//! Three lines add the tables to a session of yours:
+//! A session over a service is made of its address and a key:
 //!
 //! ```no_run
-//! # use datafusion::prelude::SessionContext;
-//! # use datafusion_saved_search::{Connection, Secret, catalog};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let context = SessionContext::new();
-//! let key = Secret::new("<API_KEY>")?;
-//! let connection = Connection::builder("https://api.example.com/v4", key).build()?;
-//! context.register_catalog("savedsearch", catalog(&connection)?);
+//! use datafusion_saved_search::{Connection, Secret, session};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = Connection::builder("https://api.example.com/v4", Secret::new("<API_KEY>")?).build()?;
+//! let context = session(&connection)?;
+//! context.sql("SELECT language, count(*) FROM mentions GROUP BY 1").await?.show().await?;
 //! # Ok(()) }
 //! ```
 //!
-//! [`session()`] makes a session with the defaults that cost the fewest requests. A query gives every mention of its
-//! window, each once, or an [`Error`]; what it costs stands in EXPLAIN before, and in `system.requests` after.
-//! `ARCHITECTURE.md` in the repository says how the parts fit.
+//! [`install`] adds the same to a session of yours. Where no rules can be added, the tables of [`catalog`] and those of
+//! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) work by themselves, and ask for more. A query gives
+//! every mention of its window, each once, or an [`Error`]; [`plan_cost`] tells what it costs before, and the table
+//! `system.requests` after.
+//!
+//! The crate `datafusion` is re-exported, so that versions agree. Without default features there are the tables alone;
+//! `flight` adds the Flight SQL server, `simulator` a service to test with, `cli` all that the program `savedsearch` has.
+//! Modules without documentation belong to that program, and change with it.
 
-pub mod catalog;
+mod catalog;
+#[doc(hidden)]
 pub mod client;
-pub mod clock;
+mod clock;
+#[doc(hidden)]
 pub mod config;
-pub mod connection;
+mod connection;
+#[doc(hidden)]
 pub mod connections;
+#[doc(hidden)]
 pub mod decode;
+#[doc(hidden)]
 pub mod error;
-pub mod exec;
+mod exec;
 mod files;
+#[cfg(feature = "flight")]
 pub mod flight;
-pub mod optimizer;
+pub mod http;
+mod optimizer;
+#[cfg(feature = "probe")]
+#[doc(hidden)]
 pub mod probe;
+#[doc(hidden)]
 pub mod profile;
-pub mod pushdown;
+mod pushdown;
+#[doc(hidden)]
 pub mod request;
-pub mod session;
+mod session;
+#[cfg(feature = "shell")]
+#[doc(hidden)]
 pub mod shell;
+#[cfg(feature = "simulator")]
 pub mod simulator;
-pub mod table;
+mod table;
 
-pub use catalog::catalog;
+pub use catalog::{CATALOG, SCHEMA, catalog};
 pub use client::Secret;
 pub use clock::Clock;
+pub use config::SessionSettings;
 pub use connection::{Connection, ConnectionBuilder};
+pub use datafusion;
 pub use error::{Error, ErrorKind};
+pub use exec::{Cost, PlanCost, plan_cost};
 pub use profile::Profile;
-pub use session::{session, session_config, session_with};
+pub use session::{install, now, session, session_config, session_with};
+pub use table::SavedSearchFactory;
+
+/// The programs of the README, which are compiled with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,22 +1,55 @@
 //! The composition root: a DataFusion session with a connection's tables and the defaults that they work best with.
 
+#[cfg(feature = "flight")]
 mod bounded;
 mod now;
 
 use std::sync::Arc;
 
+use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+#[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 use self::now::Now;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::optimizer::with_rules;
-use crate::table::TableFunctions;
+use crate::table::{SavedSearchFactory, TableFunctions};
+
+/// Adds everything that a session needs for the tables of a connection: the catalog [`CATALOG`], the rules that let queries
+/// ask for less, the table functions, [`now`], the settings `savedsearch.…` and `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`.
+/// No request is made.
+///
+/// A builder without a configuration gets [`session_config`], one without functions the engine's. What is called
+/// `with_default_features` has to be called before, since it would take the place of [`now`]. Further connections are further
+/// catalogs: `context.register_catalog("other", catalog(&other)?)`.
+///
+/// # Errors
+/// As [`catalog`].
+pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -> Result<SessionStateBuilder> {
+    if builder.scalar_functions().is_none() {
+        builder = builder.with_default_features();
+    }
+    let mut builder = with_rules(builder);
+    let config = builder.config().get_or_insert_with(session_config);
+    if config.options().extensions.get::<SessionSettings>().is_none() {
+        config.options_mut().extensions.insert(SessionSettings::default());
+    }
+    builder.scalar_functions().get_or_insert_default().push(Arc::new(now()));
+    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(TableFunctions));
+    let factory = Arc::new(SavedSearchFactory::default());
+    builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);
+    let catalogs = builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));
+    catalogs.register_catalog(CATALOG.to_owned(), catalog(connection)?);
+    Ok(builder)
+}
 
 /// A session whose default tables are those of `connection`. No request is made.
 ///
@@ -42,11 +75,12 @@ pub fn session_with(
         .with_config(config.with_batch_size(page))
         .with_runtime_env(runtime)
         .with_default_features();
-    let context = SessionContext::new_with_state(with_rules(builder).build());
-    context.register_udf(Now::new(context.copied_config().options()).into());
-    context.register_catalog(CATALOG, catalog(connection)?);
-    context.register_relation_planner(Arc::new(TableFunctions::new(connection)))?;
-    Ok(context)
+    Ok(SessionContext::new_with_state(install(builder, connection)?.build()))
+}
+
+/// The function `now()` in whole seconds, which a service can be asked about exactly; the engine's has nanoseconds.
+pub fn now() -> ScalarUDF {
+    Now::new(&ConfigOptions::default()).into()
 }
 
 /// The defaults of [`session`], for those who make a session of their own.

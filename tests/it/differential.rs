@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, catalog, session, session_config};
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_saved_search::catalog::CATALOG;
+use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::profile::{RateWindow, ThrottleRule};
 use datafusion_saved_search::simulator::{KEY, Preset, RateLimit, Settings, Simulator};
