@@ -1,14 +1,15 @@
 //! From a request plan to all its rows, each once.
 //!
 //! ```text
-//! window ─▶ pages ahead, bounded ─▶ linked (chain) ─▶ all there? (reading) ─▶ next window ─▶ … ─▶ conclusion
+//! window ─▶ pages ahead, bounded ─▶ linked (continuity) ─▶ all there? (proof) ─▶ next window ─▶ … ─▶ conclusion
 //!    ▲                                   │ no                │ no
 //!    │                                   └ read from further └ another pass, bounded ─▶ Incomplete
 //!    └ cut in time, where paging reaches no further or the ids would take too much memory
 //! ```
 //!
-//! [`continuity`] says whether pages hang together and which rows are new, [`reading`] what to ask for next and whether all
-//! came, both pure; [`pager`] asks, waits and hands on; [`window`] says what is read at a time. Where the service tells
+//! Three parts: [`page_policy`] says what to ask for next, [`proof`] whether all came, by rules that stand there with what breaks
+//! a reader without them ([`continuity`] is whether pages hang together, and which rows are new), and [`reader`] asks, waits,
+//! repairs and hands on. The first two are pure, and [`reading`] puts them together for one [`window`]. Where the service tells
 //! which instants a relative period came to, the further pages are asked for by those, so that it stands still while it
 //! is read. A window that is cut goes on at the last instant that was reached, where its first page shows by the total
 //! whether the part before is whole.
@@ -18,7 +19,9 @@
 //! seen; unless the query asks for a report instead.
 
 mod continuity;
-mod pager;
+mod page_policy;
+mod proof;
+mod reader;
 mod reading;
 mod window;
 
@@ -27,7 +30,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use futures::stream::{Stream, try_unfold};
 
-use self::pager::Pager;
+use self::reader::PageReader;
 use super::{Client, Scan};
 use crate::error::Result;
 use crate::request::{PageRequest, RequestPlan};
@@ -91,9 +94,9 @@ pub fn read_pages<'a, D: PageDecoder>(
     decoder: &'a D,
     pace: Pace,
 ) -> impl Stream<Item = Result<D::Page>> + Send + 'a {
-    try_unfold(Pager::new(client, scan, plan, decoder, pace), |mut pager| async move {
-        let page = pager.next().await?;
-        Ok(page.map(|page| (page, pager)))
+    try_unfold(PageReader::new(client, scan, plan, decoder, pace), |mut reader| async move {
+        let page = reader.next().await?;
+        Ok(page.map(|page| (page, reader)))
     })
 }
 

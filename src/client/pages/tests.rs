@@ -1,6 +1,6 @@
 //! The policies by themselves: which rows are asked for, which leave, and what is believed at the end.
 
-mod pager;
+mod reader;
 
 use std::collections::HashSet;
 
@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
 use super::continuity::{Chain, Link, Rows};
-use super::reading::{Reading, Span, Verdict};
+use super::page_policy::Span;
+use super::proof::Verdict;
+use super::reading::Reading;
 use super::window::Window;
 use crate::error::ErrorKind;
 use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust, Zone};
@@ -71,7 +73,7 @@ proptest! {
         let asked = read(&mut reading, rows, u64::MAX);
         let need = rows.min(fetch.unwrap_or(u64::MAX));
         prop_assert_eq!(reading.end_of_pass(), Verdict::Complete);
-        prop_assert!(reading.chain.received() >= need);
+        prop_assert!(reading.proof.chain.received() >= need);
         prop_assert!(asked.iter().all(|span| span.size > 0 && span.size <= size));
         prop_assert!(!aligned || asked.iter().all(|span| span.row % size == 0 || span.row == 0));
         let overlap = u64::from(!aligned && size >= 5 && (ordered || fetch.is_none_or(|fetch| fetch >= rows)));
@@ -217,8 +219,11 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
         }
     }
     assert!((100_000..120_000).contains(&received), "{received}");
-    assert!(reading.chain.bytes() < 4 << 20);
-    assert_eq!(reading.chain.cut(), Some(((i64::try_from(received).expect("small") - 1) * 1_000_000, received - 1)));
+    assert!(reading.proof.chain.bytes() < 4 << 20);
+    assert_eq!(
+        reading.proof.chain.cut(),
+        Some(((i64::try_from(received).expect("small") - 1) * 1_000_000, received - 1))
+    );
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn as_many_rows_as_there_are_do_not_make_an_end_that_was_not_seen() {
     let page = [2, 3, 4, 5, 6];
     reading.announce(Some(6));
     reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows");
-    assert_eq!(reading.chain.received(), 6);
+    assert_eq!(reading.proof.chain.received(), 6);
     assert_eq!(reading.end_of_pass(), Verdict::Again);
 }
 
@@ -280,9 +285,9 @@ fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood
     for (reading, most) in [(&mut deep, 300), (&mut plain, 100_000)] {
         assert!(!reading.will_be_cut(), "nothing was announced yet");
         reading.announce(Some(most));
-        assert!(reading.is_steady() && !reading.will_be_cut());
+        assert!(reading.proof.is_steady() && !reading.will_be_cut());
         reading.announce(Some(most + 1));
-        assert!(!reading.is_steady() && reading.will_be_cut());
+        assert!(!reading.proof.is_steady() && reading.will_be_cut());
     }
 }
 

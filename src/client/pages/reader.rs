@@ -9,7 +9,9 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 
 use super::continuity::Rows;
-use super::reading::{Reading, Span, Verdict, refused_behind};
+use super::page_policy::Span;
+use super::proof::Verdict;
+use super::reading::{Reading, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
@@ -24,7 +26,7 @@ const HELD: usize = 2;
 const REPAIRS: u32 = 8;
 
 /// See the module's documentation.
-pub(super) struct Pager<'a, D: PageDecoder> {
+pub(super) struct PageReader<'a, D: PageDecoder> {
     client: &'a Client,
     scan: &'a Scan,
     plan: Arc<RequestPlan>,
@@ -54,10 +56,10 @@ pub(super) struct Pager<'a, D: PageDecoder> {
 }
 
 /// A page that was asked for.
-type Asked<'a, P> = BoxFuture<'a, (Span, Result<Answer<P>>)>;
+type Asked<'a, P> = BoxFuture<'a, (Span, Result<PageAnswer<P>>)>;
 
 /// A page that has come, what it tells, its memory, and the call that brought it.
-struct Answer<P> {
+struct PageAnswer<P> {
     page: P,
     facts: PageFacts,
     memory: Held,
@@ -74,12 +76,12 @@ struct Part {
     announced: Option<u64>,
     /// Whether the announced number stood still.
     steady: bool,
-    proof: Proof,
+    proof: PartProof,
 }
 
 /// What shows that nothing of a part was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Proof {
+enum PartProof {
     /// The links between its pages, whatever changed meanwhile.
     Links,
     /// They do if nothing changed, which the totals show.
@@ -129,7 +131,7 @@ impl History {
     }
 }
 
-impl<'a, D: PageDecoder> Pager<'a, D> {
+impl<'a, D: PageDecoder> PageReader<'a, D> {
     pub(super) fn new(client: &'a Client, scan: &'a Scan, plan: Arc<RequestPlan>, decoder: &'a D, pace: Pace) -> Self {
         let profile = client.profile();
         let zone = plan.zone(profile);
@@ -284,13 +286,13 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
                 Ok(((page, facts, memory), facts.rows))
             };
             let answer = client.fetch_logged(scan, &request, decode).await;
-            (span, answer.map(|((page, facts, memory), call)| Answer { page, facts, memory, call }))
+            (span, answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call }))
         })
     }
 
     /// Takes a page that was asked for ahead; where it does not link, what was lost between it and those before is
     /// looked for.
-    async fn arrive(&mut self, span: Span, answer: Result<Answer<D::Page>>) -> Result<()> {
+    async fn arrive(&mut self, span: Span, answer: Result<PageAnswer<D::Page>>) -> Result<()> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if self.is_depth(&error) => {
@@ -342,7 +344,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
 
     /// The rows that have come, and the rank behind the last of them.
     fn reached(&self) -> (u64, u64) {
-        self.reading.as_ref().map_or((0, 0), |reading| (reading.chain.received(), reading.row()))
+        self.reading.as_ref().map_or((0, 0), |reading| (reading.proof.chain.received(), reading.row()))
     }
 
     fn links(&mut self, span: Span, page: &D::Page) -> bool {
@@ -363,8 +365,8 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
     }
 
     /// Takes the rows of a page that are new.
-    fn absorb(&mut self, span: Span, answer: Answer<D::Page>) -> Result<()> {
-        let Answer { page, facts, memory, call } = answer;
+    fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
+        let PageAnswer { page, facts, memory, call } = answer;
         self.check_times(span, &page)?;
         self.last_call = call.or(self.last_call);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
@@ -387,7 +389,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         // Those of another pass were dropped as a whole.
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
-        self.ids.resize(reading.chain.bytes())?;
+        self.ids.resize(reading.proof.chain.bytes())?;
         // What was asked for along with the window's own instants.
         if let Some(times) = page.times().filter(|_| self.window.is_wider()) {
             let half_open = self.client.profile().window.is_half_open();
@@ -457,7 +459,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.check_depth()?;
         let verdict = reading.end_of_pass();
-        self.history.changed |= !reading.is_constant();
+        self.history.changed |= !reading.proof.is_constant();
         match verdict {
             Verdict::Complete => self.reading = None,
             Verdict::Again => {
@@ -477,11 +479,11 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         let spec = &self.client.profile().window;
         let (Some((from, to)), Some(order)) = (self.window.instants, self.order) else { return false };
         let Some(mut reading) = self.reading.take_if(|reading| reading.wants_cut()) else { return false };
-        let cut = reading.chain.cut().and_then(|(edge, received)| {
+        let cut = reading.proof.chain.cut().and_then(|(edge, received)| {
             let (near, far) = match order {
                 Direction::Asc => ((from, edge), (edge, to)),
                 Direction::Desc => {
-                    let edge = reading.chain.next_edge(edge);
+                    let edge = reading.proof.chain.next_edge(edge);
                     ((edge, to), (from, edge))
                 }
             };
@@ -499,23 +501,23 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
         self.stride = Some(reading.stride());
         self.scan.reached(reading.depth_found());
         self.scan.cuts.fetch_add(1, Ordering::Relaxed);
-        self.history.changed |= !reading.is_constant();
-        let scattered = self.window.scattered || reading.careful_pass();
-        let known = reading.chain.at_edge(scattered);
+        self.history.changed |= !reading.proof.is_constant();
+        let scattered = self.window.scattered || reading.proof.is_repeated();
+        let known = reading.proof.chain.at_edge(scattered);
         let edge = if scattered { HashSet::new() } else { known.clone() };
         self.windows.push(Window { known, scattered, ..window });
         self.part = Some(Part {
             instants: near,
             received,
-            announced: reading.total(),
-            steady: reading.is_steady(),
+            announced: reading.proof.total(),
+            steady: reading.proof.is_steady(),
             proof: match () {
-                () if reading.is_firm() => Proof::Links,
-                () if reading.is_proven() => Proof::Totals,
-                () => Proof::None,
+                () if reading.proof.is_firm() => PartProof::Links,
+                () if reading.proof.is_proven() => PartProof::Totals,
+                () => PartProof::None,
             },
             // What lies at the edge belongs to the other side.
-            known: reading.chain.into_known().difference(&edge).copied().collect(),
+            known: reading.proof.chain.into_known().difference(&edge).copied().collect(),
         });
         true
     }
@@ -528,9 +530,9 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             part.announced.zip(rest).map(|(announced, rest)| part.received.checked_add(rest) == Some(announced));
         let whole = match part.proof {
             // Numbers that stood still and do not agree contradict even links.
-            Proof::Links => agree != Some(false) || !part.steady,
-            Proof::Totals => agree == Some(true),
-            Proof::None => false,
+            PartProof::Links => agree != Some(false) || !part.steady,
+            PartProof::Totals => agree == Some(true),
+            PartProof::None => false,
         };
         if whole {
             return Ok(true);
@@ -546,7 +548,7 @@ impl<'a, D: PageDecoder> Pager<'a, D> {
             return Ok(true);
         };
         self.count_pass();
-        let known = self.reading.take().map(|reading| reading.chain.into_known()).unwrap_or_default();
+        let known = self.reading.take().map(|reading| reading.proof.chain.into_known()).unwrap_or_default();
         let far = std::mem::take(&mut self.window);
         self.windows.push(Window { known, ..far });
         self.windows.push(again);
