@@ -33,8 +33,8 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
-use crate::profile::{Origin as ColumnOrigin, TableKind, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, Summary, Wanted, days_of, service_order, summarize};
+use crate::profile::{ColumnSpec, Origin as ColumnOrigin, Profile, TableKind, TableSpec};
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
 
 /// See the module's documentation.
@@ -170,126 +170,171 @@ impl Looked {
         table: &ApiTable,
     ) -> Result<Self, String> {
         let profile = table.connection().profile();
-        let spec = &profile.tables.mentions;
-        let names = spec.columns.iter().map(|column| column.name.clone()).collect();
-        let mut references = References { spec, names, columns: BTreeSet::new(), days: None, renamed: false };
-        let mut qualifier = scan.table_name.clone();
-        // From the scan up: what each node looks at, under the name that the scan has there.
-        let mut nodes = Vec::new();
-        let mut node: &LogicalPlan = &aggregate.input;
-        for at in way {
-            nodes.push(node);
-            node = node.inputs()[*at];
-        }
-        // A second weight would take the name of the first.
-        if nodes.iter().any(|node| node.schema().fields().iter().any(|field| field.name().starts_with("__"))) {
-            return Err(
-                "a column below it has a name that is kept for counting, as where another scan is counted".to_owned()
-            );
-        }
-        let mut passed = BTreeSet::new();
-        let mut asked_later = false;
-        for node in nodes.iter().rev() {
-            let mut kept = BTreeSet::new();
-            if let LogicalPlan::Filter(filter) = node {
-                let columns = filter.predicate.column_refs();
-                let unknown = columns.iter().filter(|column| !scan_plan.chosen.contains(&column.name));
-                asked_later |= unknown
-                    .filter_map(|column| spec.column(&column.name))
-                    .any(|column| matches!(column.origin, ColumnOrigin::Duration | ColumnOrigin::Timezone));
-            }
-            let days = references.days;
-            for expr in node.expressions() {
-                match (&expr, node) {
-                    // It keeps its name, and is looked at where that is used.
-                    (Expr::Column(column), LogicalPlan::Projection(_)) if references.own(column, &qualifier) => {
-                        passed.insert(column.name.clone());
-                        kept.insert(column.name.clone());
-                    }
-                    _ => references.note(&expr, &qualifier)?,
-                }
-            }
-            match node {
-                LogicalPlan::SubqueryAlias(alias) => qualifier = alias.alias.clone(),
-                LogicalPlan::Filter(_) if scan_plan.default_window && references.days != days => {
-                    return Err("a condition bounds its time when the query runs".to_owned());
-                }
-                LogicalPlan::Projection(_) => {
-                    references.renamed = true;
-                    references.names = kept;
-                }
-                _ => {}
-            }
+        let mut above = Above::new(&profile.tables.mentions, scan.table_name.clone());
+        for node in nodes_on(way, &aggregate.input)?.into_iter().rev() {
+            above.pass(node, scan_plan)?;
         }
         for expr in &aggregate.group_expr {
             if matches!(expr, Expr::GroupingSet(_)) {
                 return Err("it is grouped in several ways at once".into());
             }
-            references.note(expr, &qualifier)?;
+            above.note(expr)?;
         }
-        if asked_later && references.days.is_some() {
+        if above.asked_later && above.references.days.is_some() {
             return Err("what it asks for is known when the query runs".into());
         }
-        let own = |expr: &Expr| match expr {
-            Expr::Column(column) if references.own(column, &qualifier) => spec.column(&column.name),
-            _ => None,
-        };
-        let mut firsts = Vec::new();
-        let mut weighing = Vec::new();
-        let mut inputs = Vec::new();
-        for expr in &aggregate.aggr_expr {
-            let function = aggregate_function(expr).ok_or("it is no plain aggregate")?;
-            let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
-            let name = function.func.name();
-            let [argument] = args.as_slice() else { return Err(format!("{name} has not one argument")) };
-            if !order_by.is_empty() || null_treatment.is_some() {
-                return Err(format!("{name} has an order"));
-            }
-            let largest = function.func == min_max::max_udaf();
-            let smallest = function.func == min_max::min_udaf();
-            let order = own(argument).filter(|_| (largest || smallest) && filter.is_none()).and_then(|column| {
-                service_order(profile, &column.name, SortOptions { descending: largest, nulls_first: false })
-            });
-            let becomes = if let Some(order) = order {
-                firsts.push(order);
-                Weighing::First
-            } else if *distinct || largest || smallest || ignores_doubles(function) {
-                Weighing::Same
-            } else if function.func == count::count_udaf() {
-                let always = matches!(argument, Expr::Literal(value, _) if !value.is_null());
-                if always {
-                    Weighing::Rows
-                } else if own(argument).is_some_and(|column| !column.nullable) {
-                    Weighing::Mentions
-                } else {
-                    Weighing::RowsOf
-                }
-            } else if function.func == sum::sum_udaf()
-                && argument.get_type(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer())
-            {
-                Weighing::Sum
-            } else if function.func == average::avg_udaf() && is_whole(argument, &aggregate.input) {
-                Weighing::Mean
-            } else {
-                return Err(format!("{name} needs the mentions themselves"));
-            };
-            // What a number or a first mention is taken of is not looked at.
-            let looks = !matches!(becomes, Weighing::Rows | Weighing::Mentions | Weighing::First);
-            inputs.extend(filter.iter().map(|filter| filter.as_ref().clone()));
-            inputs.extend(looks.then(|| argument.clone()));
-            weighing.push(becomes);
+        let weighed: Vec<Weighed> =
+            aggregate.aggr_expr.iter().map(|expr| weigh(expr, aggregate, &above, profile)).collect::<Result<_, _>>()?;
+        for input in weighed.iter().flat_map(|weighed| &weighed.inputs) {
+            above.note(input)?;
         }
+        let weighing: Vec<Weighing> = weighed.iter().map(|weighed| weighed.becomes).collect();
+        let firsts: Vec<ServiceOrder> = weighed.into_iter().filter_map(|weighed| weighed.first).collect();
         let counts = weighing.iter().any(|weighing| !matches!(weighing, Weighing::Same | Weighing::First));
-        for input in &inputs {
-            references.note(input, &qualifier)?;
-        }
+        let Above { references, passed, .. } = above;
         let mut columns = references.columns.clone();
         columns.extend(passed);
-        columns.extend(references.days.and(spec.time.clone()));
+        columns.extend(references.days.and(references.spec.time.clone()));
         columns.extend(firsts.iter().map(|order| order.column.clone()));
         let wanted = Wanted { columns: references.columns, days: references.days, counts, firsts };
         Ok(Self { wanted, weighing, columns })
     }
+}
+
+/// The nodes on the way to the scan, from the aggregate's input down.
+fn nodes_on<'p>(way: &[usize], input: &'p LogicalPlan) -> Result<Vec<&'p LogicalPlan>, String> {
+    let (mut nodes, mut node) = (Vec::new(), input);
+    for at in way {
+        nodes.push(node);
+        node = node.inputs()[*at];
+    }
+    // A second weight would take the name of the first.
+    let kept = |node: &&LogicalPlan| node.schema().fields().iter().any(|field| field.name().starts_with("__"));
+    match nodes.iter().any(kept) {
+        true => {
+            Err("a column below it has a name that is kept for counting, as where another scan is counted".to_owned())
+        }
+        false => Ok(nodes),
+    }
+}
+
+/// What is known of the scan's columns at a node above it.
+struct Above<'t> {
+    references: References<'t>,
+    /// The name that the scan has here.
+    qualifier: TableReference,
+    /// Columns that projections pass on.
+    passed: BTreeSet<String>,
+    /// Whether a condition on the way gives the period or the zone when the query runs.
+    asked_later: bool,
+}
+
+impl<'t> Above<'t> {
+    fn new(spec: &'t TableSpec, qualifier: TableReference) -> Self {
+        let names = spec.columns.iter().map(|column| column.name.clone()).collect();
+        let references = References { spec, names, columns: BTreeSet::new(), days: None, renamed: false };
+        Self { references, qualifier, passed: BTreeSet::new(), asked_later: false }
+    }
+
+    /// Goes up through a node.
+    fn pass(&mut self, node: &LogicalPlan, scan_plan: &ScanPlan) -> Result<(), String> {
+        let mut kept = BTreeSet::new();
+        if let LogicalPlan::Filter(filter) = node {
+            let columns = filter.predicate.column_refs();
+            let unknown = columns.iter().filter(|column| !scan_plan.chosen.contains(&column.name));
+            self.asked_later |= unknown
+                .filter_map(|column| self.references.spec.column(&column.name))
+                .any(|column| matches!(column.origin, ColumnOrigin::Duration | ColumnOrigin::Timezone));
+        }
+        let days = self.references.days;
+        for expr in node.expressions() {
+            match (&expr, node) {
+                // It keeps its name, and is looked at where that is used.
+                (Expr::Column(column), LogicalPlan::Projection(_)) if self.references.own(column, &self.qualifier) => {
+                    self.passed.insert(column.name.clone());
+                    kept.insert(column.name.clone());
+                }
+                _ => self.note(&expr)?,
+            }
+        }
+        match node {
+            LogicalPlan::SubqueryAlias(alias) => self.qualifier = alias.alias.clone(),
+            LogicalPlan::Filter(_) if scan_plan.default_window && self.references.days != days => {
+                return Err("a condition bounds its time when the query runs".to_owned());
+            }
+            LogicalPlan::Projection(_) => {
+                self.references.renamed = true;
+                self.references.names = kept;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, expr: &Expr) -> Result<(), String> {
+        self.references.note(expr, &self.qualifier)
+    }
+
+    /// The column of the scan that an expression is.
+    fn own(&self, expr: &Expr) -> Option<&'t ColumnSpec> {
+        match expr {
+            Expr::Column(column) if self.references.own(column, &self.qualifier) => {
+                self.references.spec.column(&column.name)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An aggregate expression over rows with weights.
+struct Weighed {
+    becomes: Weighing,
+    /// The order whose first mention has its value.
+    first: Option<ServiceOrder>,
+    /// What it looks at.
+    inputs: Vec<Expr>,
+}
+
+/// What becomes of an aggregate expression.
+///
+/// # Errors
+/// Why it needs the mentions themselves.
+fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profile) -> Result<Weighed, String> {
+    let function = aggregate_function(expr).ok_or("it is no plain aggregate")?;
+    let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
+    let name = function.func.name();
+    let [argument] = args.as_slice() else { return Err(format!("{name} has not one argument")) };
+    if !order_by.is_empty() || null_treatment.is_some() {
+        return Err(format!("{name} has an order"));
+    }
+    let largest = function.func == min_max::max_udaf();
+    let smallest = function.func == min_max::min_udaf();
+    let ordered = above.own(argument).filter(|_| (largest || smallest) && filter.is_none());
+    let first = ordered.and_then(|column| {
+        service_order(profile, &column.name, SortOptions { descending: largest, nulls_first: false })
+    });
+    let is_signed = |of: &Expr| of.get_type(aggregate.input.schema()).is_ok_and(|kind| kind.is_signed_integer());
+    let becomes = if first.is_some() {
+        Weighing::First
+    } else if *distinct || largest || smallest || ignores_doubles(function) {
+        Weighing::Same
+    } else if function.func == count::count_udaf() {
+        match argument {
+            Expr::Literal(value, _) if !value.is_null() => Weighing::Rows,
+            _ if above.own(argument).is_some_and(|column| !column.nullable) => Weighing::Mentions,
+            _ => Weighing::RowsOf,
+        }
+    } else if function.func == sum::sum_udaf() && is_signed(argument) {
+        Weighing::Sum
+    } else if function.func == average::avg_udaf() && is_whole(argument, &aggregate.input) {
+        Weighing::Mean
+    } else {
+        return Err(format!("{name} needs the mentions themselves"));
+    };
+    // What a number or a first mention is taken of is not looked at.
+    let looks = !matches!(becomes, Weighing::Rows | Weighing::Mentions | Weighing::First);
+    let inputs = filter.iter().map(|filter| filter.as_ref().clone()).chain(looks.then(|| argument.clone()));
+    Ok(Weighed { becomes, first, inputs: inputs.collect() })
 }
 
 /// Whether the argument is a whole number, which the engine takes the average of as a float.

@@ -46,6 +46,7 @@ use self::budget_check::BudgetCheck;
 use self::filtered_aggregates::FilteredAggregates;
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
+#[cfg(feature = "flight")]
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::plan_scans::PlanScans;
 use self::require_time_bound::RequireTimeBound;

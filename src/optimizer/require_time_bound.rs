@@ -125,7 +125,7 @@ fn reaching_back(expr: &Expr, time: &str, begins: DateTime<Utc>) -> Result<Optio
 
 /// Refuses comparisons of what repeats a request with anything but what was sent.
 fn check_requests(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
-    let looks = |origins: &Origins<'_>| origins.columns.iter().any(|origin| matches!(origin, Origin::Request(_)));
+    let looks = |origins: &Origins<'_>| origins.columns.iter().any(|origin| matches!(origin, Origin::RequestColumn(_)));
     if !inputs.iter().any(looks) {
         return Ok(());
     }
@@ -221,15 +221,15 @@ fn compare_requests(sides: &[&Expr; 2], inputs: &[Origins<'_>]) -> Result<()> {
 }
 
 /// What an expression looks at of what repeats a request.
-fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<Request>> {
+fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<RequestColumn>> {
     origins_in(expr, inputs).into_iter().find_map(|origin| match origin {
-        Origin::Request(request) => Some(request),
+        Origin::RequestColumn(request) => Some(request),
         _ => None,
     })
 }
 
-fn unknown_request(request: &Request, said: &str) -> DataFusionError {
-    let Request { table, column, .. } = request;
+fn unknown_request(request: &RequestColumn, said: &str) -> DataFusionError {
+    let RequestColumn { table, column, .. } = request;
     let message = format!("{said}, and `{column}` has to be known before the service is asked");
     let place = Place { table: Some(table.to_string()), ..Place::default() };
     Error::new(ErrorKind::Query, message)
@@ -282,7 +282,7 @@ enum Origin {
     /// The time of a scan of this table that reads the default window, or what is made of it.
     Time(Arc<str>),
     /// A column that repeats what a scan asked for, to which no condition of the scan gives a value.
-    Request(Arc<Request>),
+    RequestColumn(Arc<RequestColumn>),
     /// Something else that comes out of default windows alone.
     Window,
     /// Elsewhere.
@@ -291,7 +291,7 @@ enum Origin {
 
 /// A column that repeats what a scan asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct RequestColumn {
     table: Arc<str>,
     column: String,
     /// What the scan sends, where that is one value.
@@ -322,7 +322,7 @@ impl<'p> Origins<'p> {
                 });
                 // Its time is known when the query runs.
                 let known_later = |origin: &Origin| match origin {
-                    Origin::Request(_) => origin.clone(),
+                    Origin::RequestColumn(_) => origin.clone(),
                     _ => Origin::Elsewhere,
                 };
                 match bounds {
@@ -381,7 +381,7 @@ fn scanned(scan: &TableScan, options: &ConfigOptions) -> Vec<Origin> {
     let origin = |name: &str| match spec.column(name).map(|column| &column.origin) {
         Some(request @ (ColumnOrigin::Duration | ColumnOrigin::Timezone)) if !plan.chosen.contains(name) => {
             let (table, column) = (Arc::clone(&spec.name), name.to_owned());
-            Origin::Request(Arc::new(Request { table, column, sent: sent(request) }))
+            Origin::RequestColumn(Arc::new(RequestColumn { table, column, sent: sent(request) }))
         }
         _ if default && Some(name) == spec.time.as_deref() => Origin::Time(Arc::clone(&spec.name)),
         _ if default => Origin::Window,
@@ -415,7 +415,7 @@ fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
 fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
     let looked_at = origins_in(expr, inputs);
     // One of the values, as it is.
-    if let Some(request) = looked_at.iter().find(|origin| matches!(origin, Origin::Request(_)))
+    if let Some(request) = looked_at.iter().find(|origin| matches!(origin, Origin::RequestColumn(_)))
         && gives_a_value(expr)
     {
         return request.clone();
@@ -459,7 +459,7 @@ fn names_an_instant(expr: &Expr) -> bool {
 /// The origin of what is made of columns.
 fn together(of: &[Origin]) -> Origin {
     let time = of.iter().find(|origin| matches!(origin, Origin::Time(_)));
-    let request = || of.iter().find(|origin| matches!(origin, Origin::Request(_)));
+    let request = || of.iter().find(|origin| matches!(origin, Origin::RequestColumn(_)));
     match time.or_else(request) {
         Some(origin) => origin.clone(),
         None if !of.is_empty() && of.iter().all(|origin| *origin == Origin::Window) => Origin::Window,

@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -29,7 +30,7 @@ use super::report::{Report, counted};
 use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
 use crate::connection::Connection;
-use crate::exec::{Spent, Window, spent, windows};
+use crate::exec::{Spent, WindowRead, spent, windows};
 
 /// Rows of the last result that are kept to be drawn: more make no chart.
 const KEPT: usize = 10_000;
@@ -263,14 +264,8 @@ impl Shell {
         }
         let at_once = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         let before = self.standing();
-        let mut progress = Some(Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect()));
-        let mut read = Vec::new();
-        if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &plan {
-            // It reads what it makes a table of.
-            let input = self.context.state().create_physical_plan(&table.input).await?;
-            self.tell_window(&input);
-            read = windows(&input);
-        }
+        let progress = Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect());
+        let read = self.windows_of_input(&plan).await?;
         let context = self.context.clone();
         let executing = tokio::spawn(async move { context.execute_logical_plan(plan).await });
         let frame = AbortOnDropHandle::new(executing).await.map_err(unforeseen)??;
@@ -278,21 +273,8 @@ impl Shell {
             if !at_once {
                 return Err(Broken::Failed(Failure::line("a query without columns has nothing to show: name some")));
             }
-            // SET and DDL have run, and have no result.
             drop(progress);
-            let after = self.standing();
-            self.warn(&before);
-            let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
-            let (elapsed, warned) = (begun.elapsed(), after.warned() > before.warned());
-            return Ok(Some(Report {
-                shown: None,
-                planning: elapsed,
-                first: None,
-                elapsed,
-                spent,
-                windows: read,
-                warned,
-            }));
+            return Ok(Some(self.report_of_effect(begun, &before, read)));
         }
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
@@ -301,59 +283,10 @@ impl Shell {
             return Ok(None);
         }
         self.tell_window(&plan);
-        let (planning, mut first, mut printing) = (begun.elapsed(), None, Duration::ZERO);
-        let mut stream = execute_stream(Arc::clone(&plan), task)?;
-        let mut result = output.begin(stream.schema())?;
-        let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
+        let planning = begun.elapsed();
         self.last = None;
-        // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
-        let (sender, mut batches) = tokio::sync::mpsc::channel(1);
-        let reading = tokio::spawn(async move {
-            while let Some(batch) = stream.next().await {
-                if sender.send(batch).await.is_err() {
-                    break;
-                }
-            }
-        });
-        let reading = AbortOnDropHandle::new(reading);
-        let mut rest = Rest::Nothing;
-        while rest == Rest::Nothing
-            && let Some(batch) = batches.recv().await
-        {
-            let batch = batch?;
-            first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
-            if result.would_print(&batch) {
-                progress = None;
-            }
-            let printed = Instant::now();
-            rest = result.write(&batch)?;
-            printing += printed.elapsed();
-            if self.reports.is_some() {
-                kept.add(batch);
-            }
-        }
-        let soon = Instant::now() + ON_ITS_WAY;
-        while matches!(rest, Rest::Unknown | Rest::Left) {
-            // What is on its way is looked at.
-            rest = match timeout_at(soon, batches.recv()).await {
-                Ok(None) => Rest::Nothing,
-                Ok(Some(Ok(batch))) if batch.num_rows() == 0 => continue,
-                Ok(Some(Ok(_))) if rest == Rest::Unknown => Rest::Some,
-                _ => break,
-            };
-        }
-        if rest == Rest::Nothing {
-            // It ended, or it broke; what came of it is not whole then.
-            reading.await.map_err(unforeseen)?;
-        } else {
-            // What nobody reads on costs nothing more.
-            drop(reading);
-            kept.lacks.get_or_insert("was not read to its end");
-        }
-        let elapsed = begun.elapsed().saturating_sub(printing);
-        drop(progress);
-        let shown = Shown { rest, ..result.finish()? };
-        output.ended();
+        let printed = print_result(&plan, task, begun, progress, self.reports.is_some(), output).await?;
+        let Printed { shown, first, elapsed, kept } = printed;
         self.last = Some(kept);
         self.warn(&before);
         if self.reports.is_none() && shown.hidden > 0 {
@@ -362,6 +295,23 @@ impl Shell {
         }
         let (spent, windows, warned) = (spent(&plan), windows(&plan), self.standing().warned() > before.warned());
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
+    }
+
+    /// The windows of what a table is made of, which is read when the table is made.
+    async fn windows_of_input(&mut self, plan: &LogicalPlan) -> Result<Vec<WindowRead>, Broken> {
+        let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan else { return Ok(Vec::new()) };
+        let input = self.context.state().create_physical_plan(&table.input).await?;
+        self.tell_window(&input);
+        Ok(windows(&input))
+    }
+
+    /// What SET and DDL came to, which have run and have no result.
+    fn report_of_effect(&mut self, begun: Instant, before: &Standing, windows: Vec<WindowRead>) -> Report {
+        let after = self.standing();
+        self.warn(before);
+        let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
+        let (elapsed, warned) = (begun.elapsed(), after.warned() > before.warned());
+        Report { shown: None, planning: elapsed, first: None, elapsed, spent, windows, warned }
     }
 
     /// Prints what a statement would cost that has its effect at once, or says that it has none; `false` for a query.
@@ -422,7 +372,7 @@ impl Shell {
         if self.told_window || self.reports.is_some() {
             return;
         }
-        if let Some(Window { words, .. }) = windows(plan).iter().find(|window| window.default) {
+        if let Some(WindowRead { words, .. }) = windows(plan).iter().find(|window| window.default) {
             eprintln!("note: no time is bounded: reading the profile's default window, {words}; see README, Time");
             self.told_window = true;
         }
@@ -481,4 +431,98 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
 /// The statements of a text, empty ones left out.
 fn statements(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
     DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
+}
+
+/// What came of printing a result.
+struct Printed {
+    shown: Shown,
+    /// The time to the first row.
+    first: Option<Duration>,
+    /// The whole time, printing apart.
+    elapsed: Duration,
+    kept: Kept,
+}
+
+/// Reads a result and prints it as it comes, as far as somebody reads on. `keep`: whether its rows are kept to be drawn.
+async fn print_result(
+    plan: &Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+    begun: Instant,
+    progress: Progress,
+    keep: bool,
+    output: &mut Output,
+) -> Result<Printed, Broken> {
+    let mut progress = Some(progress);
+    let mut stream = execute_stream(Arc::clone(plan), task)?;
+    let mut result = output.begin(stream.schema())?;
+    let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
+    // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
+    let (sender, mut batches) = tokio::sync::mpsc::channel(1);
+    let reading = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
+                break;
+            }
+        }
+    }));
+    let (mut first, mut printing, mut rest) = (None, Duration::ZERO, Rest::Nothing);
+    while rest == Rest::Nothing
+        && let Some(batch) = batches.recv().await
+    {
+        let batch = batch?;
+        first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
+        if result.would_print(&batch) {
+            progress = None;
+        }
+        let printed = Instant::now();
+        rest = result.write(&batch)?;
+        printing += printed.elapsed();
+        if keep {
+            kept.add(batch);
+        }
+    }
+    let soon = Instant::now() + ON_ITS_WAY;
+    while matches!(rest, Rest::Unknown | Rest::Left) {
+        // What is on its way is looked at.
+        rest = match timeout_at(soon, batches.recv()).await {
+            Ok(None) => Rest::Nothing,
+            Ok(Some(Ok(batch))) if batch.num_rows() == 0 => continue,
+            Ok(Some(Ok(_))) if rest == Rest::Unknown => Rest::Some,
+            _ => break,
+        };
+    }
+    if rest == Rest::Nothing {
+        // It ended, or it broke; what came of it is not whole then.
+        reading.await.map_err(unforeseen)?;
+    } else {
+        // What nobody reads on costs nothing more.
+        drop(reading);
+        kept.lacks.get_or_insert("was not read to its end");
+    }
+    let elapsed = begun.elapsed().saturating_sub(printing);
+    drop(progress);
+    let shown = Shown { rest, ..result.finish()? };
+    output.ended();
+    Ok(Printed { shown, first, elapsed, kept })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Secret;
+    use crate::session::session;
+
+    #[tokio::test]
+    async fn two_windows_of_one_scan_are_two() {
+        // Nothing is asked, so nobody has to answer.
+        let key = Secret::new("key").expect("a key");
+        let connection = Connection::builder("http://127.0.0.1:9/v4", key).build().expect("a connection");
+        let context = session(&connection).expect("a session");
+        let week =
+            |day: u32| format!("(published_at >= '2026-06-{day:02}' AND published_at < '2026-06-{:02}')", day + 7);
+        let sql = format!("SELECT id FROM mentions WHERE aid = '7' AND ({} OR {})", week(1), week(20));
+        let plan = context.sql(&sql).await.expect("SQL").create_physical_plan().await.expect("a plan");
+        let read: Vec<String> = windows(&plan).into_iter().map(|window| window.words).collect();
+        assert_eq!(read, ["2026-06-01T00:00:00Z..2026-06-08T00:00:00Z", "2026-06-20T00:00:00Z..2026-06-27T00:00:00Z"]);
+    }
 }
