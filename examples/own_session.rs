@@ -2,6 +2,8 @@
 //!
 //! A simulator answers here. The second table of the service comes by its address alone, as in any DataFusion session.
 
+#![expect(clippy::print_stdout, reason = "it shows what a query costs")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

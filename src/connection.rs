@@ -68,7 +68,7 @@ pub(crate) struct Query {
     /// The same, by the clock that windows go by.
     pub(crate) now: DateTime<Utc>,
     /// Answers without mentions: each is asked for once.
-    answers: Mutex<HashMap<RequestKey, Answer>>,
+    answers: Mutex<HashMap<RequestKey, SharedAnswer>>,
     /// The list, once it was asked for.
     list: OnceLock<Arc<SavedSearches>>,
 }
@@ -84,7 +84,7 @@ type Execution = dyn Any + Send + Sync;
 
 /// An answer without mentions.
 #[derive(Debug)]
-enum Answer {
+enum SharedAnswer {
     /// Asked for, as long as somebody waits for it.
     Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
     /// There.
@@ -307,8 +307,8 @@ impl Connection {
         let asked = {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = match answers.get(&key) {
-                Some(Answer::Given(body)) => return decode(body).map(|(value, _)| value),
-                Some(Answer::Asked(asked)) => asked.upgrade(),
+                Some(SharedAnswer::Given(body)) => return decode(body).map(|(value, _)| value),
+                Some(SharedAnswer::Asked(asked)) => asked.upgrade(),
                 None => None,
             };
             known.unwrap_or_else(|| {
@@ -325,12 +325,12 @@ impl Connection {
                 });
                 let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
                 let asked = asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared();
-                answers.extend(asked.downgrade().map(|asked| (key.clone(), Answer::Asked(asked))));
+                answers.extend(asked.downgrade().map(|asked| (key.clone(), SharedAnswer::Asked(asked))));
                 asked
             })
         };
         let body = asked.await?;
-        query.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Answer::Given(body.clone()));
+        query.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, SharedAnswer::Given(body.clone()));
         let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
         own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
     }

@@ -57,21 +57,17 @@ pub(crate) fn lockable(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
+#[cfg(all(unix, feature = "shell"))]
 /// Takes the reading rights of others from a file, where it is there.
 ///
 /// # Errors
 /// Those of the system.
 pub(crate) fn keep_private(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let private = std::fs::Permissions::from_mode(OWNER_ONLY);
-        match std::fs::set_permissions(path, private) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+    use std::os::unix::fs::PermissionsExt;
+    match std::fs::set_permissions(path, std::fs::Permissions::from_mode(OWNER_ONLY)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Reading and writing, for the owner.

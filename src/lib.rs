@@ -19,8 +19,8 @@
 //!
 //! [`install`] adds the same to a session of yours. Where no rules can be added, the tables of [`catalog`] and those of
 //! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) work by themselves, and ask for more. A query gives
-//! every mention of its window, each once, or an [`Error`]; [`plan_cost`] tells what it costs before, and the table
-//! `system.requests` after.
+//! every mention of its window, each once, or an [`Error`]; [`plan_cost`] tells what it costs before, [`spent`] and
+//! the table `system.requests` after.
 //!
 //! The crate `datafusion` is re-exported, so that versions agree. Without default features there are the tables alone;
 //! `flight` adds the Flight SQL server, `simulator` a service to test with, `cli` all that the program `savedsearch` has.
@@ -54,7 +54,7 @@ mod pushdown;
 #[doc(hidden)]
 pub mod request;
 mod session;
-#[cfg(feature = "shell")]
+#[cfg(all(unix, feature = "shell"))]
 #[doc(hidden)]
 pub mod shell;
 #[cfg(feature = "simulator")]
@@ -68,7 +68,7 @@ pub use config::SessionSettings;
 pub use connection::{Connection, ConnectionBuilder};
 pub use datafusion;
 pub use error::{Error, ErrorKind};
-pub use exec::{Cost, PlanCost, plan_cost};
+pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_with};
 pub use table::SavedSearchFactory;

@@ -106,6 +106,7 @@ impl Client {
         })
     }
 
+    #[cfg(feature = "flight")]
     /// From now on requests run in the runtime of the caller, whichever one their queries run in.
     pub(crate) fn requests_run_here(&self) {
         self.requests.get_or_init(Handle::current);

@@ -45,5 +45,6 @@ pub use self::pages::{Pace, Page, PageDecoder, PageFacts, read_pages};
 pub use self::principal::{Allowance, Caller};
 pub use self::recording::{Exchanges, Recorder, Replay};
 pub use self::retry::RetryPolicy;
+#[cfg(feature = "probe")]
 pub(crate) use self::retry::asked_wait;
 pub use self::source::{AnswerSource, Direct, Exchange, Question, Unsent};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-use super::sliding_window::Windows;
+use super::sliding_window::SlidingWindows;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::RateWindow;
 
@@ -23,13 +23,13 @@ pub struct Caller {
 #[derive(Debug)]
 pub struct Allowance {
     name: String,
-    windows: Mutex<Windows>,
+    windows: Mutex<SlidingWindows>,
 }
 
 impl Allowance {
     /// An allowance of which nothing is spent. `name` says in errors whose it is.
     pub fn new(name: impl Into<String>, windows: impl IntoIterator<Item = RateWindow>) -> Self {
-        Self { name: name.into(), windows: Mutex::new(Windows::new(windows)) }
+        Self { name: name.into(), windows: Mutex::new(SlidingWindows::new(windows)) }
     }
 
     /// Takes one request out of it.

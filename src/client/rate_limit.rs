@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::ledger::SHORT;
-use super::sliding_window::Windows;
+use super::sliding_window::SlidingWindows;
 use crate::profile::{Budget, RateWindow};
 
 /// The policy. Times are monotonic.
@@ -22,7 +22,7 @@ pub(super) struct LimitState {
     allowed: f64,
     under_way: usize,
     closed_until: Option<Instant>,
-    windows: Windows,
+    windows: SlidingWindows,
     turns: Turns,
 }
 
@@ -101,7 +101,7 @@ impl LimitState {
             under_way: 0,
             closed_until: None,
             // The longer ones are a ledger's.
-            windows: Windows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
+            windows: SlidingWindows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
             turns: Turns::default(),
         }
     }

@@ -25,7 +25,7 @@ use url::Url;
 
 use super::auth::Secret;
 use super::http::{HttpFailure, HttpResponse};
-use super::source::{AnswerSource, Exchange as Answered, Question, Unsent};
+use super::source::{AnswerSource, Exchange, Question, Unsent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::request::RequestKey;
@@ -46,7 +46,7 @@ struct Head {
 /// A question with its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Exchange {
+struct RecordedExchange {
     /// Path and query.
     question: String,
     /// The status; absent where there was no answer.
@@ -141,7 +141,7 @@ impl Recorder {
     }
 
     /// The question with its answer as they are written, without the key.
-    fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> Exchange {
+    fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange {
         match answer {
             Ok(answer) => {
                 let known =
@@ -154,7 +154,7 @@ impl Recorder {
                 // Of what is no text nothing can be taken out: what may have the key in it is left out whole.
                 let lossy = String::from_utf8_lossy(&answer.body);
                 let clean = text.is_some() || self.key.redact(&lossy) == lossy;
-                Exchange {
+                RecordedExchange {
                     question,
                     status: Some(answer.status.as_u16()),
                     headers: headers.collect(),
@@ -165,7 +165,7 @@ impl Recorder {
                     temporary: false,
                 }
             }
-            Err(failure) => Exchange {
+            Err(failure) => RecordedExchange {
                 question,
                 status: None,
                 headers: Vec::new(),
@@ -180,7 +180,7 @@ impl Recorder {
 }
 
 impl AnswerSource for Recorded {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Answered, Unsent>> {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
         let (recorder, url) = (self.recorder.clone(), question.request.url.clone());
         let asked = self.source.ask(question);
         async move {
@@ -199,7 +199,7 @@ impl AnswerSource for Recorded {
 #[derive(Debug)]
 pub struct Replay {
     head: Head,
-    answers: Mutex<HashMap<RequestKey, VecDeque<Exchange>>>,
+    answers: Mutex<HashMap<RequestKey, VecDeque<RecordedExchange>>>,
 }
 
 impl Replay {
@@ -222,9 +222,10 @@ impl Replay {
         let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).filter(ours).collect();
         files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
         let base_path = Url::parse(&head.base_url).map(|url| url.path().to_owned()).unwrap_or_default();
-        let mut answers: HashMap<RequestKey, VecDeque<Exchange>> = HashMap::new();
+        let mut answers: HashMap<RequestKey, VecDeque<RecordedExchange>> = HashMap::new();
         for path in files {
-            let exchange: Exchange = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
+            let exchange: RecordedExchange =
+                serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
             answers.entry(key_of(&exchange.question, &base_path)).or_default().push_back(exchange);
         }
         Ok(Self { head, answers: Mutex::new(answers) })
@@ -242,9 +243,9 @@ impl Replay {
 }
 
 impl AnswerSource for Replay {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Answered, Unsent>> {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
         let answer = self.answer(&question);
-        async move { Ok(Answered { answer: Some(answer), wait: Duration::ZERO }) }.boxed()
+        async move { Ok(Exchange { answer: Some(answer), wait: Duration::ZERO }) }.boxed()
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use http::HeaderMap;
 
+#[cfg(feature = "probe")]
 use crate::clock::Clock;
 use crate::profile::{ResetFormat, Throttle};
 
@@ -88,6 +89,7 @@ pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime
     retry_after(throttle, headers, now).or_else(|| reset(throttle, headers, now))
 }
 
+#[cfg(feature = "probe")]
 /// The same, by the clock of the machine where the answer has no date.
 pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Duration> {
     named_wait(throttle, headers, Clock::system().now())

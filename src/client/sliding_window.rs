@@ -9,9 +9,9 @@ use crate::profile::RateWindow;
 
 /// The units that were spent in each window, by the instants at which they were.
 #[derive(Debug, Default)]
-pub(super) struct Windows(Vec<(RateWindow, VecDeque<Instant>)>);
+pub(super) struct SlidingWindows(Vec<(RateWindow, VecDeque<Instant>)>);
 
-impl Windows {
+impl SlidingWindows {
     /// Windows in which nothing was spent yet.
     pub(super) fn new(windows: impl IntoIterator<Item = RateWindow>) -> Self {
         Self(windows.into_iter().map(|window| (window, VecDeque::new())).collect())

@@ -41,6 +41,7 @@ pub struct Question {
 }
 
 impl Question {
+    #[cfg(feature = "probe")]
     /// A question that nothing limits: each of its sender's calls is counted elsewhere.
     pub(crate) fn unlimited(key: RequestKey, request: HttpRequest, patience: Duration) -> Self {
         let query = Arc::new(QueryBudget::new("-".to_owned(), u64::MAX, patience, patience));

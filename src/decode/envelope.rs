@@ -15,13 +15,13 @@ use crate::profile::Shape;
 
 /// What an answer says beside its rows.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Envelope {
     values: Vec<Option<String>>,
     /// Whether each section was there.
     pub(super) sections: Vec<bool>,
 }
 
-impl Answer {
+impl Envelope {
     /// A captured value as raw JSON.
     pub(super) fn raw(&self, slot: usize) -> Option<&str> {
         self.values[slot].as_deref()
@@ -35,9 +35,9 @@ impl Answer {
 }
 
 /// Reads a whole body.
-pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result<Answer> {
+pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result<Envelope> {
     let mut answer =
-        Answer { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
+        Envelope { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
     let mut json = serde_json::Deserializer::from_str(text);
     let walk = Walk { decoder, tree: &decoder.envelope, answer: &mut answer, rows };
     let read = walk.deserialize(&mut json).and_then(|()| json.end());
@@ -56,7 +56,7 @@ pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result
 struct Walk<'a, 'r, 't> {
     decoder: &'a Decoder,
     tree: &'a Tree<Capture>,
-    answer: &'a mut Answer,
+    answer: &'a mut Envelope,
     rows: &'r mut Rows<'t>,
 }
 

@@ -32,7 +32,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::schema::{arrow_schema, data_type};
 
-use self::envelope::Answer;
+use self::envelope::Envelope;
 use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::value::ColumnBuilder;
@@ -432,7 +432,7 @@ impl Decoder {
         [find(&Origin::Section), find(&Origin::Rank), find(&Origin::Extra)]
     }
 
-    fn check_echoes(&self, request: &PageRequest, answer: &Answer) -> Result<()> {
+    fn check_echoes(&self, request: &PageRequest, answer: &Envelope) -> Result<()> {
         let plan = request.plan.as_ref();
         let offset = plan.pages.map(|_| self.profile.offset.of(request.row, request.size).to_string());
         for (slot, asked, what) in [
@@ -471,7 +471,7 @@ impl Decoder {
 }
 
 /// The window that an answer tells.
-fn window(answer: &Answer) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+fn window(answer: &Envelope) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
     Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
 }

@@ -14,6 +14,7 @@ use crate::request::RequestPlan;
 
 /// What a scan costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cost {
     /// Table of the SQL surface.
     pub table: Arc<str>,
@@ -33,6 +34,7 @@ pub struct Cost {
 
 /// The costs of the scans of a plan, and of all together.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlanCost {
     /// Each scan, in the order of the plan.
     pub scans: Vec<Cost>,

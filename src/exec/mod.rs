@@ -25,10 +25,14 @@ mod scan_exec;
 mod stand_ins;
 mod stream;
 mod usage;
+#[cfg(feature = "shell")]
+mod windows_read;
 
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
-pub(crate) use usage::{Spent, Window, spent, windows};
+pub use usage::{Spent, spent};
+#[cfg(feature = "shell")]
+pub(crate) use windows_read::{WindowRead, windows};
 
 pub(crate) use aid_rows::source;
 pub(crate) use prune::possible;

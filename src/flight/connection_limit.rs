@@ -25,7 +25,7 @@ const CALLS: usize = 32;
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Standing {
-    connections: Mutex<HashMap<Peer, Connection>>,
+    connections: Mutex<HashMap<Peer, Admitted>>,
     /// Connections that have shown themselves at most.
     most: usize,
     /// How long a connection that has shown itself may be without a call.
@@ -33,7 +33,7 @@ pub(super) struct Standing {
 }
 
 #[derive(Debug)]
-struct Connection {
+struct Admitted {
     address: IpAddr,
     since: Instant,
     proven: bool,
@@ -69,7 +69,7 @@ impl Standing {
             end(&mut connections, oldest);
         }
         let ended = CancellationToken::new();
-        let connection = Connection { address, since: now, proven: false, calls: 0, used: now, ended: ended.clone() };
+        let connection = Admitted { address, since: now, proven: false, calls: 0, used: now, ended: ended.clone() };
         connections.insert(peer, connection);
         ended
     }
@@ -126,12 +126,12 @@ impl Standing {
         self.connections().len()
     }
 
-    fn connections(&self) -> MutexGuard<'_, HashMap<Peer, Connection>> {
+    fn connections(&self) -> MutexGuard<'_, HashMap<Peer, Admitted>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn end(connections: &mut HashMap<Peer, Connection>, peer: Option<Peer>) {
+fn end(connections: &mut HashMap<Peer, Admitted>, peer: Option<Peer>) {
     if let Some(connection) = peer.and_then(|peer| connections.remove(&peer)) {
         connection.ended.cancel();
     }

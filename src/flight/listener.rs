@@ -26,7 +26,7 @@ use super::state::ServerState;
 const SILENT: Duration = Duration::from_secs(10);
 
 /// A connection. What belongs to it ends with it.
-pub(super) struct Connection {
+pub(super) struct ClientStream {
     stream: TcpStream,
     caller: Caller,
     shared: Arc<ServerState>,
@@ -39,7 +39,7 @@ pub(super) fn accept(
     listener: TcpListener,
     shared: Arc<ServerState>,
     closing: CancellationToken,
-) -> impl Stream<Item = io::Result<Connection>> {
+) -> impl Stream<Item = io::Result<ClientStream>> {
     let (ready, connections) = mpsc::channel(16);
     tokio::spawn(async move {
         let numbers = AtomicU64::new(0);
@@ -58,8 +58,8 @@ pub(super) fn accept(
             let caller = Caller { peer, address: address.ip() };
             let (ready, shared, closing) = (ready.clone(), Arc::clone(&shared), closing.clone());
             tokio::spawn(async move {
-                let mut connection = Connection { stream, caller, shared, ended: Box::pin(ended.cancelled_owned()) };
-                let Connection { stream, ended, .. } = &mut connection;
+                let mut connection = ClientStream { stream, caller, shared, ended: Box::pin(ended.cancelled_owned()) };
+                let ClientStream { stream, ended, .. } = &mut connection;
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };
                 let speaks = tokio::select! {
                     speaks = speaks => speaks,
@@ -77,7 +77,7 @@ pub(super) fn accept(
     unfold(connections, |mut connections| async { Some((connections.recv().await?, connections)) })
 }
 
-impl Connected for Connection {
+impl Connected for ClientStream {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
@@ -85,14 +85,14 @@ impl Connected for Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientStream {
     fn drop(&mut self) {
         self.shared.standing.gone(self.caller.peer);
         self.shared.hung_up(self.caller.peer);
     }
 }
 
-impl Connection {
+impl ClientStream {
     /// The stream, while the connection has not been ended.
     fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
         match self.ended.as_mut().poll(context) {
@@ -102,7 +102,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for ClientStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -112,7 +112,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.stream(context)?.poll_write(context, bytes)
     }

@@ -11,7 +11,7 @@ use super::candidates::{
 };
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::{KOLKATA, ends_named, starts};
-use super::observations::{Absolute, Findings, Form, Sort, Window, Zone};
+use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
 use super::scheduler::{self, Dimension, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, each_once, instant, leaves, pointer, said};
 use super::vocabulary;
@@ -157,7 +157,7 @@ impl Dialogue {
             .map(|(tried, reply)| (tried.clone(), Arc::clone(reply)))
             .collect();
         let mut notes = Vec::new();
-        let mut window = Window::default();
+        let mut window = WindowFinding::default();
         for (tried, reply) in &effective {
             match tried.label.as_str() {
                 label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {

@@ -18,9 +18,9 @@ pub(super) struct Findings {
     pub(super) mentions: Option<Path>,
     pub(super) columns: Columns,
     pub(super) offset: Option<Offset>,
-    pub(super) page: Option<Page>,
+    pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
-    pub(super) window: Window,
+    pub(super) window: WindowFinding,
     /// The zone by whose days the timeline was seen to count.
     pub(super) zone: Option<Zone>,
     /// Whether zones are taken as distances from UTC, though no effect was seen.
@@ -88,7 +88,7 @@ pub(super) struct Offset {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct PageFinding {
     pub(super) max: u64,
     pub(super) clamped: bool,
 }
@@ -101,7 +101,7 @@ pub(super) struct Depth {
 
 /// The periods that are taken.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct WindowFinding {
     /// Units of relative periods.
     pub(super) units: Vec<char>,
     /// Names with their hours.

@@ -10,7 +10,7 @@ use super::asker::{Pair, Reply};
 use super::candidates::{DURATION, OFFSET, SORT, pair};
 use super::dialogue::{Dialogue, LOOK};
 use super::effects::DAY;
-use super::observations::{Absolute, Depth, Form, Offset, Page, Several};
+use super::observations::{Absolute, Depth, Form, Offset, PageFinding, Several};
 use super::scheduler::number_in;
 use super::shape::{at, number, said, utc};
 use super::vocabulary;
@@ -231,10 +231,10 @@ impl Dialogue {
                 let max = max.max(LOOK);
                 let text = format!("a page of {rows} came, which may be all there is: {max} is sent");
                 self.found.could_not_tell("page", text);
-                self.found.page = Some(Page { max, clamped: true });
+                self.found.page = Some(PageFinding { max, clamped: true });
             } else {
                 self.found.saw("page", format!("{HUGE} were asked for, and {rows} came"));
-                self.found.page = Some(Page { max: rows, clamped: true });
+                self.found.page = Some(PageFinding { max: rows, clamped: true });
             }
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl Dialogue {
             if self.asker.left() <= 3 {
                 if let Some(max) = hint.filter(|max| *max >= LOOK) {
                     self.found.saw("page", format!("{HUGE} were refused, and the refusal tells of {max}"));
-                    self.found.page = Some(Page { max, clamped: false });
+                    self.found.page = Some(PageFinding { max, clamped: false });
                     return Ok(());
                 }
                 break;
@@ -263,7 +263,7 @@ impl Dialogue {
             } else {
                 self.found.could_not_tell("page", text)
             };
-            self.found.page = Some(Page { max, clamped: false });
+            self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
         // So many were asked for before, and not refused.
@@ -274,7 +274,7 @@ impl Dialogue {
         } else {
             self.found.could_not_tell("page", text)
         };
-        self.found.page = Some(Page { max: LOOK, clamped: false });
+        self.found.page = Some(PageFinding { max: LOOK, clamped: false });
         Ok(())
     }
 

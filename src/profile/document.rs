@@ -11,7 +11,7 @@ use super::column::{Origin, Pointer, Scope, Shape};
 use super::extends::extended;
 use super::keys::{Dimension, dimensions, key_at, span_of};
 use super::spec::{
-    Auth, Budget, Checks, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, Page,
+    Auth, Budget, Checks, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, PageSpec,
     SearchEndpoint, Sort, Tables, Throttle, Timezone, Total, Trust,
 };
 use super::window::WindowSpec;
@@ -36,7 +36,7 @@ pub struct Profile {
     /// The offset parameter.
     pub offset: Offset,
     /// The page size parameter.
-    pub page: Page,
+    pub page: PageSpec,
     /// How far paging reaches.
     pub depth: Depth,
     /// The window parameter.

@@ -26,9 +26,9 @@ pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Sh
 pub use document::Profile;
 pub use spec::{
     Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,
-    Evidence, FilterParameter, Filters, Flag, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, Page, RateWindow,
-    RequestedBy, ResetFormat, SearchEndpoint, Several, Sort, SortValue, TableKind, Tables, Throttle, ThrottleRule,
-    Timezone, TimezoneKind, Total, Trust,
+    Evidence, FilterParameter, Filters, Flag, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, PageSpec,
+    RateWindow, RequestedBy, ResetFormat, SearchEndpoint, Several, Sort, SortValue, TableKind, Tables, Throttle,
+    ThrottleRule, Timezone, TimezoneKind, Total, Trust,
 };
 pub use window::{End, Grid, Instants, Period, WindowSpec};
 pub use zone::Zone;

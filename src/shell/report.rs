@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::screen::{Rest, Shown};
-use crate::exec::{Spent, Window};
+use crate::exec::{Spent, WindowRead};
 
 /// What a statement came to.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Report {
     /// From the statement to the end of its result.
     pub(super) elapsed: Duration,
     pub(super) spent: Spent,
-    pub(super) windows: Vec<Window>,
+    pub(super) windows: Vec<WindowRead>,
     /// Whether it was warned that something is missing.
     pub(super) warned: bool,
 }
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(report(shown, Spent::default()).line(false), "1 row · 1.2 s · no request");
         let spent = Spent { requests: 12, retries: 2, wait_ms: 61_000, incomplete: 0 };
         let window =
-            |words: &str, zone: &str, default| Window { words: words.into(), timezone: Some(zone.into()), default };
+            |words: &str, zone: &str, default| WindowRead { words: words.into(), timezone: Some(zone.into()), default };
         let windows = vec![window("7d", "UTC", true), window("1d", "Europe/Berlin", false), window("2d", "UTC", false)];
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };
         assert_eq!(

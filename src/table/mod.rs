@@ -9,6 +9,7 @@ mod functions;
 mod system;
 
 pub(crate) use api::ApiTable;
+#[cfg(feature = "flight")]
 pub(crate) use api::query_name;
 pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;

@@ -6,6 +6,7 @@
 mod binary;
 mod counting;
 mod differential;
+mod embedding;
 mod engine_defects;
 mod explain;
 mod faults;

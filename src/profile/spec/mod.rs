@@ -20,7 +20,7 @@ pub(super) use self::checks::Checks;
 pub use self::counts::{CountList, Counts};
 pub use self::limits::{Budget, RateWindow, ResetFormat, Throttle, ThrottleRule};
 pub use self::pages::{
-    Depth, DepthAnswer, Flag, MentionsRequest, Offset, OffsetUnit, Oversize, Page, RequestedBy, Total, Trust,
+    Depth, DepthAnswer, Flag, MentionsRequest, Offset, OffsetUnit, Oversize, PageSpec, RequestedBy, Total, Trust,
 };
 pub use self::question::{
     Direction, FilterParameter, Filters, Nulls, Several, Sort, SortValue, Timezone, TimezoneKind,

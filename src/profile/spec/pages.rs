@@ -104,7 +104,7 @@ pub enum OffsetUnit {
 /// The page size.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Page {
+pub struct PageSpec {
     /// What it rests on.
     pub evidence: Evidence,
     /// Parameter name.
@@ -115,7 +115,7 @@ pub struct Page {
     pub beyond: Oversize,
 }
 
-impl Page {
+impl PageSpec {
     pub(super) fn check(&self, checks: &mut Checks) {
         checks.expect(self.max > 0, "page.max", "expected at least 1");
     }

@@ -69,7 +69,7 @@ enum Repetition {
     /// It writes a row as often as the longest of its lists in these columns has items.
     Lists(Vec<ListUnnest>),
     /// It writes results for the rows of a partition.
-    Windows(Windows),
+    WindowFunctions(WindowFunctions),
 }
 
 impl Repetition {
@@ -78,13 +78,15 @@ impl Repetition {
             return Ok(Some(Self::Lists(unnest.list_column_indices().to_vec())));
         }
         if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
-            return Ok(Windows::of(window.window_expr(), window.partition_keys(), true)?.map(Self::Windows));
+            return Ok(
+                WindowFunctions::of(window.window_expr(), window.partition_keys(), true)?.map(Self::WindowFunctions)
+            );
         }
         if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
             // Partitions that are mixed are taken as one.
             let sorted = matches!(window.input_order_mode, InputOrderMode::Sorted);
             let keys = if sorted { window.partition_keys() } else { Vec::new() };
-            return Ok(Windows::of(window.window_expr(), keys, false)?.map(Self::Windows));
+            return Ok(WindowFunctions::of(window.window_expr(), keys, false)?.map(Self::WindowFunctions));
         }
         Ok(plan.name().ends_with("JoinExec").then_some(Self::Batch))
     }
@@ -94,14 +96,14 @@ impl Repetition {
         match self {
             Self::Batch => input.schema().fields().iter().any(|field| is_copied(field.data_type())),
             Self::Lists(lists) => !lists.is_empty(),
-            Self::Windows(_) => true,
+            Self::WindowFunctions(_) => true,
         }
     }
 }
 
 /// Functions of a window whose results are texts or lists.
 #[derive(Debug, Clone)]
-struct Windows {
+struct WindowFunctions {
     /// By these columns the input is sorted, and is partitioned.
     keys: Vec<Arc<dyn PhysicalExpr>>,
     functions: Vec<(Arc<dyn WindowExpr>, Width)>,
@@ -120,7 +122,7 @@ enum Width {
     Partition,
 }
 
-impl Windows {
+impl WindowFunctions {
     fn of(
         functions: &[Arc<dyn WindowExpr>],
         keys: Vec<Arc<dyn PhysicalExpr>>,
@@ -208,7 +210,7 @@ impl Pass for Repetition {
                 });
                 parts.try_flatten().boxed()
             }
-            Self::Windows(windows) => {
+            Self::WindowFunctions(windows) => {
                 let mut seen = Partitions::new(windows.clone(), rows);
                 input.map(move |batch| seen.check(batch?)).boxed()
             }
@@ -282,7 +284,7 @@ struct Given {
 /// The partitions of a sorted input, one after the other.
 #[derive(Debug)]
 struct Partitions {
-    windows: Windows,
+    windows: WindowFunctions,
     batch_rows: u128,
     converter: Option<RowConverter>,
     /// The key of the last row.
@@ -295,7 +297,7 @@ struct Partitions {
 }
 
 impl Partitions {
-    fn new(windows: Windows, batch_rows: u128) -> Self {
+    fn new(windows: WindowFunctions, batch_rows: u128) -> Self {
         let given = vec![Given::default(); windows.functions.len()];
         Self { windows, batch_rows, converter: None, key: None, rows: 0, given, before: 0 }
     }

@@ -1,0 +1,177 @@
+//! The tables in sessions of others: installed, by their address, and by names of several catalogs.
+
+use std::sync::Arc;
+
+use datafusion_saved_search::datafusion::execution::SessionStateBuilder;
+use datafusion_saved_search::datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_saved_search::simulator::{KEY, Settings};
+use datafusion_saved_search::{
+    Clock, Connection, ErrorKind, Profile, SavedSearchFactory, Secret, catalog, install, plan_cost, session,
+};
+
+use crate::support::{BIG, OTHER, World, now, rows};
+
+async fn rows_of(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
+    let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+    rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}\n{error}")))
+}
+
+fn connection(world: &World, profile: Profile) -> Arc<Connection> {
+    let builder = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
+    builder.profile(profile).clock(Clock::fixed(now())).build().unwrap()
+}
+
+/// A session of somebody else, to which tables of a service can be added by their address.
+fn foreign() -> SessionContext {
+    let context = SessionContext::new();
+    let factory = Arc::new(SavedSearchFactory::default());
+    let name = SavedSearchFactory::FORMAT.to_owned();
+    context.state_ref().write().table_factories_mut().insert(name, factory);
+    context
+}
+
+/// A file with the key, in a folder that ends with it.
+fn key_file() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    std::fs::write(&path, KEY).unwrap();
+    (folder, path.display().to_string())
+}
+
+#[tokio::test]
+async fn installed_in_a_session_of_ones_own_the_tables_ask_for_as_little_as_in_ours() {
+    let world = World::new().await;
+    // Its default catalog stays its own.
+    let config = SessionConfig::new().with_information_schema(true);
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let context = SessionContext::new_with_state(install(builder, &connection(&world, Profile::v4())).unwrap().build());
+    context.sql("CREATE TABLE brands AS VALUES ('183772', 'ours')").await.unwrap().collect().await.unwrap();
+    let sql = "SELECT b.column2, count(*) FROM brands b JOIN savedsearch.v4.mentions m ON m.aid = b.column1 GROUP BY 1";
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let before = world.service.requests();
+    let found = rows_of(&context, sql).await;
+    let (ours, _) = world.cost(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'")).await;
+    assert_eq!(found, [["ours".to_owned(), ours[0][0].clone()]]);
+    assert_eq!(world.service.requests() - before, 3, "the list and an overview here, another overview to compare with");
+    assert!(plan_cost(&plan).scans.iter().any(|scan| &*scan.table == "mentions"));
+    // Settings, the function `now` and the table functions came along.
+    context.sql("SET savedsearch.max_requests = 5").await.unwrap();
+    assert_eq!(rows_of(&context, "SELECT now() = date_trunc('second', now())").await, [["true"]]);
+    let called = format!("SELECT count(*) FROM savedsearch.v4.mentions(aid => '{BIG}')");
+    assert_eq!(rows_of(&context, &called).await, [[ours[0][0].clone()]]);
+}
+
+#[tokio::test]
+async fn a_builder_without_anything_becomes_a_session_as_ours() {
+    let world = World::new().await;
+    let builder = install(SessionStateBuilder::new(), &connection(&world, Profile::v4())).unwrap();
+    let context = SessionContext::new_with_state(builder.build());
+    let sql = "SELECT aid, count(*) FROM mentions GROUP BY 1 ORDER BY 1";
+    assert_eq!(rows_of(&context, sql).await, world.rows(sql).await);
+}
+
+#[tokio::test]
+async fn table_functions_follow_the_name_into_its_catalog() {
+    let world = World::new().await;
+    let other = World::with(
+        Arc::new(datafusion_saved_search::simulator::Corpus::generate(
+            datafusion_saved_search::simulator::CorpusSpec { seed: 99, searches: 4, mentions: 700, now: now() },
+        )),
+        Settings { clock: Clock::fixed(now()), ..Settings::default() },
+        Profile::v4(),
+    )
+    .await;
+    world.context.register_catalog("other", catalog(&connection(&other, Profile::v4())).unwrap());
+    let count = |of: &str| format!("SELECT count(*) FROM {of}(aid => '{BIG}', duration => '30d')");
+    let theirs = other.rows(&count("mentions")).await;
+    assert_eq!(world.rows(&count("other.v4.mentions")).await, theirs);
+    assert_ne!(world.rows(&count("mentions")).await, theirs);
+    // A name that leads to no table of a service is none of ours.
+    let error = world.context.sql("SELECT * FROM system.requests('1')").await.expect_err("no function");
+    assert!(error.to_string().contains("requests"), "{error}");
+}
+
+#[tokio::test]
+async fn a_table_comes_by_the_address_of_its_service() {
+    let world = World::new().await;
+    let (_folder, key) = key_file();
+    let context = foreign();
+    let create = |name: &str, options: &str| {
+        format!(
+            "CREATE EXTERNAL TABLE {name} STORED AS SAVEDSEARCH LOCATION '{}' OPTIONS ({options})",
+            world.service.base_url()
+        )
+    };
+    let key_option = format!("api_key_file '{key}'");
+    // Named as a table of the service is, or otherwise.
+    rows_of(&context, &create("saved_searches", &key_option)).await;
+    rows_of(&context, &create("coverage", &format!("{key_option}, table 'mentions'"))).await;
+    let list = "SELECT aid, name FROM saved_searches ORDER BY aid, name";
+    assert_eq!(rows_of(&context, list).await, world.rows(list).await);
+    let period = "duration = '2026-06-20T00:00:00Z..2026-06-25T00:00:00Z'";
+    let ids = |table: &str| format!("SELECT id FROM {table} WHERE aid = '{OTHER}' AND {period} ORDER BY id");
+    assert_eq!(rows_of(&context, &ids("coverage")).await, world.rows(&ids("mentions")).await);
+
+    for (name, options, expected) in [
+        ("x", key_option.clone(), "the service has no table `x`; it has saved_searches, mentions, overview"),
+        ("x", format!("{key_option}, table 'mention'"), "the service has no table `mention`"),
+        (
+            "mentions",
+            "api_key 'secret-in-sql'".to_owned(),
+            "there is no option `api_key`; a statement names where the key is",
+        ),
+        ("mentions", format!("{key_option}, profil 'v4'"), "there is no option `profil`; did you mean profile?"),
+        ("mentions", format!("{key_option}, insecure 'perhaps'"), "insecure takes true or false"),
+        ("mentions", format!("{key_option}, api_key_env 'KEY'"), "expected either api_key_env or api_key_file"),
+        ("mentions", "api_key_env 'NO_SUCH_VARIABLE_HERE'".to_owned(), "the variable NO_SUCH_VARIABLE_HERE is not set"),
+        ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read the profile nowhere.toml"),
+    ] {
+        let error = context.sql(&create(name, &options)).await.expect_err(expected);
+        let own = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}"));
+        assert!(own.to_string().contains(expected), "{own}");
+        assert_eq!(own.kind(), ErrorKind::Config, "{own}");
+        assert!(!own.to_string().contains("secret-in-sql"), "{own}");
+    }
+    let columns = format!(
+        "CREATE EXTERNAL TABLE mentions (id TEXT) STORED AS SAVEDSEARCH LOCATION '{}' OPTIONS ({key_option})",
+        world.service.base_url()
+    );
+    let error = context.sql(&columns).await.expect_err("columns").to_string();
+    assert!(error.contains("the columns are those of the profile"), "{error}");
+}
+
+#[tokio::test]
+async fn a_further_table_of_the_profile_is_a_table_of_sql() {
+    let world = World::new().await;
+    let text = r#"
+        extends = "v4"
+        [tables.further.authors]
+        evidence = "documented"
+        description = "an author with many mentions"
+        sections = [{ at = "/overview/topAuthors", optional = true }]
+        columns = [
+            { name = "aid", type = "utf8", null = false, from = "aid" },
+            { name = "author", type = "utf8", at = "/name" },
+            { name = "mentions", type = "int64", at = "/count" },
+            { name = "duration", type = "utf8", null = false, from = "duration" },
+            { name = "timezone", type = "utf8", null = false, from = "timezone" },
+        ]
+    "#;
+    let context = session(&connection(&world, Profile::parse(text, "mine.toml").unwrap())).unwrap();
+    let further =
+        format!("SELECT author, mentions FROM authors WHERE aid = '{BIG}' AND duration = '30d' ORDER BY 1, 2");
+    let list = format!(
+        "SELECT name, mentions FROM breakdowns WHERE aid = '{BIG}' AND duration = '30d' AND dimension = 'author' ORDER BY 1, 2"
+    );
+    let expected = world.rows(&list).await;
+    assert!(!expected.is_empty());
+    let before = world.service.requests();
+    assert_eq!(rows_of(&context, &further).await, expected);
+    assert_eq!(world.service.requests() - before, 1);
+    let called = format!("SELECT author, mentions FROM authors(aid => '{BIG}', duration => '30d') ORDER BY 1, 2");
+    assert_eq!(rows_of(&context, &called).await, expected);
+    let shared = format!("SELECT count(*) FROM authors a JOIN overview o ON a.aid = o.aid WHERE a.aid = '{BIG}'");
+    let before = world.service.requests();
+    rows_of(&context, &shared).await;
+    assert_eq!(world.service.requests() - before, 1, "both lie in one answer");
+}
