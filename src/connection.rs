@@ -14,13 +14,14 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
-pub(crate) use self::fields::UnknownField;
+pub use self::fields::UnknownField;
 
 use self::fields::Fields;
 pub(crate) use self::saved_searches::SavedSearches;
@@ -99,7 +100,8 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Talks through this service instead of the network: a cache, a recording, a script of faults.
+    /// Sends requests through this service instead of the network: a proxy, or a test double. An answer that it keeps still spends
+    /// rate limits and budgets.
     #[must_use]
     pub fn service(mut self, service: Arc<dyn HttpService>) -> Self {
         self.service = Some(service);
@@ -129,9 +131,17 @@ impl ConnectionBuilder {
     }
 
     /// Takes answers from somewhere else than the service, or writes them down.
+    #[doc(hidden)]
     #[must_use]
     pub fn exchanges(mut self, exchanges: Exchanges) -> Self {
         self.exchanges = exchanges;
+        self
+    }
+
+    /// Bounds HTTP exchanges: connecting, silence, and bytes of a body. No effect with [`service`](Self::service).
+    #[must_use]
+    pub fn http_limits(mut self, limits: HttpLimits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -170,7 +180,7 @@ impl ConnectionBuilder {
 }
 
 impl Connection {
-    /// Starts a connection to the service at `base_url`, which ends with `v4` (seed section 4).
+    /// Starts a connection to the service at `base_url`, such as `https://api.example.com/v4`.
     pub fn builder(base_url: impl Into<String>, key: Secret) -> ConnectionBuilder {
         ConnectionBuilder {
             base_url: base_url.into(),
@@ -186,6 +196,7 @@ impl Connection {
     }
 
     /// The client, its request log and its limits.
+    #[doc(hidden)]
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -241,7 +252,8 @@ impl Connection {
         caller: Option<Arc<Caller>>,
     ) -> Arc<Query> {
         // Before the lock: another process may keep the ledger.
-        let deadline = tokio::time::Instant::now() + settings.query_deadline;
+        let longest = Duration::from_secs(QueryBudget::LONGEST_DEADLINE);
+        let deadline = tokio::time::Instant::now() + settings.query_deadline.min(longest);
         let possible = self.client.possible_until(deadline);
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         // Many queries may be run by one that lives on: those that no scan reads any more are of the past.

@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Config,
     /// The query asks for what the service cannot be asked: a zone, a period, an open range.
     Query,
-    /// No connection: name not found, refused, reset (seed section 7 lists none of these, TCP does).
+    /// No connection: name not found, refused, reset.
     Connect,
     /// The certificate or the TLS handshake failed. Never retried.
     Tls,
@@ -43,7 +43,7 @@ pub enum ErrorKind {
     NotFound,
     /// The service called the request invalid (400, 422).
     Rejected,
-    /// Throttled for longer than the query may take (seed section 7, 429).
+    /// Throttled for longer than the query may take (429).
     Throttled,
     /// What the key may spend is used up.
     Quota,

@@ -17,14 +17,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`install`] adds the same to a session of yours. Where no rules can be added, the tables of [`catalog`] and those of
-//! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) work by themselves, and ask for more. A query gives
+//! [`install`] adds the same to a session of yours. Without it, [`catalog`] and [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE …
+//! STORED AS SAVEDSEARCH`) give the same rows at the cost of more requests. A query gives
 //! every mention of its window, each once, or an [`Error`]; [`plan_cost`] tells what it costs before, [`spent`] and
 //! the table `system.requests` after.
 //!
 //! The crate `datafusion` is re-exported, so that versions agree. Without default features there are the tables alone;
 //! `flight` adds the Flight SQL server, `simulator` a service to test with, `cli` all that the program `savedsearch` has.
-//! Modules without documentation belong to that program, and change with it.
+//! Hidden modules are not part of the stable API.
 
 mod catalog;
 #[doc(hidden)]
@@ -62,12 +62,12 @@ pub mod simulator;
 mod table;
 
 pub use catalog::{CATALOG, SCHEMA, catalog};
-pub use client::Secret;
+pub use client::{Completeness, RetryPolicy, Secret};
 pub use clock::Clock;
-pub use config::SessionSettings;
-pub use connection::{Connection, ConnectionBuilder};
+pub use config::{CountFromOverview, SessionSettings};
+pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config, session_with};

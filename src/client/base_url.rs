@@ -10,18 +10,18 @@ use crate::error::{Error, ErrorKind, Result};
 /// [`ErrorKind::Config`] for what is no HTTP address, or has credentials, a query or a fragment.
 pub fn parse_base_url(text: &str) -> Result<Url> {
     let bad = |why: &str| {
-        Error::new(ErrorKind::Config, format!("`{}` is no base URL: {why}", without_credentials(text)))
+        Error::new(ErrorKind::Config, format!("invalid base URL `{}`: {why}", without_credentials(text)))
             .advice("expected http(s)://host/…/v4")
     };
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(bad("it is no HTTP address"));
+        return Err(bad("it is not an HTTP address"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("credentials do not belong into an address"));
+        return Err(bad("it contains credentials"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(bad("it has a query or a fragment"));
+        return Err(bad("it contains a query or a fragment"));
     }
     Ok(url)
 }

@@ -15,6 +15,7 @@ use crate::request::RequestKey;
 
 /// What happens where not all mentions can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Completeness {
     /// The query ends in an error.
     #[default]
@@ -107,6 +108,8 @@ impl QueryBudget {
 
     /// An allowance that starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
+        let longest = Duration::from_secs(Self::LONGEST_DEADLINE);
+        let (query_deadline, request_timeout) = (query_deadline.min(longest), request_timeout.min(longest));
         let deadline = Instant::now() + query_deadline;
         let zero = AtomicU64::default;
         let completeness = Completeness::Strict;

@@ -83,8 +83,11 @@ impl Client {
             Some(folder) => Ledger::of(&folder, identity, &profile.budget).map(Arc::new),
             None if !ledger::is_needed(&profile.budget) => None,
             None => {
-                return Err(Error::new(ErrorKind::Config, "there is no folder to keep what the key spends in")
-                    .advice("set XDG_STATE_HOME, or HOME"));
+                return Err(Error::new(
+                    ErrorKind::Config,
+                    "there is no state folder, in which processes count the requests of a key over more than an hour",
+                )
+                .advice("set XDG_STATE_HOME or HOME; in a program, ConnectionBuilder::state_folder"));
             }
         };
         let live = Live { service, limiter: Arc::clone(&limiter), ledger: ledger.clone(), clock: clock.clone() };

@@ -1,6 +1,6 @@
 //! The one seam to the network.
 //!
-//! Everything above asks an [`HttpService`]; caches, recordings and scripted faults wrap or replace it. The real one is
+//! Everything above asks an [`HttpService`]; proxies, test doubles and scripted faults wrap or replace it. The real one is
 //! [`Network`]: reqwest with rustls, no redirects, time-outs, and caps on the body that hold while it streams, before
 //! and after decompression.
 
@@ -133,7 +133,8 @@ impl Network {
             let host = base_url.host_str().unwrap_or_default();
             return Err(Error::new(ErrorKind::Config, format!("the API key would be sent to {host} in clear text"))
                 .advice(
-                    "use an https address, or --insecure (insecure = true in a file) on a network that you trust",
+                    "use an https address; on a network that you trust, --insecure allows it (insecure = true in a file, \
+                     ConnectionBuilder::insecure in a program)",
                 ));
         }
         let builder = reqwest::Client::builder();

@@ -10,8 +10,8 @@
 //! one. The module refuses to follow redirects, to guess what a status means (the profile says), and to wait past a
 //! query's deadline.
 //!
-//! Invariant: every request that leaves has passed the limiter of its key and the budget of its query ([`AnswerSource`] says
-//! where the others are answered).
+//! Invariant: every request of a query passes the limiter of its key and the budget of the query. The probe alone goes around
+//! both ([`Direct`]), and counts its own calls.
 
 mod attempt;
 mod auth;

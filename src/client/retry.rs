@@ -14,8 +14,9 @@ use crate::profile::{ResetFormat, Throttle};
 
 /// Bounds of trying again.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RetryPolicy {
-    /// Attempts at a request that fails, the first included. 1: never again.
+    /// Attempts at a request that fails, the first included. Set to 1 to disable retries.
     pub failures: u32,
     /// Attempts at a request that is throttled, the first included.
     pub throttles: u32,

@@ -90,6 +90,7 @@ settings! {
 
 /// Whether mentions are counted by the numbers of the overview, one request a saved search, instead of one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CountFromOverview {
     /// Where the profile says that they are exact, and the answer does not say otherwise.
     Exact,

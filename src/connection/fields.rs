@@ -20,6 +20,7 @@ const FURTHER: &str = "(further fields)";
 
 /// A field that no column takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownField {
     /// Table whose records have it.
     pub table: String,

@@ -177,7 +177,7 @@ impl Driver {
             let allowed = self.scan.query.allow(plans.len() as u64);
             allowed.map_err(|error| self.at_table(error))?;
         }
-        let scans = plans.len().clamp(1, self.settings.concurrency);
+        let scans = plans.len().clamp(1, self.settings.concurrency.max(1));
         // Those who read until some page must not ask for the next ones ahead.
         let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
         let pace = if self.config.plan.until.is_some() { Pace::OnDemand } else { ahead };

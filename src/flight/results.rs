@@ -127,7 +127,7 @@ impl Pending {
                 yield batch;
             }
             // It has ended; whether that was well is known to the task.
-            let panicked = |_| Status::internal("the query failed in a way that nobody foresaw");
+            let panicked = |_| Status::internal("internal error while running the query");
             task.await.map_err(panicked).flatten().map_err(|status| FlightError::Tonic(Box::new(status)))?;
         };
         // A computation that never pauses cannot be ended, nor end itself; its client need not wait for that.

@@ -43,7 +43,7 @@ pub(super) struct AggregatePushdown;
 
 impl OptimizerRule for AggregatePushdown {
     fn name(&self) -> &'static str {
-        "savedsearch_summary"
+        "savedsearch_aggregate_pushdown"
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {
@@ -300,10 +300,10 @@ struct Weighed {
 /// # Errors
 /// Why it needs the mentions themselves.
 fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profile) -> Result<Weighed, String> {
-    let function = aggregate_function(expr).ok_or("it is no plain aggregate")?;
+    let function = aggregate_function(expr).ok_or("it is not a plain aggregate")?;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
     let name = function.func.name();
-    let [argument] = args.as_slice() else { return Err(format!("{name} has not one argument")) };
+    let [argument] = args.as_slice() else { return Err(format!("{name} takes more or less than one argument")) };
     if !order_by.is_empty() || null_treatment.is_some() {
         return Err(format!("{name} has an order"));
     }

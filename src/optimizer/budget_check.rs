@@ -17,7 +17,7 @@ pub(super) struct BudgetCheck;
 
 impl PhysicalOptimizerRule for BudgetCheck {
     fn name(&self) -> &'static str {
-        "savedsearch_announce"
+        "savedsearch_budget_check"
     }
 
     fn schema_check(&self) -> bool {

@@ -1,8 +1,9 @@
 //! Rules that let a session's planner ask the service for less.
 //!
 //! ```text
-//! logical    filtered_aggregates   what filters of aggregates bound together, bounded once for all
-//!            … engine's …
+//! logical    … engine's …
+//!            filtered_aggregates   what filters of aggregates bound together, bounded once for all
+//!            … engine's, which carry filters down …
 //!            plan_scans     what each scan asks for, decided once
 //!            aggregate_pushdown   numbers of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
@@ -56,6 +57,7 @@ use self::sound_properties::SoundProperties;
 /// Adds the rules to a session's, and the planner that refuses. They go by the tables of a plan, whatever connection those
 /// belong to.
 pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let planner = builder.query_planner().take();
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
     // Behind the engine's own pushing of orders, which takes what a scan takes whole; before filters that refer to plan
     // nodes, which must not be replaced afterwards.
@@ -74,5 +76,5 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     builder
         .with_physical_optimizer_rules(rules)
         .with_optimizer_rules(logical)
-        .with_query_planner(Arc::new(RequireTimeBound))
+        .with_query_planner(Arc::new(RequireTimeBound::over(planner)))
 }

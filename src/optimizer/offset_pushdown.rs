@@ -18,7 +18,7 @@ pub(super) struct OffsetPushdown;
 
 impl PhysicalOptimizerRule for OffsetPushdown {
     fn name(&self) -> &'static str {
-        "savedsearch_offset"
+        "savedsearch_offset_pushdown"
     }
 
     fn schema_check(&self) -> bool {

@@ -38,14 +38,27 @@ use crate::table::ApiTable;
 
 /// Looks at the logical plan when the optimizer is done with it, since a filter may reach its scan in a late round.
 #[derive(Debug)]
-pub(super) struct RequireTimeBound;
+pub(super) struct RequireTimeBound {
+    /// The planner of the session; `None`: the engine's.
+    planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+}
+
+impl RequireTimeBound {
+    /// Plans as this planner does.
+    pub(super) fn over(planner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
+        Self { planner }
+    }
+}
 
 #[async_trait]
 impl QueryPlanner for RequireTimeBound {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         Origins::of(plan, state.config_options())?;
         let notes = parts_of_the_time(plan, state.config_options())?;
-        let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
+        let physical = match &self.planner {
+            Some(planner) => planner.create_physical_plan(plan, state).await?,
+            None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
+        };
         physical.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>().filter(|scan| scan.default_window().is_some()) {
                 let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());

@@ -1,7 +1,7 @@
 //! Finds out how a service speaks, and writes a profile of it.
 //!
 //! ```text
-//! dialogue ─▶ judge (period, zone, order, filters, by rounds of candidates) ─▶ paging ─▶ findings ─▶ document, report
+//! dialogue ─▶ judge (period, zone, order, filters, by rounds of candidates) ─▶ paging ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles: what an answer shows, which number counts, which field is what
 //!     │                    refusal: what a service says would be taken
 //!     └▶ asker ─▶ service  shape, vocabulary: what it looks like, and what things are called

@@ -1,7 +1,7 @@
 //! What of a query the service can be asked to do: expressions in, a plain plan out.
 //!
 //! ```text
-//! conjuncts ─filter, time─▶ values of columns, ranges of time ─window, plan─▶ ScanPlan ─sort─▶ order
+//! conjuncts ─predicate, time_predicate─▶ values of columns, sets of instants ─window, plan─▶ PlannedScan ─sort─▶ order
 //! ```
 //!
 //! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`PlannedScan`] decides what

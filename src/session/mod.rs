@@ -27,9 +27,10 @@ use crate::table::{SavedSearchFactory, TableFunctions};
 /// ask for less, the table functions, [`now`], the settings `savedsearch.…` and `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`.
 /// No request is made.
 ///
-/// A builder without a configuration gets [`session_config`], one without functions the engine's. What is called
-/// `with_default_features` has to be called before, since it would take the place of [`now`]. Further connections are further
-/// catalogs: `context.register_catalog("other", catalog(&other)?)`.
+/// A builder without a configuration gets [`session_config`], one without scalar functions the engine's default features. Call
+/// `with_default_features` before `install`, not after it, since it would replace [`now`]. The batch size is lowered to the
+/// profile's page size, so that operators do not wait for pages that a limit does not need. A query planner of the builder's
+/// own is kept. Further connections are further catalogs: `context.register_catalog("other", catalog(&other)?)`.
 ///
 /// # Errors
 /// As [`catalog`].
@@ -38,10 +39,13 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
         builder = builder.with_default_features();
     }
     let mut builder = with_rules(builder);
-    let config = builder.config().get_or_insert_with(session_config);
+    let mut config = builder.config().take().unwrap_or_else(session_config);
     if config.options().extensions.get::<SessionSettings>().is_none() {
         config.options_mut().extensions.insert(SessionSettings::default());
     }
+    let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
+    let batch = config.batch_size().min(page);
+    *builder.config() = Some(config.with_batch_size(batch));
     builder.scalar_functions().get_or_insert_default().push(Arc::new(now()));
     builder.relation_planners().get_or_insert_default().insert(0, Arc::new(TableFunctions));
     let factory = Arc::new(SavedSearchFactory::default());
@@ -51,7 +55,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     Ok(builder)
 }
 
-/// A session whose default tables are those of `connection`. No request is made.
+/// A session whose default tables are those of `connection`: [`session_config`] and [`install`]. No request is made.
 ///
 /// # Errors
 /// As [`catalog`].
@@ -69,12 +73,7 @@ pub fn session_with(
     config: SessionConfig,
     runtime: Arc<RuntimeEnv>,
 ) -> Result<SessionContext> {
-    // Batches of about a page: operators that gather rows must not wait for pages that a limit does not need.
-    let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
-    let builder = SessionStateBuilder::new()
-        .with_config(config.with_batch_size(page))
-        .with_runtime_env(runtime)
-        .with_default_features();
+    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
     Ok(SessionContext::new_with_state(install(builder, connection)?.build()))
 }
 

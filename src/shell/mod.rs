@@ -1,8 +1,8 @@
 //! The SQL shell: runs statements and prints what they give.
 //!
 //! ```text
-//! editor (words) ─repl (commands)─▶ text ─run─▶ plan ─▶ stream ─output─▶ screen (table, pager) │ chart, picture │ file
-//!                                              progress, report, mistakes ─▶ stderr
+//! line_editor (completion) ─repl (commands)─▶ text ─run─▶ plan ─▶ stream ─output─▶ screen (table, pager) │ chart, picture │ file
+//!                                              progress, report, diagnostics ─▶ stderr
 //! ```
 //!
 //! A thin printer over the library. Results alone go to stdout; a file appears under its name only when it is whole.

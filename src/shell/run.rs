@@ -393,7 +393,7 @@ impl Standing {
 }
 
 fn unforeseen(error: JoinError) -> Broken {
-    Broken::Failed(Failure::line(format!("the query failed in a way that nobody foresaw: {error}")))
+    Broken::Failed(Failure::line(format!("internal error while running the query: {error}")))
 }
 
 impl Kept {

@@ -3,7 +3,7 @@
 //!
 //! Parameters are called `aid`, `duration`, `timezone`, `dataFrom`, `dataSize` and `sortBy` in all of them. What these
 //! mean, how far they reach, how an answer and an error look, and what else there is, differs. [`Dialect`] says how a
-//! question is read; `wording` how an answer is written.
+//! question is read; `render` how an answer is written.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,9 @@
 //! A V4 service in a box: the embedded default, the test bed and the bench.
 //!
 //! ```text
-//! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ wording ─▶ HTTP
-//!       ▲                                                     ▲                                    ▲
-//!       └ moving: mentions come, go and change                └─────── faults, spoil: it errs ─────┘
+//! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ render ─▶ HTTP
+//!       ▲                                                     ▲                                   ▲
+//!       └ mutation: mentions come, go and change              └─ fault_injection, spoil: it errs ─┘
 //! ```
 //!
 //! It answers over real HTTP on loopback what `openapi.yaml` beside this file writes down: `/list` for two teams' keys

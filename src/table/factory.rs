@@ -24,8 +24,28 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result, nearest};
 use crate::profile::Profile;
 
-/// Makes tables of a service. [`install`](crate::install) registers it; in a session without our rules, register it as the
-/// table factory [`SavedSearchFactory::FORMAT`].
+/// Creates tables of a service by `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH LOCATION 'https://…/v4' OPTIONS (…)`.
+///
+/// | option | |
+/// | --- | --- |
+/// | `table` | table of the service; default: the name that is created |
+/// | `api_key_file`, `api_key_env` | where the API key is; default: the variable `SAVEDSEARCH_API_KEY` |
+/// | `profile` | file, or the name of a built-in profile; default: `v4` |
+/// | `insecure` | `true` allows an http address beyond this machine |
+///
+/// Tables with the same address, key location, profile and `insecure` share a connection. The key is read once for each
+/// connection: after it changed, drop the tables. [`install`](crate::install) registers the factory; elsewhere:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use datafusion_saved_search::SavedSearchFactory;
+/// use datafusion_saved_search::datafusion::prelude::SessionContext;
+///
+/// let context = SessionContext::new();
+/// let factory = Arc::new(SavedSearchFactory::default());
+/// context.state_ref().write().table_factories_mut().insert(SavedSearchFactory::FORMAT.to_owned(), factory);
+/// ```
 #[derive(Debug, Default)]
 pub struct SavedSearchFactory {
     connections: Mutex<HashMap<Source, Weak<Connection>>>,
@@ -87,7 +107,7 @@ impl SavedSearchFactory {
             return Err(bad("LOCATION takes one address".to_owned()).advice("expected http(s)://host/…/v4"));
         };
         if !command.schema.fields().is_empty() {
-            return Err(bad("the columns are those of the profile".to_owned()).advice("leave the list of columns out"));
+            return Err(bad("columns come from the profile".to_owned()).advice("remove the list of columns"));
         }
         let key = match (options.remove("api_key_file"), options.remove("api_key_env")) {
             (Some(path), None) => KeySource::File(path.into()),

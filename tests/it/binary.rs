@@ -282,12 +282,12 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             1,
             "404 Not Found not_found: no endpoint /v3/search",
         ),
-        (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "some-key", 2, "`ftp://x/v4` is no base URL"),
+        (vec!["--base-url", "ftp://x/v4", "sql", "-c", one], "some-key", 2, "invalid base URL `ftp://x/v4`"),
         (
             vec!["--base-url", "http://x/v4?key=secret", "sql", "-c", one],
             "some-key",
             2,
-            "`http://x/v4` is no base URL: it has a query",
+            "invalid base URL `http://x/v4`: it contains a query",
         ),
         (
             vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"],

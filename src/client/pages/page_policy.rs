@@ -15,7 +15,7 @@ use crate::request::Pages;
 pub(super) const STALLS: u32 = 2;
 /// Times that a page which does not link is looked for further back.
 const BACK_UPS: u64 = 4;
-/// In smaller pages, a row in each is too dear a price.
+/// Rows of the smallest page that shares one: below it, a shared row in each page costs too much.
 const OVERLAP_FROM: u64 = 5;
 
 /// Rows to ask for.

@@ -1,14 +1,14 @@
 //! How the pages of a window are proved to have all its rows, each once. Pure.
 //!
-//! Letters are rows in the order asked for, brackets are pages of four. A reader that lacks the rule loses or doubles a row by the
-//! schedule beside it.
+//! Letters are rows in the order asked for, brackets are pages of four. Each row has a schedule by which a reader without the
+//! rule loses a row, or gives one twice.
 //!
 //! | rule | the schedule that breaks a reader without it |
 //! | --- | --- |
 //! | Pages share a row, and it is there. | `[a b c d]`, then `a` is deleted and `j` arrives at the end: the next four are `[f g h i]`. The total stands still, as many rows came as there are in the end, and `e` never did. |
 //! | A shared row proves nothing where its instant goes on behind it, unless totals stand still (*loose*); careful passes share a row whose instant came whole (*firm*). | `c` and `d` have one instant, and answers break the tie as they like: `[a b d …]`, then from `d` on `[d e f g]` of an answer that has `c` before `d`: `c` never came. |
 //! | Where links are loose, the total stands still and as many came. | As above; nothing but the number shows it. |
-//! | The end was seen: a page that is shorter than asked for, in an answer whose total ends there. | `[a b c d]` of nine, then `a`, `g`, `h` and `i` are deleted, and the service announces five: with `e` as many came as there are, and what arrived behind `e` was not looked for. |
+//! | The end was seen: a page that is shorter than asked for, in an answer whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never asked for. |
 //! | Of a set that moves no number has to agree: firm links and an end that one answer shows are enough. One that stood still has to. | A row arrives and another is deleted while each page is read: counts never agree, and a reader of counts reads for ever. |
 //! | No row comes again behind new ones. | The service sorts by another key than it says: `[a b c d]`, `[d a e f]`. What lay between `d` and `e` may be anywhere. |
 //! | Rows come in the order of time that was asked for. | The sort parameter is ignored: rows that arrive land on pages that were read. |
@@ -17,7 +17,7 @@
 //! | The first page again is no progress. | The offset has no effect: the first page is read for ever, or taken for the whole. |
 //! | Without a total, an end is where nothing new comes again and again, or where another number of the answer ends. It is not believed far below a number that the service hints at. | Paging ends at a depth that nobody declared, with a short page: all that lies deeper is lost. |
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
-//! | An end at the depth is not the end. | Paging reaches eight rows and announces eight: there may be more. |
+//! | An end at the depth is not the end, where the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
 
 use std::collections::HashSet;
 

@@ -47,7 +47,7 @@ impl Service {
         }));
         let done = timeout(Duration::from_secs(seconds), work).await;
         let done = done.map_err(|_| Status::deadline_exceeded(format!("the statement took its {seconds} s")))?;
-        done.map_err(|_| Status::internal("the statement failed in a way that nobody foresaw"))?
+        done.map_err(|_| Status::internal("internal error while running the statement"))?
     }
 
     /// What a command comes to. `run`: whether a statement without a result is to be run.

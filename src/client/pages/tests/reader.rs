@@ -1,4 +1,4 @@
-//! The pager over a service of rows, one a second: what it asks for, and what leaves.
+//! The page reader over a service of rows, one a second: what it asks for, and what leaves.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -109,7 +109,7 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
     let profile = Arc::new(profile);
     let service = Arc::new(Service { profile: Arc::clone(&profile), asked: Mutex::default() });
     let spec = ClientSpec {
-        base_url: parse_base_url("http://pager.test/v4").expect("an address"),
+        base_url: parse_base_url("http://reader.test/v4").expect("an address"),
         key: Secret::new("key").expect("a key"),
         profile,
         service: Arc::clone(&service) as Arc<dyn HttpService>,
