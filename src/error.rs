@@ -4,8 +4,8 @@
 //! attempt), a message and an advice, printed in one line. Inside DataFusion it travels as
 //! [`DataFusionError::External`]; [`Error::find`] gets it back from under whatever context the engine put on top.
 //!
-//! Invariant: no message contains a secret. Texts that come from the service pass through
-//! [`Secret::redact`](crate::client::Secret::redact) before they get here.
+//! Invariant: no message that leaves contains a secret. Texts that come from the service may repeat the key: they pass through
+//! [`Secret::redact`](crate::client::Secret::redact) where an error leaves an operator or enters the log.
 
 use std::error::Error as StdError;
 use std::fmt;

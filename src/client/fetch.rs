@@ -151,13 +151,14 @@ impl Client {
 
     /// An error of a query without the key: answers that it quotes may repeat it.
     pub(crate) fn redacted(&self, error: DataFusionError) -> DataFusionError {
+        // Before anything is cut for people: a cut could leave a part that nobody recognizes.
+        if let Some(own) = Error::find(&error) {
+            let clean = own.clone().map_text(|text| self.key.redact(text));
+            return if format!("{clean:?}") == format!("{own:?}") { error } else { clean.into() };
+        }
         let text = error.to_string();
         let clean = self.key.redact(&text);
-        match Error::find(&error) {
-            _ if clean == text => error,
-            Some(own) => own.clone().map_text(|text| self.key.redact(text)).into(),
-            None => DataFusionError::Execution(clean),
-        }
+        if clean == text { error } else { DataFusionError::Execution(clean) }
     }
 
     /// The profile that it goes by.
@@ -303,7 +304,7 @@ impl Client {
         record.elapsed = begun.elapsed();
         let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
         scan.count(record.attempts, record.bytes, record.wait);
-        record.error = result.as_ref().err().map(Error::to_string);
+        record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
         let call = self.log.add(record);
         result.map(|value| (value, Some(call)))
     }
@@ -325,5 +326,39 @@ impl Client {
             url.query_pairs_mut().extend_pairs(key.parameters());
         }
         url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{HttpLimits, Network};
+
+    /// What is cut for people must not leave a part of the key, nor hide the key from those who look for it.
+    #[test]
+    fn the_key_is_taken_out_before_a_text_is_cut() {
+        let (base_url, secret) = (Url::parse("http://localhost/v4").expect("an address"), "a-key-of-many-letters");
+        let spec = ClientSpec {
+            service: Arc::new(Network::try_new(HttpLimits::default(), &base_url).expect("a network")),
+            base_url,
+            key: Secret::new(secret).expect("a key"),
+            profile: Arc::new(Profile::v4()),
+            clock: Clock::system(),
+            retry: RetryPolicy::default(),
+            state_folder: None,
+            exchanges: Exchanges::Live,
+        };
+        let client = Client::try_new(spec).expect("a client");
+        for before in [0, 985, 990, 1_500] {
+            let error = Error::new(ErrorKind::Contradiction, format!("{}{secret}", "x".repeat(before)));
+            let shown = [
+                client.log.clean_error(&error),
+                client.redacted(error.clone().into()).to_string(),
+                format!("{:?}", client.redacted(error.into())),
+            ];
+            for text in shown {
+                assert!(!text.contains("a-key") && !text.contains("letters"), "{before}: {text}");
+            }
+        }
     }
 }

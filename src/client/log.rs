@@ -104,6 +104,11 @@ impl RequestLog {
         Self { key, records, warnings, warned, added, requests, pages, rows, bytes }
     }
 
+    /// An error as a text without the key, which is taken out before anything is cut for people.
+    pub(super) fn clean_error(&self, error: &Error) -> String {
+        error.clone().map_text(|text| self.key.redact(text)).to_string()
+    }
+
     /// A text as it is remembered: without the key, and its beginning where it is long.
     fn clean(&self, text: &str) -> String {
         shortened(self.key.redact(text))
@@ -149,7 +154,7 @@ impl RequestLog {
 
     /// Remembers what a query lacks.
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
-        self.tell(query, error.place().aid.clone(), error.to_string(), true);
+        self.tell(query, error.place().aid.clone(), self.clean_error(error), true);
     }
 
     /// Remembers what the author of a query should know about its result, which is whole.

@@ -20,6 +20,7 @@ use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -129,15 +130,15 @@ impl Recorder {
         Ok(Self { key, folder: folder.to_owned(), number: Arc::default() })
     }
 
-    fn write(&self, url: &Url, answer: &Result<HttpResponse, HttpFailure>) -> Result<()> {
+    fn write(&self, url: &Url, answer: &Result<HttpResponse, HttpFailure>) -> Result<(), HttpFailure> {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.folder.join(format!("{number:05}.json"));
         let question = self.key.redact(&url[url::Position::BeforePath..]);
         let text = serde_json::to_string_pretty(&self.exchange(question, answer)).unwrap_or_default();
-        let unwritable = |error| {
-            Error::new(ErrorKind::Config, format!("the recording {} cannot be written: {error}", path.display()))
-        };
-        files::create(&path, &text).map_err(unwritable)
+        files::create(&path, &text).map_err(|error| {
+            let message = format!("the recording {} cannot be written: {error}", path.display());
+            HttpFailure { kind: ErrorKind::Config, message, temporary: false }
+        })
     }
 
     /// The question with its answer as they are written, without the key.
@@ -186,7 +187,9 @@ impl AnswerSource for Recorded {
         async move {
             let exchange = asked.await?;
             if let Some(answer) = &exchange.answer {
-                recorder.write(&url, answer).map_err(Unsent::Refused)?;
+                if let Err(failure) = recorder.write(&url, answer) {
+                    return Ok(Exchange { answer: Some(Err(failure)), ..exchange });
+                }
             }
             Ok(exchange)
         }
@@ -287,5 +290,6 @@ impl Replay {
 fn key_of(question: &str, base_path: &str) -> RequestKey {
     let (path, query) = question.split_once('?').unwrap_or((question, ""));
     let path = path.strip_prefix(base_path.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');
-    RequestKey::new(path, url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    RequestKey::new(&path, url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
 }

@@ -35,16 +35,31 @@ impl SavedSearches {
         let place = |name: &str| table.columns.iter().position(|column| column.name == name);
         let aid = place("aid").ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
         let label = table.columns.iter().position(|column| column.origin == Origin::Section);
-        let wanted: Vec<usize> = [Some(aid), place("name"), label].into_iter().flatten().collect();
+        let decoded = |columns: &[usize], lossy: bool| {
+            let decoder = Decoder::new(Arc::clone(profile), Arc::new(table.clone()), columns).of_table().lossy(lossy);
+            decoder.decode(&PageRequest::list(), &body).map(|decoded| decoded.batch)
+        };
+        let of = |columns: [Option<usize>; 3]| columns.into_iter().flatten().collect::<Vec<usize>>();
+        let whole = of([Some(aid), place("name"), label]);
         // No query hangs on the names.
-        let mut nameless = table.clone();
-        nameless.columns.iter_mut().filter(|column| column.name == "name").for_each(|column| column.nullable = true);
-        let decoder = Decoder::new(Arc::clone(profile), Arc::new(nameless), &wanted).of_table();
-        let batch = decoder.decode(&PageRequest::list(), &body)?.batch;
+        let (wanted, batch, names) = match decoded(&whole, false) {
+            Ok(batch) => (whole, batch, None),
+            Err(_) => {
+                let names = decoded(&of([Some(aid), place("name"), None]), true).ok();
+                let wanted = of([Some(aid), label, None]);
+                let batch = decoded(&wanted, false)?;
+                (wanted, batch, names)
+            }
+        };
         let column = |at: Option<usize>| wanted.iter().position(|wanted| Some(*wanted) == at);
         let aids = texts(&batch, 0)?;
-        let names = column(place("name")).map(|at| texts(&batch, at)).transpose()?;
-        let names = names.map(|names| named(&aids, &names));
+        let names = match (column(place("name")), names) {
+            (Some(at), _) => texts(&batch, at).ok().map(|names| named(&aids, &names)),
+            (None, Some(names)) if names.num_columns() > 1 => {
+                texts(&names, 0).and_then(|aids| Ok(named(&aids, &texts(&names, 1)?))).ok()
+            }
+            (None, _) => None,
+        };
         let fan_out = match column(label).zip(fan_out_labels(table)) {
             Some((at, labels)) => {
                 let found = texts(&batch, at)?;

@@ -10,7 +10,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use super::FetchExec;
 use super::scan_config::{Mode, ScanConfig, Slice};
 use crate::pushdown::{Aids, SummaryRows};
-use crate::request::RequestPlan;
+use crate::request::{RequestKey, RequestPlan};
 
 /// What a scan costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,17 +50,16 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     collect(plan, true, &mut scans);
     let lists = scans.iter().any(|(_, cost)| cost.lists && cost.certain);
     let certain = || scans.iter().filter(|(_, cost)| cost.certain && cost.at_least > 0);
-    let questions = |scan: &'_ FetchExec| scan.requests.shared.clone();
-    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.requests.shared.len() as u64;
+    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.shared().len() as u64;
     let shared: BTreeSet<_> =
-        certain().filter(|(scan, cost)| all(scan, cost)).flat_map(|(scan, _)| questions(scan)).collect();
+        certain().filter(|(scan, cost)| all(scan, cost)).flat_map(|(scan, _)| scan.shared().iter().cloned()).collect();
     // Of those that ask some of their questions only, or for mentions, each adds its own.
-    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.requests.shared.is_disjoint(&shared));
+    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.shared().is_disjoint(&shared));
     let at_least = u64::from(lists) + shared.len() as u64;
     let at_least = others.map(|(_, cost)| cost.at_least).fold(at_least, u64::saturating_add);
     // A scan that may not run adds nothing where others ask all that it would.
     let adds_nothing = |scan: &FetchExec, cost: &Cost| {
-        let asked = &scan.requests.shared;
+        let asked = scan.shared();
         let listed = asked.is_empty() && cost.lists;
         (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&shared)
     };
@@ -89,6 +88,11 @@ impl FetchExec {
     /// What the scan costs.
     pub(crate) fn cost(&self) -> &Cost {
         &self.requests.cost
+    }
+
+    /// The questions whose answers it shares with other scans of the query.
+    fn shared(&self) -> &BTreeSet<RequestKey> {
+        self.requests.shared(&self.config)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The requests of a scan, reckoned once from its configuration: EXPLAIN, estimates, admission and the run read the same.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
@@ -21,8 +22,8 @@ pub(super) struct Requests {
     page: Option<u64>,
     /// What the scan costs.
     pub(super) cost: Cost,
-    /// The questions whose answers hold no mentions, which scans of a query share.
-    pub(super) shared: BTreeSet<RequestKey>,
+    /// The questions whose answers scans of a query share, made when they are looked at.
+    shared: OnceLock<BTreeSet<RequestKey>>,
 }
 
 impl Requests {
@@ -46,8 +47,7 @@ impl Requests {
         // Subqueries say the periods when the query runs.
         sent.duration = (!windows.is_empty() && late.bounds.is_empty()).then(|| windows.join("|"));
         let cost = Cost::of(config, &sent, windows.len() as u64);
-        let shared = shared_questions(config, &sent, page, &windows);
-        Self { template, windows, sent, page, cost, shared }
+        Self { template, windows, sent, page, cost, shared: OnceLock::new() }
     }
 
     /// The periods, in order of time.
@@ -63,6 +63,28 @@ impl Requests {
     /// What is sent first, without an aid; several periods or orders are separated by `|`.
     pub(super) fn sent(&self) -> &RequestPlan {
         &self.sent
+    }
+
+    /// The questions for each saved search and period whose answers scans of a query share: those without mentions, and those
+    /// for a list that comes with the first page.
+    pub(super) fn shared(&self, config: &ScanConfig) -> &BTreeSet<RequestKey> {
+        self.shared.get_or_init(|| {
+            let list = config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::List(_)));
+            let size = self.page.unwrap_or_default();
+            let (Aids::Given(aids), true) = (&config.plan.aids, list || size == 0) else { return BTreeSet::new() };
+            let profile = config.connection.profile();
+            let question = |aid: &String, window: &String| {
+                let request = match size {
+                    0 => {
+                        let (aid, duration) = (Some(aid.clone()), Some(window.clone()));
+                        PageRequest::overview(RequestPlan { aid, duration, ..self.sent.clone() })
+                    }
+                    size => PageRequest { plan: Arc::new(self.of(aid, window)), row: 0, size, frozen: None },
+                };
+                request.key(profile)
+            };
+            aids.iter().flat_map(|aid| self.windows.iter().map(move |window| question(aid, window))).collect()
+        })
     }
 
     /// Mentions that are asked for at once; `None` where none are.
@@ -106,21 +128,4 @@ fn sent_first(config: &ScanConfig, template: &RequestPlan, page: Option<u64>) ->
         sent.sort = None;
     }
     sent
-}
-
-/// The questions for each saved search and period, where the answers hold no mentions.
-fn shared_questions(
-    config: &ScanConfig,
-    sent: &RequestPlan,
-    page: Option<u64>,
-    windows: &[String],
-) -> BTreeSet<RequestKey> {
-    let without_mentions = page.is_none_or(|size| size == 0);
-    let (Aids::Given(aids), true) = (&config.plan.aids, without_mentions) else { return BTreeSet::new() };
-    let profile = config.connection.profile();
-    let question = |aid: &String, window: &String| {
-        let (aid, duration) = (Some(aid.clone()), Some(window.clone()));
-        PageRequest::overview(RequestPlan { aid, duration, ..sent.clone() }).key(profile)
-    };
-    aids.iter().flat_map(|aid| windows.iter().map(move |window| question(aid, window))).collect()
 }

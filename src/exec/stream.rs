@@ -70,7 +70,9 @@ pub(super) fn run(
         // Of the whole plan, before the first request of any scan.
         query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
-        let config = config.bounded(query.now)?;
+        // Periods that end now end when they are asked for.
+        let instants = planned.connection.profile().window.takes_instants();
+        let config = config.bounded(if instants { query.now } else { planned.connection.now() })?;
         let requests = if Arc::ptr_eq(&planned, &config) { requests } else { Arc::new(Requests::new(&config)) };
         let notes = config.told.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for note in notes {
@@ -235,7 +237,7 @@ impl Driver {
                 if let Some(error) = refused {
                     self.config.connection.client().log().warn(&self.query.budget, error);
                     self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
-                    if let Some(label) = self.reader.label(&plan, &error.to_string())? {
+                    if let Some(label) = self.reader.label(&plan, &self.config.connection.client().redact(&error.to_string()))? {
                         yield label;
                     }
                     return;
@@ -400,10 +402,12 @@ impl Driver {
         // When the scan began, by the service's clock.
         let now = self.query.begun + connection.client().ahead();
         let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
-            scan.ends_open && now > end && scan.windows.last().map(String::as_str) == Some(words)
+            scan.ends_open && now > end && self.requests.windows().last().map(String::as_str) == Some(words)
         });
         let begun = scan.until.as_ref().zip(profile.window.length_of(words));
-        let late = begun.is_some_and(|((_, since), length)| now - length > *since);
+        // A relative period is resolved when it is asked for.
+        let asked = connection.clock().now() + connection.client().ahead();
+        let late = begun.is_some_and(|((_, since), length)| asked - length > *since);
         if !ended && !late {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use rustls::crypto::CryptoProvider;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -107,6 +108,10 @@ impl FlightServer {
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
         if let Some(TlsSpec { certificate, key, client_authorities }) = tls {
+            // The transport takes that of the process. An error means that the process has chosen one meanwhile.
+            if CryptoProvider::get_default().is_none() {
+                let _ = rustls::crypto::ring::default_provider().install_default();
+            }
             let mut config = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
             if let Some(authorities) = client_authorities {
                 config = config.client_ca_root(Certificate::from_pem(authorities));

@@ -56,7 +56,7 @@ impl OptimizerRule for AggregatePushdown {
         let Below { scan, way, between, .. } = &below;
         let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         let options = config.options();
-        let planned = table.planned(&options, &scan.filters, || table.connection().now());
+        let planned = table.planned(&options, config.query_execution_start_time(), &scan.filters);
         // What cannot be asked at all is told by the scan.
         let Ok(scan_plan) = planned.plan() else { return Ok(Transformed::no(plan)) };
         if scan_plan.aids == Aids::Given(Vec::new()) || scan_plan.unbounded().is_some() {

@@ -2,7 +2,7 @@
 //!
 //! Each scan gets a copy of its table that carries the plan: the other rules, the planner and the operator read it. The engine
 //! goes through its rules again until nothing changes; a scan whose filters are the same keeps its plan, and one whose
-//! filters changed is planned again as of the same instant.
+//! filters changed is planned again as of the same instant. A plan that is kept and run again is planned anew.
 
 use std::sync::Arc;
 
@@ -34,16 +34,17 @@ impl OptimizerRule for PlanScans {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let options = config.options();
         let timezone = SessionSettings::of(&options).timezone;
-        let mut clocks = Clocks::of(&plan)?;
+        let query = config.query_execution_start_time();
+        let mut clocks = Clocks::of(&plan, query)?;
         plan.transform_down_with_subqueries(|node| {
             let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
             let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(node)) };
-            if table.carried().is_some_and(|planned| planned.is_of(&scan.filters, &timezone)) {
+            if table.carried().is_some_and(|planned| planned.is_of(query, &scan.filters, &timezone)) {
                 return Ok(Transformed::no(node));
             }
             let now = clocks.of_connection(table.connection());
             let profile = table.connection().profile();
-            let planned = PlannedScan::new(profile, table.spec(), &scan.filters, &timezone, now);
+            let planned = PlannedScan::new(profile, table.spec(), &scan.filters, &timezone, query, now);
             let source = provider_as_source(Arc::new(table.with_plan(planned)));
             Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan.clone() })))
         })
@@ -54,13 +55,13 @@ impl OptimizerRule for PlanScans {
 struct Clocks(Vec<(Arc<Connection>, DateTime<Utc>)>);
 
 impl Clocks {
-    /// Those that scans of the plan have been planned as of.
-    fn of(plan: &LogicalPlan) -> Result<Self> {
+    /// Those that scans of the plan have been planned as of, in this query.
+    fn of(plan: &LogicalPlan, query: Option<DateTime<Utc>>) -> Result<Self> {
         let mut known = Vec::new();
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(table) = ApiTable::of(scan)
-                && let Some(planned) = table.carried()
+                && let Some(planned) = table.carried().filter(|planned| planned.is_of_query(query))
             {
                 known.push((Arc::clone(table.connection()), planned.now()));
             }

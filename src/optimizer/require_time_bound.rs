@@ -53,8 +53,10 @@ impl RequireTimeBound {
 #[async_trait]
 impl QueryPlanner for RequireTimeBound {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Origins::of(plan, state.config_options())?;
-        let notes = parts_of_the_time(plan, state.config_options())?;
+        let looking =
+            Looking { options: state.config_options(), query: state.execution_props().query_execution_start_time };
+        Origins::of(plan, looking)?;
+        let notes = parts_of_the_time(plan, looking)?;
         let physical = match &self.planner {
             Some(planner) => planner.create_physical_plan(plan, state).await?,
             None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
@@ -70,14 +72,22 @@ impl QueryPlanner for RequireTimeBound {
     }
 }
 
+/// Whose plan is looked at.
+#[derive(Clone, Copy)]
+struct Looking<'s> {
+    options: &'s ConfigOptions,
+    /// When the query began.
+    query: Option<DateTime<Utc>>,
+}
+
 /// What aggregates, and expressions such as CASE, tell about the time of a scan that reads the default window, where that
 /// reaches further back: a note for each.
-fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<(Arc<TableSpec>, String)>> {
+fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Arc<TableSpec>, String)>> {
     let mut found = Vec::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Some(table) = ApiTable::of(scan)
-            && is_of_default_window(&table, options, &scan.filters)
+            && is_of_default_window(&table, looking, &scan.filters)
         {
             found.push(table);
         }
@@ -114,8 +124,8 @@ fn parts_of_the_time(plan: &LogicalPlan, options: &ConfigOptions) -> Result<Vec<
 }
 
 /// Whether a scan reads the default window.
-fn is_of_default_window(table: &ApiTable, options: &ConfigOptions, filters: &[Expr]) -> bool {
-    let planned = table.planned(options, filters, || table.connection().now());
+fn is_of_default_window(table: &ApiTable, looking: Looking<'_>, filters: &[Expr]) -> bool {
+    let planned = table.planned(looking.options, looking.query, filters);
     planned.plan().is_ok_and(|plan| plan.default_window)
 }
 
@@ -319,14 +329,14 @@ struct Origins<'p> {
 
 impl<'p> Origins<'p> {
     /// Follows the columns from the scans up, and checks each node on the way, those of subqueries included.
-    fn of(plan: &'p LogicalPlan, options: &ConfigOptions) -> Result<Self> {
+    fn of(plan: &'p LogicalPlan, looking: Looking<'_>) -> Result<Self> {
         let width = plan.schema().fields().len();
-        let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, options)).collect::<Result<Vec<_>>>()?;
-        plan.apply_subqueries(|subquery| Origins::of(subquery, options).map(|_| TreeNodeRecursion::Continue))?;
+        let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, looking)).collect::<Result<Vec<_>>>()?;
+        plan.apply_subqueries(|subquery| Origins::of(subquery, looking).map(|_| TreeNodeRecursion::Continue))?;
         check(plan, &inputs)?;
         let made = |expr: &Expr| together(&origins_in(expr, &inputs));
         let mut columns: Vec<Origin> = match plan {
-            LogicalPlan::TableScan(scan) => scanned(scan, options),
+            LogicalPlan::TableScan(scan) => scanned(scan, looking),
             LogicalPlan::Projection(projection) => projection.expr.iter().map(made).collect(),
             LogicalPlan::Filter(filter) => {
                 let bounds = split_conjunction(&filter.predicate).into_iter().any(|conjunct| {
@@ -380,9 +390,9 @@ impl<'p> Origins<'p> {
 }
 
 /// The columns of a scan.
-fn scanned(scan: &TableScan, options: &ConfigOptions) -> Vec<Origin> {
+fn scanned(scan: &TableScan, looking: Looking<'_>) -> Vec<Origin> {
     let Some(table) = ApiTable::of(scan) else { return Vec::new() };
-    let planned = table.planned(options, &scan.filters, || table.connection().now());
+    let planned = table.planned(looking.options, looking.query, &scan.filters);
     let Ok(plan) = planned.plan() else { return Vec::new() };
     let default = plan.default_window || plan.unbounded().is_some();
     let spec = table.spec();

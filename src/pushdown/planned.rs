@@ -17,18 +17,21 @@ pub(crate) struct PlannedScan {
     filters: Vec<Expr>,
     /// The session's zone.
     timezone: String,
+    /// When the query began that it belongs to, which names the query.
+    query: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
     plan: Result<ScanPlan, Error>,
 }
 
 impl PlannedScan {
-    /// Plans the scan of a table under these filters, as of `now`, which all scans of a query have in common. `timezone` is
-    /// the session's zone; empty: the profile's default.
+    /// Plans the scan of a table under these filters for a query, as of `now`, which all scans of a query have in common.
+    /// `timezone` is the session's zone; empty: the profile's default.
     pub(crate) fn new(
         profile: &Profile,
         table: &TableSpec,
         filters: &[Expr],
         timezone: &str,
+        query: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Self {
         let conjuncts: Vec<Expr> = filters.iter().flat_map(split_conjunction).cloned().collect();
@@ -38,14 +41,22 @@ impl PlannedScan {
         Self {
             filters: unnormalize_cols(filters.iter().cloned()),
             timezone: timezone.to_owned(),
+            query,
             now,
             plan: plan.map_err(|error| error.at(place)),
         }
     }
 
-    /// Whether it is the plan of a scan under these filters.
-    pub(crate) fn is_of(&self, filters: &[Expr], timezone: &str) -> bool {
-        self.timezone == timezone && self.filters == unnormalize_cols(filters.iter().cloned())
+    /// Whether it belongs to this query. A plan that is kept and run again, as a prepared statement is, is another query's.
+    pub(crate) fn is_of_query(&self, query: Option<DateTime<Utc>>) -> bool {
+        self.query.is_some() && self.query == query
+    }
+
+    /// Whether it is the plan of this query's scan under these filters.
+    pub(crate) fn is_of(&self, query: Option<DateTime<Utc>>, filters: &[Expr], timezone: &str) -> bool {
+        self.is_of_query(query)
+            && self.timezone == timezone
+            && self.filters == unnormalize_cols(filters.iter().cloned())
     }
 
     /// The instant as of which it was made.

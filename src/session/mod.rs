@@ -43,6 +43,10 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     if config.options().extensions.get::<SessionSettings>().is_none() {
         config.options_mut().extensions.insert(SessionSettings::default());
     }
+    // The engine would put an empty catalog in its place.
+    if config.options().catalog.default_catalog == CATALOG {
+        config.options_mut().catalog.create_default_catalog_and_schema = false;
+    }
     let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
     let batch = config.batch_size().min(page);
     *builder.config() = Some(config.with_batch_size(batch));

@@ -125,20 +125,21 @@ impl ApiTable {
         self.planned.as_ref()
     }
 
-    /// The plan of its scan under these filters: the one that it carries, or a new one as of `now`.
+    /// The plan of its scan under these filters, in the query that began then: the one that it carries, or a new one.
     pub(crate) fn planned(
         &self,
         options: &ConfigOptions,
+        query: Option<DateTime<Utc>>,
         filters: &[Expr],
-        now: impl FnOnce() -> DateTime<Utc>,
     ) -> Arc<PlannedScan> {
         let timezone = SessionSettings::of(options).timezone;
-        match self.planned.as_ref().filter(|planned| planned.is_of(filters, &timezone)) {
+        let carried = self.planned.as_ref().filter(|planned| planned.is_of_query(query));
+        match carried.filter(|planned| planned.is_of(query, filters, &timezone)) {
             Some(planned) => Arc::clone(planned),
             None => {
-                let now = self.planned.as_ref().map_or_else(now, |planned| planned.now());
+                let now = carried.map_or_else(|| self.connection.now(), |planned| planned.now());
                 let profile = self.connection.profile();
-                Arc::new(PlannedScan::new(profile, &self.spec, filters, &timezone, now))
+                Arc::new(PlannedScan::new(profile, &self.spec, filters, &timezone, query, now))
             }
         }
     }
@@ -217,7 +218,8 @@ impl TableProvider for ApiTable {
             Some(columns) => columns.to_vec(),
             None => (0..self.schema.fields().len()).collect(),
         };
-        let planned = self.planned(state.config_options(), filters, || self.connection.now());
+        let query = state.execution_props().query_execution_start_time;
+        let planned = self.planned(state.config_options(), query, filters);
         let mut plan = planned.plan()?.clone();
         let predicate = conjunction(filters.to_vec());
         let table = DFSchema::try_from(Arc::clone(&self.schema))?;

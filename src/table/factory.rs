@@ -34,7 +34,8 @@ use crate::profile::Profile;
 /// | `insecure` | `true` allows an http address beyond this machine |
 ///
 /// Tables with the same address, key location, profile and `insecure` share a connection. The key is read once for each
-/// connection: after it changed, drop the tables. [`install`](crate::install) registers the factory; elsewhere:
+/// connection: after it changed, drop the tables. Variables that hold keys are called `SAVEDSEARCH_…`. A statement chooses the
+/// address that a key is sent to: where statements come from others, take the factory out of the session. [`install`](crate::install) registers the factory; elsewhere:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,6 +70,8 @@ enum KeySource {
 
 /// Variable that holds the key where no option says otherwise.
 const KEY: &str = "SAVEDSEARCH_API_KEY";
+/// How variables are called whose values a statement may send to a service.
+const KEYS: &str = "SAVEDSEARCH_";
 /// The options, each of which may be left out.
 const OPTIONS: [&str; 5] = ["api_key_env", "api_key_file", "insecure", "profile", "table"];
 
@@ -111,7 +114,13 @@ impl SavedSearchFactory {
         }
         let key = match (options.remove("api_key_file"), options.remove("api_key_env")) {
             (Some(path), None) => KeySource::File(path.into()),
-            (None, Some(name)) => KeySource::Variable(name),
+            (None, Some(name)) if name.starts_with(KEYS) => KeySource::Variable(name),
+            (None, Some(name)) => {
+                let message = format!("api_key_env takes a variable whose name begins with {KEYS}, found `{name}`");
+                return Err(
+                    bad(message).advice("a statement must not send other variables of the process to an address")
+                );
+            }
             (None, None) => KeySource::Variable(KEY.to_owned()),
             (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file".to_owned())),
         };

@@ -123,7 +123,16 @@ async fn a_table_comes_by_the_address_of_its_service() {
         ("mentions", format!("{key_option}, profil 'v4'"), "there is no option `profil`; did you mean profile?"),
         ("mentions", format!("{key_option}, insecure 'perhaps'"), "insecure takes true or false"),
         ("mentions", format!("{key_option}, api_key_env 'KEY'"), "expected either api_key_env or api_key_file"),
-        ("mentions", "api_key_env 'NO_SUCH_VARIABLE_HERE'".to_owned(), "the variable NO_SUCH_VARIABLE_HERE is not set"),
+        (
+            "mentions",
+            "api_key_env 'SAVEDSEARCH_NO_SUCH_KEY'".to_owned(),
+            "the variable SAVEDSEARCH_NO_SUCH_KEY is not set",
+        ),
+        (
+            "mentions",
+            "api_key_env 'HOME'".to_owned(),
+            "api_key_env takes a variable whose name begins with SAVEDSEARCH_",
+        ),
         ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read the profile nowhere.toml"),
     ] {
         let error = context.sql(&create(name, &options)).await.expect_err(expected);

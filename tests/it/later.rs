@@ -204,3 +204,18 @@ async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
     assert_eq!(world.rows(counted).await, [["mixed", "30"], ["negative", "30"], ["positive", "30"]]);
     assert_eq!(world.simulator.requests() - before, 1);
 }
+
+/// A prepared statement is planned when it is prepared, and asks for what there is when it is executed.
+#[tokio::test(start_paused = true)]
+async fn a_prepared_statement_reads_up_to_the_time_at_which_it_is_executed() {
+    let (world, corpus) = (service(), corpus());
+    let since = (now() - chrono::TimeDelta::days(3)).to_rfc3339();
+    world
+        .rows(&format!("PREPARE q AS SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= '{since}'"))
+        .await;
+    world.rows(&format!("PREPARE p AS SELECT id FROM mentions WHERE aid = $1 AND published_at >= '{since}'")).await;
+    tokio::time::advance(std::time::Duration::from_secs(3_600)).await;
+    let expected = recent(&corpus, 3);
+    assert_eq!(world.rows("EXECUTE q").await, [[expected.clone()]]);
+    assert_eq!(world.rows(&format!("EXECUTE p('{BIG}')")).await.len().to_string(), expected);
+}

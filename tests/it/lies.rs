@@ -580,3 +580,13 @@ async fn no_redirect_is_followed_wherever_it_leads() {
     }
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
+
+/// Half a surrogate pair in a name, which no query hangs on.
+#[tokio::test(start_paused = true)]
+async fn a_broken_name_in_the_list_keeps_nobody_from_the_aids() {
+    let list = r#"{"data": {"savedSearches": [{"aid": "1", "name": "whole"}, {"aid": "2", "name": "half \ud83d"}],
+        "teamSavedSearches": []}}"#;
+    let lab = Lab::new(0, Warp::No, vec![Trick::Answer(200, vec![], list)]);
+    let aids = lab.context.sql("SELECT aid FROM saved_searches ORDER BY 1").await.unwrap().collect().await.unwrap();
+    assert_eq!(rows(&aids), [["1"], ["2"]]);
+}

@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
+use async_trait::async_trait;
+use datafusion_saved_search::client::{
+    Exchanges, HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, Recorder, Replay,
+    parse_base_url,
+};
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::connections::{Connections, Named};
 use datafusion_saved_search::flight::PassThrough;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Running, Settings};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret};
 
 use crate::{Arguments, DEMO_MENTIONS, DEMO_SEARCHES, DEMO_SEED, Exit, FAILED};
 
@@ -58,8 +62,8 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             ))
         })?;
         let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
-        let exchanges = recorded(&base_url, &key, folder.as_deref())?;
         let service = network(&base_url, insecure || arguments.insecure)?;
+        let exchanges = recorded(&base_url, &key, folder.as_deref())?;
         let builder = Connection::builder(base_url, key).profile(profile).service(service);
         others.push((name, builder.exchanges(exchanges).build()?));
     }
@@ -86,9 +90,8 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
         let (base_url, clock) = (replay.base_url().to_owned(), Clock::fixed(replay.begun()));
         // Nobody is sent this one.
         let key = Secret::new("replayed")?;
-        let service = network(&base_url, true)?;
         let exchanges = Exchanges::Replayed(Arc::new(replay));
-        return Ok(Target { base_url, key, service, exchanges, clock, demo: None });
+        return Ok(Target { base_url, key, service: Arc::new(Unasked), exchanges, clock, demo: None });
     }
     let environment = Environment::read()?;
     let key = match &arguments.api_key_file {
@@ -105,6 +108,18 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
     let service = network(&base_url, arguments.insecure)?;
     let exchanges = recorded(&base_url, &key, arguments.record.as_deref())?;
     Ok(Target { base_url, key, service, exchanges, clock: Clock::system(), demo })
+}
+
+/// The service of a replay, which is never asked.
+#[derive(Debug)]
+struct Unasked;
+
+#[async_trait]
+impl HttpService for Unasked {
+    async fn call(&self, _request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let message = "a replay asks no service".to_owned();
+        Err(HttpFailure { kind: ErrorKind::Connect, message, temporary: false })
+    }
 }
 
 /// The network to a service.
