@@ -186,10 +186,10 @@ impl AnswerSource for Recorded {
         let asked = self.source.ask(question);
         async move {
             let exchange = asked.await?;
-            if let Some(answer) = &exchange.answer {
-                if let Err(failure) = recorder.write(&url, answer) {
-                    return Ok(Exchange { answer: Some(Err(failure)), ..exchange });
-                }
+            if let Some(answer) = &exchange.answer
+                && let Err(failure) = recorder.write(&url, answer)
+            {
+                return Ok(Exchange { answer: Some(Err(failure)), ..exchange });
             }
             Ok(exchange)
         }
