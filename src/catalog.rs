@@ -14,7 +14,7 @@ use crate::table::{ApiTable, SystemTable};
 /// Name of the catalog of the first connection.
 pub const CATALOG: &str = "savedsearch";
 /// Schema of the service's tables.
-pub const SCHEMA: &str = "v4";
+pub(crate) const SCHEMA: &str = "v4";
 /// Schema of the tables about ourselves.
 pub(crate) const SYSTEM_SCHEMA: &str = "system";
 

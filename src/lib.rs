@@ -61,7 +61,7 @@ pub mod shell;
 pub mod simulator;
 mod table;
 
-pub use catalog::{CATALOG, SCHEMA, catalog};
+pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
 pub use clock::Clock;
 pub use config::{CountFromOverview, SessionSettings};
@@ -70,7 +70,7 @@ pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
-pub use session::{install, now, session, session_config, session_with};
+pub use session::{install, now, session, session_config};
 pub use table::SavedSearchFactory;
 
 /// The programs of the README, which are compiled with the documentation's.

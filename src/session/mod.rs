@@ -72,7 +72,7 @@ pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
 ///
 /// # Errors
 /// As [`catalog`].
-pub fn session_with(
+pub(crate) fn session_with(
     connection: &Arc<Connection>,
     config: SessionConfig,
     runtime: Arc<RuntimeEnv>,
