@@ -14,7 +14,6 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -251,10 +250,12 @@ impl Connection {
         settings: &SessionSettings,
         caller: Option<Arc<Caller>>,
     ) -> Arc<Query> {
+        let budget =
+            QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
+                .with_completeness(settings.completeness)
+                .with_caller(caller);
         // Before the lock: another process may keep the ledger.
-        let longest = Duration::from_secs(QueryBudget::LONGEST_DEADLINE);
-        let deadline = tokio::time::Instant::now() + settings.query_deadline.min(longest);
-        let possible = self.client.possible_until(deadline);
+        let possible = self.client.possible_until(budget.deadline);
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         // Many queries may be run by one that lives on: those that no scan reads any more are of the past.
         let crowded = queries.len() > MANY;
@@ -264,10 +265,6 @@ impl Connection {
         {
             return Arc::clone(query);
         }
-        let budget =
-            QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
-                .with_completeness(settings.completeness)
-                .with_caller(caller);
         let query = Query {
             budget: Arc::new(budget.with_possible(possible)),
             begun: self.clock.now(),
@@ -316,20 +313,10 @@ impl Connection {
         let decode = Arc::new(decode);
         // What comes of the answer where it is this call that asks.
         let decoded: Arc<Mutex<Option<T>>> = Arc::default();
-        let given = {
-            let answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            match answers.get(&key) {
-                Some(SharedAnswer::Given(body)) => Some(body.clone()),
-                Some(SharedAnswer::Asked(_)) | None => None,
-            }
-        };
-        if let Some(body) = given {
-            return decode(&body).map(|(value, _)| value);
-        }
         let asked = {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = match answers.get(&key) {
-                // It came meanwhile.
+                // It is decoded below, where nobody waits for the lock.
                 Some(SharedAnswer::Given(body)) => Some(futures::future::ready(Ok(body.clone())).boxed().shared()),
                 Some(SharedAnswer::Asked(asked)) => asked.upgrade(),
                 None => None,

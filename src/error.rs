@@ -81,10 +81,10 @@ pub struct Place {
 }
 
 /// A typed failure. See the module's documentation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
     kind: ErrorKind,
     message: String,

@@ -109,8 +109,8 @@ impl Client {
         })
     }
 
-    #[cfg(feature = "flight")]
     /// From now on requests run in the runtime of the caller, whichever one their queries run in.
+    #[cfg(feature = "flight")]
     pub(crate) fn requests_run_here(&self) {
         self.requests.get_or_init(Handle::current);
     }
@@ -154,7 +154,7 @@ impl Client {
         // Before anything is cut for people: a cut could leave a part that nobody recognizes.
         if let Some(own) = Error::find(&error) {
             let clean = own.clone().map_text(|text| self.key.redact(text));
-            return if format!("{clean:?}") == format!("{own:?}") { error } else { clean.into() };
+            return if clean == *own { error } else { clean.into() };
         }
         let text = error.to_string();
         let clean = self.key.redact(&text);

@@ -90,8 +90,8 @@ pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime
     retry_after(throttle, headers, now).or_else(|| reset(throttle, headers, now))
 }
 
-#[cfg(feature = "probe")]
 /// The same, by the clock of the machine where the answer has no date.
+#[cfg(feature = "probe")]
 pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Duration> {
     named_wait(throttle, headers, Clock::system().now())
 }

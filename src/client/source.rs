@@ -41,8 +41,8 @@ pub struct Question {
 }
 
 impl Question {
-    #[cfg(feature = "probe")]
     /// A question that nothing limits: each of its sender's calls is counted elsewhere.
+    #[cfg(feature = "probe")]
     pub(crate) fn unlimited(key: RequestKey, request: HttpRequest, patience: Duration) -> Self {
         let query = Arc::new(QueryBudget::new("-".to_owned(), u64::MAX, patience, patience));
         Self { key, request, spending: Spending { query, places: Arc::new(Semaphore::new(1)), units: 0 } }

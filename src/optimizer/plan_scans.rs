@@ -13,9 +13,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, TableScan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::config::SessionSettings;
 use crate::connection::Connection;
-use crate::pushdown::PlannedScan;
 use crate::table::ApiTable;
 
 /// See the module's documentation.
@@ -27,24 +25,18 @@ impl OptimizerRule for PlanScans {
         "savedsearch_plan_scans"
     }
 
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let options = config.options();
-        let timezone = SessionSettings::of(&options).timezone;
         let query = config.query_execution_start_time();
         let mut clocks = Clocks::of(&plan, query)?;
         plan.transform_down_with_subqueries(|node| {
             let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
             let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(node)) };
-            if table.carried().is_some_and(|planned| planned.is_of(query, &scan.filters, &timezone)) {
+            let now = || clocks.of_connection(table.connection());
+            let planned = table.planned_as_of(&options, query, &scan.filters, now);
+            if table.carried().is_some_and(|carried| Arc::ptr_eq(carried, &planned)) {
                 return Ok(Transformed::no(node));
             }
-            let now = clocks.of_connection(table.connection());
-            let profile = table.connection().profile();
-            let planned = PlannedScan::new(profile, table.spec(), &scan.filters, &timezone, query, now);
             let source = provider_as_source(Arc::new(table.with_plan(planned)));
             Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan.clone() })))
         })

@@ -87,15 +87,16 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
             && let Some(table) = ApiTable::of(scan)
-            && is_of_default_window(&table, looking, &scan.filters)
         {
-            found.push(table);
+            let planned = table.planned(looking.options, looking.query, &scan.filters);
+            let default = planned.plan().is_ok_and(|plan| plan.default_window);
+            found.extend(default.then(|| (table, planned.now())));
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
     let mut notes = Vec::new();
-    for table in found {
-        let (profile, now) = (table.connection().profile(), table.connection().now());
+    for (table, now) in found {
+        let profile = table.connection().profile();
         let default = &profile.window.default;
         let (Some(time), Some(length)) = (&table.spec().time, profile.window.length_of(default)) else {
             continue;
@@ -121,12 +122,6 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
         })?;
     }
     Ok(notes)
-}
-
-/// Whether a scan reads the default window.
-fn is_of_default_window(table: &ApiTable, looking: Looking<'_>, filters: &[Expr]) -> bool {
-    let planned = table.planned(looking.options, looking.query, filters);
-    planned.plan().is_ok_and(|plan| plan.default_window)
 }
 
 /// The part of an expression that compares the time with an instant before `begins`.

@@ -116,8 +116,8 @@ impl ApiTable {
     }
 
     /// The table, for a scan that is planned like this.
-    pub(crate) fn with_plan(&self, planned: PlannedScan) -> Self {
-        Self { planned: Some(Arc::new(planned)), ..self.clone() }
+    pub(crate) fn with_plan(&self, planned: Arc<PlannedScan>) -> Self {
+        Self { planned: Some(planned), ..self.clone() }
     }
 
     /// The plan that it carries, if any, whatever scan that is of.
@@ -132,12 +132,23 @@ impl ApiTable {
         query: Option<DateTime<Utc>>,
         filters: &[Expr],
     ) -> Arc<PlannedScan> {
+        self.planned_as_of(options, query, filters, || self.connection.now())
+    }
+
+    /// The same, where a new plan is made as of `now` unless the table carries one of the query.
+    pub(crate) fn planned_as_of(
+        &self,
+        options: &ConfigOptions,
+        query: Option<DateTime<Utc>>,
+        filters: &[Expr],
+        now: impl FnOnce() -> DateTime<Utc>,
+    ) -> Arc<PlannedScan> {
         let timezone = SessionSettings::of(options).timezone;
         let carried = self.planned.as_ref().filter(|planned| planned.is_of_query(query));
         match carried.filter(|planned| planned.is_of(query, filters, &timezone)) {
             Some(planned) => Arc::clone(planned),
             None => {
-                let now = carried.map_or_else(|| self.connection.now(), |planned| planned.now());
+                let now = carried.map_or_else(now, |planned| planned.now());
                 let profile = self.connection.profile();
                 Arc::new(PlannedScan::new(profile, &self.spec, filters, &timezone, query, now))
             }

@@ -166,6 +166,11 @@ impl PagePolicy {
         self.stride
     }
 
+    /// Whether a first page smaller than asked for tells the page size.
+    pub(super) fn is_clamped(&self) -> bool {
+        self.clamped
+    }
+
     /// Rank behind the last row that came.
     pub(super) fn row(&self) -> u64 {
         self.row

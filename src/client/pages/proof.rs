@@ -46,8 +46,6 @@ pub(super) struct Proof {
     pub(super) chain: Chain,
     /// Behind the end the last page comes again.
     repeats: bool,
-    /// A first page smaller than asked for tells the page size.
-    clamped: bool,
     /// Whether the window is the rest of one that was cut: without a total, it may show that nothing follows.
     confirms: bool,
     /// All of the window was reached before.
@@ -112,13 +110,7 @@ impl Pass {
 impl Proof {
     /// Nothing seen yet of a window, of which the rows `known` have left already. `order` is the order of time in which rows
     /// come, if any; `grid` the instants at which windows can be cut.
-    pub(super) fn new(
-        profile: &Profile,
-        order: Option<Direction>,
-        grid: Grid,
-        known: HashSet<u64>,
-        clamped: bool,
-    ) -> Self {
+    pub(super) fn new(profile: &Profile, order: Option<Direction>, grid: Grid, known: HashSet<u64>) -> Self {
         // Of ends that belong to two windows both have what lies there.
         let closed = !profile.window.is_half_open();
         let chain = Chain::new(order, grid, closed, known);
@@ -126,7 +118,6 @@ impl Proof {
             // Without a total, nothing but the chain itself shows that nothing was lost.
             chain: if profile.total.trust == Trust::Exact { chain } else { chain.careful() },
             repeats: profile.depth.beyond == Some(DepthAnswer::LastPage),
-            clamped,
             confirms: false,
             within_reach: false,
             first_page: Vec::new(),
@@ -251,7 +242,7 @@ impl Proof {
             self.first_page = rows.ids.to_vec();
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
             // A first page that is short, and not clamped, is the last one as well.
-            let short = (self.first_page.len() as u64) < policy.pages.size && !self.clamped;
+            let short = (self.first_page.len() as u64) < policy.pages.size && !policy.is_clamped();
             if !(self.repeats && short) {
                 return Err(no_progress(span.row));
             }

@@ -16,7 +16,7 @@ use super::continuity::{Rows, Taken};
 use super::page_policy::{PagePolicy, Seen, Span};
 use super::proof::{Proof, Verdict};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Direction, Grid, Oversize, Profile};
+use crate::profile::{Direction, Grid, Profile};
 use crate::request::Pages;
 
 /// Rows after which a window is cut where it can be, so that their ids can be forgotten.
@@ -43,10 +43,9 @@ impl Reading {
         grid: Grid,
         known: HashSet<u64>,
     ) -> Self {
-        let clamped = profile.page.beyond == Oversize::Clamped;
         Self {
             policy: PagePolicy::new(pages, profile),
-            proof: Proof::new(profile, order, grid, known, clamped),
+            proof: Proof::new(profile, order, grid, known),
             one_by_one: false,
             cuttable: false,
         }
