@@ -7,12 +7,15 @@
 //! Invariant: no message that leaves contains a secret. Texts that come from the service may repeat the key: they pass through
 //! [`Secret::redact`](crate::client::Secret::redact) where an error leaves an operator or enters the log.
 
+mod engine;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
+
+pub use self::engine::describe;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -230,37 +233,6 @@ impl From<Error> for DataFusionError {
             _ => DataFusionError::External(Box::new(error)),
         }
     }
-}
-
-/// An error of the engine in one line for people.
-pub fn describe(error: &DataFusionError) -> String {
-    if let Some(own) = Error::find(error) {
-        return own.to_string();
-    }
-    let root = error.find_root();
-    let text = match root {
-        DataFusionError::SQL(parser, _) => format!("syntax error: {parser}"),
-        DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
-        DataFusionError::SchemaError(error, _) => match error.as_ref() {
-            SchemaError::FieldNotFound { field, valid_fields } => no_column(field, valid_fields),
-            other => other.to_string(),
-        },
-        other => other.strip_backtrace(),
-    };
-    let text = text.replace("sql parser error: ", "");
-    one_line(&text)
-}
-
-/// That there is no such column, and which one may have been meant.
-fn no_column(field: &Column, valid: &[Column]) -> String {
-    let mut known: Vec<&str> = valid.iter().map(Column::name).collect();
-    known.dedup();
-    let advice = match nearest(field.name(), known.iter().copied()) {
-        Some(near) => format!("did you mean {near}?"),
-        None if known.is_empty() => "no table is asked that has one".to_owned(),
-        None => format!("there are {}", known.join(", ")),
-    };
-    format!("there is no column {}; {advice}", field.flat_name())
 }
 
 /// A text on one line, cut where nobody would read on.

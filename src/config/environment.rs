@@ -43,6 +43,14 @@ pub fn state_folder() -> Option<PathBuf> {
     state.map(|state| state.join("savedsearch"))
 }
 
+/// Default configuration file: `savedsearch/savedsearch.toml` in `XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory
+/// Specification). It need not exist.
+pub fn default_config_file() -> Option<PathBuf> {
+    let config = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")))?;
+    Some(config.join("savedsearch").join("savedsearch.toml"))
+}
+
 /// A variable of the process; an empty one counts as none.
 pub fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]

@@ -3,6 +3,8 @@
 #[cfg(feature = "flight")]
 mod bounded;
 mod now;
+#[cfg(any(feature = "flight", feature = "shell"))]
+mod time_zone;
 
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 use self::now::Now;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::time_zone::resolve_time_zone;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;

@@ -1,4 +1,4 @@
-//! What may be typed beside SQL: commands begin with a backslash, and take the rest of their line.
+//! Backslash commands. A command takes the rest of its line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::output::Format;
 use crate::error::nearest;
 
-/// A command, as the help has it.
+/// Entry of the help.
 pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) takes: &'static str,
@@ -17,28 +17,28 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
     Entry { name, takes, what }
 }
 
-/// All commands, in the order of the help.
+/// All commands, in help order.
 pub(super) const COMMANDS: [Entry; 17] = [
-    entry("\\d", "[TABLE]", "tables; or the columns of one, and what the service is sent of them"),
-    entry("\\l", "", "connections"),
-    entry("\\c", "[NAME]", "asks another connection from now on"),
-    entry("\\x", "[on|off]", "rows one below the other, a column a line"),
-    entry("\\rows", "[N]", "rows that are shown at most; 0: all"),
-    entry("\\pager", "[on|off]", "whether results longer than the screen go through $PAGER"),
-    entry("\\timing", "[on|off]", "whether it is said where the time went"),
-    entry("\\format", "[FORMAT]", "how results are printed"),
-    entry("\\o", "[FILE]", "results go to a file, until \\o alone ends it"),
-    entry("\\chart", "[SQL]", "draws the last result, without a request, or a statement's"),
-    entry("\\cost", "SQL", "what a statement would cost, without a request"),
-    entry("\\budget", "", "what the key may spend, and what of it is spent"),
-    entry("\\watch", "[SECONDS]", "runs the last statement again and again, until Ctrl-C"),
+    entry("\\d", "[TABLE]", "lists tables, or the columns of a table and what is pushed down"),
+    entry("\\l", "", "lists connections"),
+    entry("\\c", "[NAME]", "switches to another connection"),
+    entry("\\x", "[on|off]", "toggles expanded display, one column per line"),
+    entry("\\rows", "[N]", "sets the number of rows to show; 0 shows all"),
+    entry("\\pager", "[on|off]", "toggles $PAGER for results longer than the screen"),
+    entry("\\timing", "[on|off]", "toggles planning time and time to the first row"),
+    entry("\\format", "[FORMAT]", "sets the format of results"),
+    entry("\\o", "[FILE]", "sends results to a file, until \\o alone closes it"),
+    entry("\\chart", "[SQL]", "draws the last result, or that of a statement"),
+    entry("\\cost", "SQL", "estimates the requests of a statement; sends none"),
+    entry("\\budget", "", "shows the limits of the key, and how much is used"),
+    entry("\\watch", "[SECONDS]", "repeats the last statement until Ctrl-C"),
     entry("\\e", "", "edits the last statement in $VISUAL or $EDITOR"),
-    entry("\\i", "FILE", "runs the statements and commands of a file"),
-    entry("\\?", "", "this help"),
-    entry("\\q", "", "leaves, as Ctrl-D does"),
+    entry("\\i", "FILE", "runs a file of statements and commands"),
+    entry("\\?", "", "shows this help"),
+    entry("\\q", "", "quits, like Ctrl-D"),
 ];
 
-/// A command with what it takes.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Describe(Option<String>),
@@ -60,14 +60,14 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Seconds between the runs of `\watch`, where it is not said: each of them costs requests.
+/// Default interval of `\watch` in seconds. Long, since each run costs requests.
 const WATCH: u64 = 60;
 
 impl Command {
-    /// The command of a line, if it is one.
+    /// Parses a line. Returns `None` if it is not a command.
     ///
     /// # Errors
-    /// One line that says what the command takes.
+    /// One line naming the expected arguments.
     pub(super) fn parse(line: &str) -> Option<Result<Self, String>> {
         let line = line.trim();
         match line.trim_end_matches(';') {
@@ -83,10 +83,10 @@ impl Command {
     fn named(name: &str, rest: &str) -> Result<Self, String> {
         let Some(entry) = COMMANDS.iter().find(|entry| entry.name == name) else {
             let near = nearest(name, COMMANDS.iter().map(|entry| entry.name)).filter(|_| name.len() > 4);
-            let near = near.map_or("\\? lists them".to_owned(), |near| format!("did you mean {near}?"));
-            return Err(format!("there is no command {name}: {near}"));
+            let near = near.map_or("\\? lists commands".to_owned(), |near| format!("did you mean {near}?"));
+            return Err(format!("unknown command {name}; {near}"));
         };
-        let takes = || format!("{name} takes {}, found `{rest}`", entry.takes);
+        let takes = || format!("{name} expects {}, found `{rest}`", entry.takes);
         let text = || (!rest.is_empty()).then(|| rest.to_owned());
         let file = || Some(rest.trim_end_matches(';').trim_end()).filter(|name| !name.is_empty());
         let word = || match rest.trim_end_matches(';').split_whitespace().collect::<Vec<_>>().as_slice() {
@@ -110,15 +110,17 @@ impl Command {
             "\\format" => Self::Format(word()?.map(str::parse).transpose()?),
             "\\o" => Self::Output(file().map(PathBuf::from)),
             "\\chart" => Self::Chart(text()),
-            "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} takes a statement"))?),
+            "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} expects a statement"))?),
             "\\watch" => {
                 let seconds = word()?.map_or(Ok(WATCH), |word| word.parse().map_err(|_| takes()))?;
                 Self::Watch(Duration::from_secs(
                     Some(seconds).filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(takes)?,
                 ))
             }
-            "\\i" => Self::Include(file().ok_or_else(|| format!("{name} takes the name of a file"))?.into()),
-            _ if !rest.trim_end_matches(';').is_empty() => return Err(format!("{name} takes nothing, found `{rest}`")),
+            "\\i" => Self::Include(file().ok_or_else(|| format!("{name} expects a file name"))?.into()),
+            _ if !rest.trim_end_matches(';').is_empty() => {
+                return Err(format!("{name} takes no argument, found `{rest}`"));
+            }
             "\\l" => Self::Connections,
             "\\budget" => Self::Budget,
             "\\e" => Self::Edit,
@@ -152,17 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_command_is_said() {
+    fn wrong_arguments_are_named() {
         for (line, said) in [
-            ("\\foo", "there is no command \\foo: \\? lists them"),
+            ("\\foo", "unknown command \\foo; \\? lists commands"),
             ("\\timeing", "did you mean \\timing?"),
-            ("\\x perhaps", "\\x takes [on|off], found `perhaps`"),
-            ("\\watch 0", "\\watch takes [SECONDS], found `0`"),
-            ("\\rows -1", "\\rows takes [N]"),
-            ("\\l all", "\\l takes nothing"),
-            ("\\cost", "\\cost takes a statement"),
-            ("\\format tables", "`tables` is no format"),
-            ("\\d a b", "\\d takes [TABLE]"),
+            ("\\x perhaps", "\\x expects [on|off], found `perhaps`"),
+            ("\\watch 0", "\\watch expects [SECONDS], found `0`"),
+            ("\\rows -1", "\\rows expects [N]"),
+            ("\\l all", "\\l takes no argument"),
+            ("\\cost", "\\cost expects a statement"),
+            ("\\format tables", "unknown format `tables`"),
+            ("\\d a b", "\\d expects [TABLE]"),
         ] {
             let found = parsed(line).expect_err(line);
             assert!(found.contains(said), "{line}: {found}");

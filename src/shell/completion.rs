@@ -1,7 +1,10 @@
-//! What may be typed: the words that are completed, by what stands before them. Nothing is asked of the service.
+//! Completion of SQL by what precedes the cursor. Sends no request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
@@ -11,35 +14,38 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use super::splitter::behind;
 use crate::connection::Connection;
 use crate::error::one_line;
-use crate::profile::Zone;
+use crate::profile::{Origin, TableSpec, Zone};
+use crate::table::ApiTable;
 
-/// The words that there are at the moment.
+/// Words known at the moment.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Words {
-    /// Tables, as they are called without a catalog.
+    /// Tables, by their names in the current catalog.
     pub(super) tables: Vec<String>,
-    /// Columns, with their tables.
+    /// Pairs of table and column.
     columns: Vec<(String, String)>,
     pub(super) functions: Vec<String>,
     pub(super) settings: Vec<String>,
-    /// Saved searches with their names, as the last list had them.
+    /// Aids and names of saved searches, from the last list.
     searches: Vec<(String, String)>,
     catalogs: Vec<String>,
     /// Connections by name.
     pub(super) connections: Vec<String>,
     periods: Vec<String>,
+    /// Pairs of column and value: those that the profile declares, and those of the last result.
+    values: Vec<(String, String)>,
 }
 
-/// A word that may be meant.
+/// A completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// What is shown.
+    /// Text of the list of candidates.
     pub(super) shown: String,
-    /// What takes the place of what was typed.
+    /// Replacement of the typed word.
     pub(super) typed: String,
 }
 
-/// The words of SQL that people type.
+/// SQL keywords.
 pub(super) const KEYWORDS: [&str; 71] = [
     "ALL",
     "ANALYZE",
@@ -115,7 +121,7 @@ pub(super) const KEYWORDS: [&str; 71] = [
 ];
 
 impl Words {
-    /// The words of a session, with these saved searches and connections.
+    /// Gathers the words of a session.
     pub(super) async fn of(
         context: &SessionContext,
         connection: &Arc<Connection>,
@@ -127,6 +133,9 @@ impl Words {
         for (name, table) in tables(context).await {
             let schema = table.schema();
             words.columns.extend(schema.fields().iter().map(|field| (name.clone(), field.name().clone())));
+            if let Some(own) = table.downcast_ref::<ApiTable>() {
+                words.values.extend(labels(own.spec()));
+            }
             words.tables.push(name);
         }
         let functions = [state.udfs(), state.udafs(), state.udwfs()];
@@ -143,15 +152,45 @@ impl Words {
         words
     }
 
-    /// What may be meant by the end of a text: where its last word begins, and the candidates, best first.
-    pub(super) fn complete(&self, text: &str) -> (usize, Vec<Candidate>) {
+    /// Adds the values of string columns of a result, which a next query may filter by.
+    pub(super) fn add_values(&mut self, batches: &[RecordBatch]) {
+        /// Values per column.
+        const MOST: usize = 50;
+        /// Longer strings are prose.
+        const LONGEST: usize = 60;
+        let Some(schema) = batches.first().map(RecordBatch::schema) else { return };
+        for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| field.data_type() == &DataType::Utf8)
+        {
+            let values = batches.iter().flat_map(|batch| batch.column(at).as_string::<i32>().iter().flatten());
+            let short = values.filter(|value| value.len() <= LONGEST && !value.contains(char::is_control));
+            let distinct: BTreeSet<&str> = short.collect();
+            let pairs = distinct.into_iter().take(MOST).map(|value| (field.name().clone(), value.to_owned()));
+            self.values.extend(pairs.collect::<Vec<_>>());
+        }
+    }
+
+    /// Completes the word at the end of `text`; `after` is the text behind the cursor. Returns where the word begins, and
+    /// the candidates, best first.
+    pub(super) fn complete(&self, text: &str, after: &str) -> (usize, Vec<Candidate>) {
         if let Some(start) = open_quote(text) {
-            return (start, self.values(text[..start - 1].trim_end(), &text[start..]));
+            return (start, self.quoted(text[..start - 1].trim_end(), &text[start..]));
         }
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
         let start = text.char_indices().rev().take_while(|(_, c)| is_word(*c)).last().map_or(text.len(), |(at, _)| at);
         let (before, word) = (text[..start].to_uppercase(), &text[start..]);
         let last = before.split_whitespace().next_back().unwrap_or_default();
+        let sources = self.sources(&format!("{text} {after}"));
+        if let Some((alias, typed)) = word.split_once('.')
+            && let Some((_, table)) = sources.iter().find(|(name, _)| name.eq_ignore_ascii_case(alias))
+        {
+            let lower = typed.to_lowercase();
+            let columns = self.columns.iter().filter(|(of, column)| of == table && column.starts_with(&lower));
+            let candidate = |(_, column): &(String, String)| {
+                let word = format!("{alias}.{column}");
+                Candidate { shown: word.clone(), typed: word }
+            };
+            return (start, columns.map(candidate).collect());
+        }
         let of = |words: &mut dyn Iterator<Item = &str>| {
             let lower = word.to_lowercase();
             let fits = words.filter(|known| known.to_lowercase().starts_with(&lower));
@@ -160,9 +199,15 @@ impl Words {
         let found = match last {
             "FROM" | "JOIN" | "DESCRIBE" => of(&mut self.tables.iter().chain(&self.catalogs).map(String::as_str)),
             "SET" | "SHOW" => of(&mut self.settings.iter().map(String::as_str)),
+            // After these a column follows, so that there is something to offer before a letter is typed.
+            "SELECT" | "DISTINCT" | "WHERE" | "AND" | "OR" | "ON" | "BY" | "HAVING" if word.is_empty() => {
+                of(&mut self.columns_of(&sources).into_iter())
+            }
+            _ if word.is_empty() && before.trim_end().ends_with(',') => of(&mut self.columns_of(&sources).into_iter()),
             _ if word.is_empty() => Vec::new(),
             _ => {
-                let mut found = of(&mut self.columns_in(text).into_iter());
+                let mut found = of(&mut self.columns_of(&sources).into_iter());
+                found.extend(of(&mut sources.iter().map(|(alias, _)| alias.as_str())));
                 found.extend(of(&mut self.functions.iter().map(String::as_str)));
                 let upper = word.chars().next().is_some_and(char::is_uppercase);
                 let keywords = KEYWORDS.map(|word| if upper { word.to_owned() } else { word.to_lowercase() });
@@ -175,18 +220,48 @@ impl Words {
         (start, found.into_iter().filter(|candidate| known.insert(candidate.typed.clone())).collect())
     }
 
-    /// The columns of the tables that a text names; of all where it names none.
-    fn columns_in<'w>(&'w self, text: &str) -> Vec<&'w str> {
-        let lower = text.to_lowercase();
-        let words: Vec<&str> = lower.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'))).collect();
-        let named = |table: &str| words.contains(&table);
-        let any = self.tables.iter().any(|table| named(table));
-        let columns = self.columns.iter().filter(|(table, _)| named(table) || (!any && !table.contains('.')));
+    /// Tables that a statement names, each with the name that it has there: `mentions AS m`, `mentions m`, `mentions`.
+    fn sources(&self, statement: &str) -> Vec<(String, String)> {
+        let mut tokens = Vec::new();
+        // A statement that is being typed may end in an open quote; the tokens before it count.
+        let _ = Tokenizer::new(&GenericDialect {}, statement).tokenize_with_location_into_buf(&mut tokens);
+        let words = tokens.into_iter().filter_map(|token| match token.token {
+            Token::Whitespace(_) => None,
+            Token::Word(word) => Some(word.value),
+            other => Some(other.to_string()),
+        });
+        let words: Vec<String> = words.collect();
+        let mut found = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let schema = at.checked_sub(2).filter(|_| words[at - 1] == ".").map(|at| words[at].as_str());
+            let qualified =
+                schema.map_or_else(|| word.to_lowercase(), |schema| format!("{schema}.{word}").to_lowercase());
+            let Some(table) = self.tables.iter().find(|table| **table == qualified) else { continue };
+            let mut next = words[at + 1..].iter().map(String::as_str);
+            let alias = match next.next() {
+                Some(word) if word.eq_ignore_ascii_case("as") => next.next(),
+                other => other,
+            };
+            let is_name = |word: &&str| {
+                word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                    && !KEYWORDS.contains(&word.to_uppercase().as_str())
+            };
+            let name = alias.filter(is_name).unwrap_or(word);
+            found.push((name.to_owned(), table.clone()));
+        }
+        found
+    }
+
+    /// Columns of these tables, or of the tables of the service if there are none.
+    fn columns_of<'w>(&'w self, sources: &[(String, String)]) -> Vec<&'w str> {
+        let named = |table: &str| sources.iter().any(|(_, source)| source == table);
+        let columns =
+            self.columns.iter().filter(|(table, _)| named(table) || (sources.is_empty() && !table.contains('.')));
         columns.map(|(_, column)| column.as_str()).collect()
     }
 
-    /// The values that may stand in a quote behind a text.
-    fn values(&self, before: &str, typed: &str) -> Vec<Candidate> {
+    /// Values for an open quote.
+    fn quoted(&self, before: &str, typed: &str) -> Vec<Candidate> {
         let lower = typed.to_lowercase();
         let plain = |values: &mut dyn Iterator<Item = &str>| {
             let fits = values.filter(|value| value.to_lowercase().starts_with(&lower));
@@ -195,11 +270,11 @@ impl Words {
         match compared(before).as_deref() {
             Some("aid") => {
                 let of_aid = |aid: &str| aid.to_lowercase().starts_with(&lower);
-                // What would move the cursor is no aid that anybody types.
+                // Control characters would move the cursor.
                 let searches = self.searches.iter().filter(|(aid, _)| !aid.contains(char::is_control));
                 let fits = searches.filter(|(aid, name)| of_aid(aid) || name.to_lowercase().contains(&lower));
                 let fits: Vec<_> = fits.collect();
-                // Where several names fit, what was typed stays until one is left.
+                // The typed part of a name stays until a single candidate is left.
                 let stays = fits.len() > 1 && !fits.iter().all(|(aid, _)| of_aid(aid));
                 let candidate = |(aid, name): &(String, String)| Candidate {
                     shown: format!("{aid}  {}", one_line(name)),
@@ -209,15 +284,27 @@ impl Words {
             }
             Some("duration") => plain(&mut self.periods.iter().map(String::as_str)),
             Some("timezone" | "zone") => plain(&mut Zone::names()),
-            _ => Vec::new(),
+            Some(column) => {
+                let of_column = self.values.iter().filter(|(of, _)| of == column).map(|(_, value)| value.as_str());
+                let distinct: BTreeSet<&str> = of_column.collect();
+                plain(&mut distinct.into_iter())
+            }
+            None => Vec::new(),
         }
     }
 }
 
-/// The column or argument that the value behind a text is compared with: `aid = `, `aid IN ('1', `, `aid => `.
+/// Pairs of column and value that a profile declares: labels of sections, such as the values of `dimension`.
+fn labels(table: &TableSpec) -> Vec<(String, String)> {
+    let columns = table.columns.iter().filter(|column| column.origin == Origin::Section);
+    let labels = table.sections.iter().map(|section| section.label.clone()).filter(|label| !label.is_empty());
+    columns.flat_map(|column| labels.clone().map(|label| (column.name.clone(), label))).collect()
+}
+
+/// Returns the column or argument that the next value is for: `aid = `, `aid IN ('1', `, `aid => `, `AT TIME ZONE`.
 fn compared(before: &str) -> Option<String> {
     let mut tokens = Vec::new();
-    // What cannot be read is behind what can.
+    // An error is at the end; the tokens before it count.
     let _ = Tokenizer::new(&GenericDialect {}, before).tokenize_with_location_into_buf(&mut tokens);
     let is_word =
         |token: &Token, word: &str| matches!(token, Token::Word(found) if found.value.eq_ignore_ascii_case(word));
@@ -245,7 +332,7 @@ fn compared(before: &str) -> Option<String> {
     }
 }
 
-/// The tables that need no catalog, by what they are called then: those of the default schema by their names alone.
+/// Returns the tables of the current catalog, with their names: unqualified in the default schema.
 pub(super) async fn tables(context: &SessionContext) -> Vec<(String, Arc<dyn TableProvider>)> {
     let state = context.state();
     let default = &state.config().options().catalog;
@@ -254,7 +341,7 @@ pub(super) async fn tables(context: &SessionContext) -> Vec<(String, Arc<dyn Tab
     for schema_name in catalog.schema_names() {
         let Some(schema) = catalog.schema(&schema_name) else { continue };
         for table_name in schema.table_names() {
-            // One that went away meanwhile is none.
+            // A table that was dropped meanwhile is skipped.
             if let Ok(Some(table)) = schema.table(&table_name).await {
                 let own = schema_name == default.default_schema;
                 found.push((if own { table_name } else { format!("{schema_name}.{table_name}") }, table));
@@ -265,11 +352,11 @@ pub(super) async fn tables(context: &SessionContext) -> Vec<(String, Arc<dyn Tab
     found
 }
 
-/// Where the text of a quote begins that is not closed; comments and names have no quotes.
+/// Returns the offset of the text in an open single quote.
 fn open_quote(text: &str) -> Option<usize> {
     let mut tokens = Vec::new();
     Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
-    // What cannot be read begins behind what can.
+    // The token that cannot be read follows the last one.
     let rest = text[behind(text, &tokens)..].trim_start();
     rest.starts_with('\'').then(|| text.len() - rest.len() + 1)
 }
@@ -293,11 +380,12 @@ mod tests {
             catalogs: vec![text("other")],
             connections: vec![text("here")],
             periods: vec![text("7d"), text("30d")],
+            values: vec![(text("sentiment"), text("negative")), (text("sentiment"), text("neutral"))],
         }
     }
 
     fn typed(text: &str) -> Vec<String> {
-        words().complete(text).1.into_iter().map(|candidate| candidate.typed).collect()
+        words().complete(text, "").1.into_iter().map(|candidate| candidate.typed).collect()
     }
 
     #[test]
@@ -308,7 +396,20 @@ mod tests {
         assert_eq!(typed("SET max"), [""; 0]);
         assert_eq!(typed("SET savedsearch.m"), ["savedsearch.max_requests"]);
         assert_eq!(typed("SELECT * FROM "), ["mentions", "overview", "system.requests", "other"]);
-        assert_eq!(typed("SELECT "), [""; 0], "not all that there is");
+        assert_eq!(typed("SELECT "), ["published_at", "positive"], "of the tables of the service");
+        assert_eq!(typed("SELECT 1 FROM overview WHERE "), ["positive"]);
+        assert_eq!(typed("SELECT 1 FROM overview ORDER BY "), ["positive"]);
+        assert_eq!(typed("SELECT 1 FROM overview LIMIT "), [""; 0]);
+        let (start, found) = words().complete("SELECT ", " FROM overview");
+        assert_eq!((start, found.len(), found[0].typed.as_str()), (7, 1, "positive"), "the table behind the cursor");
+    }
+
+    #[test]
+    fn columns_of_an_alias_are_completed() {
+        assert_eq!(typed("SELECT m. FROM mentions m WHERE m.pub"), ["m.published_at"]);
+        assert_eq!(typed("SELECT 1 FROM mentions AS men JOIN overview o ON o."), ["o.positive"]);
+        assert_eq!(typed("SELECT 1 FROM mentions AS men WHERE me"), ["men", "mentions"]);
+        assert_eq!(typed("SELECT 1 FROM system.requests WHERE "), ["parameters"]);
     }
 
     #[test]
@@ -323,7 +424,8 @@ mod tests {
         assert_eq!(typed("SELECT published_at AT TIME ZONE 'europe/berl"), ["Europe/Berlin'"]);
         assert_eq!(typed("SELECT 1 -- aid = 'gl"), [""; 0], "a comment");
         assert_eq!(typed("SELECT 1 FROM mentions WHERE title = 'a"), [""; 0]);
-        let (start, found) = words().complete("SELECT 'x' WHERE aid = 'gl");
+        assert_eq!(typed("SELECT 1 FROM mentions m WHERE m.sentiment = 'ne"), ["negative'", "neutral'"]);
+        let (start, found) = words().complete("SELECT 'x' WHERE aid = 'gl", "");
         assert_eq!((start, found[0].shown.as_str()), (24, "184889  Globex"));
     }
 }

@@ -1,4 +1,6 @@
-//! Where in a statement a mistake is, and what may have been meant.
+//! Errors of statements for people: the place, a marked line, and a suggestion.
+
+use std::path::Path;
 
 use datafusion::common::config::ExtensionOptions;
 use datafusion::error::DataFusionError;
@@ -7,55 +9,71 @@ use datafusion::prelude::SessionContext;
 use crate::config::SessionSettings;
 use crate::error::{describe, nearest};
 
-/// What went wrong, for people.
+/// An error message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// What, where and what to do, in one line.
+    /// Problem, place and advice in one line.
     pub line: String,
-    /// The line of the statement where it is, with a mark below.
+    /// The offending line of the statement, and a line that marks the column.
     pub marked: Option<[String; 2]>,
 }
 
 impl Mistake {
-    /// A mistake that is in no statement.
+    /// A message without a place in a statement.
     pub(super) fn new(line: impl Into<String>) -> Self {
         Self { line: line.into(), marked: None }
     }
 
-    /// What an error of the engine says of a text, with what may have been meant.
+    /// Message of an engine error about a statement, with a suggestion where a similar name exists.
     pub(super) async fn of(error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
-        let mut line = describe(error);
         let place = place(error);
+        let mut line = without_place(&describe(error)).to_owned();
         if let Some((at, _)) = place
             && text.trim_end().contains('\n')
-            && !line.contains(" Line: ")
         {
             line.push_str(&format!(" (line {at})"));
         }
-        if let Some(meant) = meant(&line, context).await {
-            line.push_str(&format!("; did you mean {meant}?"));
+        if let Some(suggestion) = suggestion(&line, context).await {
+            line.push_str(&format!("; {suggestion}"));
         }
         Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)) }
     }
+
+    /// The message with the file and the line on which the statement begins.
+    pub(super) fn in_file(self, path: &Path, line: usize) -> Self {
+        Self { line: format!("{}: line {line}: {}", path.display(), self.line), ..self }
+    }
+
+    /// The message with its texts changed, such as redacted.
+    pub(super) fn map_text(self, change: impl Fn(String) -> String) -> Self {
+        Self { line: change(self.line), marked: self.marked.map(|lines| lines.map(&change)) }
+    }
 }
 
-/// Line and column, both from 1.
+/// 1-based line and column of an error.
 fn place(error: &DataFusionError) -> Option<(usize, usize)> {
     let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
     if let Some(start) = span.map(|span| span.start) {
         return Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?));
     }
-    // The parser says it in words alone: `… at Line: 1, Column: 8`.
+    // The parser reports its place in the message only: `… at Line: 1, Column: 8`.
     let text = error.to_string();
-    let (_, rest) = text.rsplit_once(" at Line: ")?;
+    let (_, rest) = text.rsplit_once(PLACE)?;
     let (line, rest) = rest.split_once(", Column: ")?;
     let column: String = rest.chars().take_while(char::is_ascii_digit).collect();
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// The line of a text, with a mark below the column.
+const PLACE: &str = " at Line: ";
+
+/// The parser's message without its place, which the marked line shows.
+fn without_place(message: &str) -> &str {
+    message.rsplit_once(PLACE).map_or(message, |(message, _)| message)
+}
+
+/// Returns a line of a text, and a line with a mark below a column.
 fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
-    /// Characters before the mark that are shown: the rest of a long line says little.
+    /// Characters shown before the mark in a long line.
     const BEFORE: usize = 30;
     const SHOWN: usize = 70;
     let shown = text.lines().nth(line.checked_sub(1)?)?;
@@ -69,21 +87,37 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     Some([format!("  {ahead}{part}{behind}"), format!("  {}^", " ".repeat(width))])
 }
 
-/// The table or setting that may have been meant by one that there is not. The engine says so itself of columns and functions, our
-/// own errors of settings and zones.
-async fn meant(line: &str, context: &SessionContext) -> Option<String> {
+/// Advice for an unknown table, setting or function. The engine itself suggests columns, and our own errors settings and zones.
+async fn suggestion(line: &str, context: &SessionContext) -> Option<String> {
+    let did_you_mean = |name: &str| format!("did you mean {name}?");
     if let Some(key) =
         between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
     {
         let full = format!("savedsearch.{key}");
         let known = SessionSettings::default().entries();
         let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);
-        return known.map(str::to_owned);
+        return known.map(did_you_mean);
     }
-    let name = between(line, "table '", "' not found").or_else(|| between(line, "No table named '", "'"))?;
+    if let Some(name) = between(line, "unknown function `", "`") {
+        let state = context.state();
+        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let known: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();
+        // Of several names that are equally near, one of the same letters is meant: `coutn` is `count`, not `cot`.
+        let letters = |name: &str| {
+            let mut letters: Vec<char> = name.to_lowercase().chars().collect();
+            letters.sort_unstable();
+            letters
+        };
+        let same = known.iter().find(|known| letters(known) == letters(name)).copied();
+        return same.or_else(|| nearest(name, known)).map(did_you_mean);
+    }
+    let name = between(line, "unknown table `", "`")?;
     let name = name.rsplit('.').next()?;
     let known = super::completion::tables(context).await;
-    nearest(name, known.iter().map(|(name, _)| name.as_str())).map(str::to_owned)
+    match nearest(name, known.iter().map(|(name, _)| name.as_str())) {
+        Some(near) => Some(did_you_mean(near)),
+        None => Some("\\d lists the tables".to_owned()),
+    }
 }
 
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {

@@ -1,4 +1,4 @@
-//! What a query would cost, as a result of its own: a row a scan, and one for all together.
+//! Estimated cost of a query as a table: a row per scan, and one for the total.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::exec::{PlanCost, plan_cost};
 
-/// Columns `table`, `sent`, `requests` (in words where it hangs on what the service has) and `at_least`. The last row is
-/// that of the whole query, whose scans share the list and equal questions.
+/// Columns `table`, `sent`, `requests` (in words where the count depends on the data) and `at_least`. The last row is the
+/// total, in which scans share the list and equal requests.
 pub(super) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
     let PlanCost { scans, at_least, exact } = plan_cost(plan);
     let all = if exact { at_least.to_string() } else { format!("{at_least} or more") };

@@ -1,4 +1,4 @@
-//! The line editor: statements of several lines, colours, completion, and a history that lasts.
+//! Line editor: colours, completion, and a persistent history.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,100 +11,102 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Context, Editor, Helper};
 
 use super::commands::COMMANDS;
 use super::completion::{KEYWORDS, Words};
 use super::output::Format;
-use super::splitter::{Cursor, pieces};
+use super::splitter::Cursor;
 use crate::config::state_folder;
 use crate::files;
 
-/// Statements that are remembered.
-const REMEMBERED: usize = 5_000;
+/// Statements kept in the history.
+const HISTORY: usize = 5_000;
 
-/// The editor, with what it knows.
-pub(super) struct Typist {
-    editor: Editor<Known, FileHistory>,
+/// Line editor with its history file.
+pub(super) struct LineEditor {
+    editor: Editor<Assistant, FileHistory>,
     history: Option<PathBuf>,
 }
 
-/// What the editor knows while somebody types.
-pub(super) struct Known {
-    pub(super) words: Words,
+/// Completion and colours while the user types.
+struct Assistant {
+    words: Words,
+    /// Earlier lines of the statement, each with its line break.
+    before: String,
     color: bool,
 }
 
-impl Typist {
+impl LineEditor {
     /// An editor with the history of the user's state folder.
     ///
     /// # Errors
-    /// Where there is no terminal.
+    /// There is no terminal.
     pub(super) fn new() -> Result<Self, ReadlineError> {
         let color = console::colors_enabled();
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .color_mode(if color { ColorMode::Enabled } else { ColorMode::Disabled })
-            // The prompt is no result: it does not go where stdout is sent.
+            // The prompt is not a result, so it does not go where stdout is redirected.
             .behavior(Behavior::PreferTerm)
-            .max_history_size(REMEMBERED)?
+            .max_history_size(HISTORY)?
             .history_ignore_space(true)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Known { words: Words::default(), color }));
+        editor.set_helper(Some(Assistant { words: Words::default(), before: String::new(), color }));
         let history = state_folder().and_then(|folder| {
             std::fs::create_dir_all(&folder).ok()?;
             Some(folder.join("history"))
         });
-        // Statements may hold what is nobody else's business. What is no regular file would be waited for.
+        // Statements may be confidential. Opening anything but a regular file could block.
         let history =
             history.filter(|history| files::lockable(history).and_then(|_| files::keep_private(history)).is_ok());
         if let Some(history) = &history {
-            // There is none yet, or it cannot be read; what is typed now counts more.
+            // A missing or unreadable history must not prevent typing.
             let _ = editor.load_history(history);
         }
         Ok(Self { editor, history })
     }
 
-    /// Takes note of the words that there are.
-    pub(super) fn know(&mut self, words: Words) {
-        if let Some(known) = self.editor.helper_mut() {
-            known.words = words;
+    /// Sets the words for completion, and the earlier lines of the statement being typed.
+    pub(super) fn set_context(&mut self, words: Words, pending: &str) {
+        if let Some(assistant) = self.editor.helper_mut() {
+            assistant.words = words;
+            assistant.before = if pending.is_empty() { String::new() } else { format!("{pending}\n") };
         }
     }
 
-    /// A statement, or a command; `begun` is there already.
+    /// Reads a line; several if they are pasted or recalled from the history. `initial` can be edited.
     ///
     /// # Errors
-    /// Where the user interrupts or leaves, or the terminal cannot be read.
-    pub(super) fn read(&mut self, prompt: &str, begun: &str) -> Result<String, ReadlineError> {
-        let text = self.editor.readline_with_initial(prompt, (begun, ""))?;
-        // A history that cannot take it does not stop the statement.
+    /// The user interrupts or leaves, or the terminal cannot be read.
+    pub(super) fn read(&mut self, prompt: &str, initial: &str) -> Result<String, ReadlineError> {
+        self.editor.readline_with_initial(prompt, (initial, ""))
+    }
+
+    /// Adds a statement or command to the history.
+    pub(super) fn remember(&mut self, text: &str) {
+        // A history that cannot be written must not stop the statement.
         if !text.trim().is_empty()
             && self.editor.add_history_entry(text.trim_end()).is_ok_and(|added| added)
             && let Some(history) = &self.history
         {
             let _ = self.editor.append_history(history);
         }
-        Ok(text)
     }
 }
 
-impl Helper for Known {}
+impl Helper for Assistant {}
 
-impl Hinter for Known {
+impl Hinter for Assistant {
     type Hint = String;
 }
 
-impl Validator for Known {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let (_, open) = pieces(context.input());
-        Ok(if open.is_none() { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
-    }
-}
+// The prompt loop decides whether a statement is complete, so that each line has a prompt of its own.
+impl Validator for Assistant {}
 
-impl Completer for Known {
+impl Completer for Assistant {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
@@ -116,11 +118,14 @@ impl Completer for Known {
     }
 }
 
-impl Known {
-    /// Completes the SQL before a place.
+impl Assistant {
+    /// Completes SQL before the cursor.
     fn sql(&self, line: &str, at: usize) -> (usize, Vec<Pair>) {
-        let (start, found) = self.words.complete(&line[..at]);
-        // A quote that is closed already is not closed again.
+        let before = self.before.len();
+        let (start, found) = self.words.complete(&format!("{}{}", self.before, &line[..at]), &line[at..]);
+        // A candidate never reaches into an earlier line.
+        let start = start.saturating_sub(before);
+        // A quote that is already closed is not closed again.
         let closed = line[at..].starts_with('\'');
         let replacement = |typed: String| match typed.strip_suffix('\'') {
             Some(open) if closed => open.to_owned(),
@@ -130,7 +135,7 @@ impl Known {
         (start, pairs.collect())
     }
 
-    /// Completes a command, or what it takes.
+    /// Completes a command or its argument.
     fn command(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
         let Some((name, rest)) = typed.split_once(' ') else {
@@ -158,7 +163,7 @@ impl Known {
     }
 }
 
-impl Highlighter for Known {
+impl Highlighter for Assistant {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         if self.color { Cow::Owned(colored(line)) } else { Cow::Borrowed(line) }
     }
@@ -176,15 +181,15 @@ impl Highlighter for Known {
     }
 }
 
-/// The text with words, texts, numbers and comments in colours. What cannot be read stays as it is, and so does what is
-/// long: it is read anew with each key.
+/// Colours keywords, strings, numbers and comments. Text that cannot be tokenized stays plain, and so does long text, since
+/// it would be tokenized at each key press.
 fn colored(line: &str) -> String {
     const LONG: usize = 4_096;
     if line.len() > LONG {
         return line.to_owned();
     }
     let mut tokens = Vec::new();
-    // An open quote ends it; what came before is there.
+    // An open quote ends tokenizing; the tokens before it are kept.
     let _ = Tokenizer::new(&GenericDialect {}, line).tokenize_with_location_into_buf(&mut tokens);
     let mut cursor = Cursor::new(line);
     let (mut shown, mut from) = (String::with_capacity(line.len() * 2), 0);

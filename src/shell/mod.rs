@@ -1,15 +1,16 @@
-//! The SQL shell: runs statements and prints what they give.
+//! SQL shell: runs statements and prints their results.
 //!
 //! ```text
-//! line_editor (completion) ─repl (commands)─▶ text ─run─▶ plan ─▶ stream ─output─▶ screen (table, pager) │ chart, picture │ file
-//!                                              progress, report, diagnostics ─▶ stderr
+//! repl (line_editor, completion) ─┐
+//! script (-c, -f, stdin) ─────────┴▶ interpreter (commands) ─▶ run ─▶ output ─▶ screen (table, pager) │ chart, picture │ file
+//!                                                               └▶ progress, report, diagnostics ─▶ stderr
 //! ```
 //!
-//! A thin printer over the library. Results alone go to stdout; a file appears under its name only when it is whole.
-//! Nothing is asked of the service but what statements ask: completion, descriptions and estimates cost no request.
+//! A thin printer over the library. Only results go to stdout; a file appears under its name once it is complete.
+//! Completion, descriptions and estimates send no request.
 //!
-//! Invariant: what fails before its first row leaves stdout empty, what fails later leaves no file behind; either leaves
-//! one line on stderr and an exit status.
+//! Invariant: a query that fails before its first row leaves stdout empty, and one that fails later leaves no file behind;
+//! both leave one line on stderr and a non-zero exit status.
 #![expect(clippy::print_stderr, reason = "notes and errors of the shell go to stderr")]
 
 mod chart;
@@ -17,6 +18,7 @@ mod commands;
 mod completion;
 mod diagnostics;
 mod estimate;
+mod interpreter;
 mod line_editor;
 mod name_cache;
 mod output;
@@ -27,6 +29,7 @@ mod report;
 mod run;
 mod schema;
 mod screen;
+mod script;
 mod splitter;
 mod table;
 mod writer;
@@ -34,5 +37,7 @@ mod writer;
 pub use diagnostics::Mistake;
 pub use output::{Format, Output};
 pub use repl::interact;
+pub use report::cancelled;
 pub use run::{Failure, Shell};
 pub use screen::Display;
+pub use script::{Script, run_scripts};

@@ -1,7 +1,7 @@
-//! The names of saved searches from one session to the next, so that they complete before the list was asked for.
+//! Names of saved searches kept between sessions, so that they complete before the list is requested.
 //!
-//! A file in the user's state folder, for the user alone; its entries are found by a digest of the key. What cannot be read
-//! or written is done without: the next list brings the names back.
+//! A private file in the user's state folder; entries are keyed by a digest of the API key. Read and write failures are
+//! ignored: the next list restores the names.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::state_folder;
 use crate::files;
 
-/// Keys that are remembered; the one that was not used for longest is forgotten.
+/// Maximum number of API keys; the least recently used one is dropped.
 const KEYS: usize = 32;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// Those used last come last.
+    /// Least recently used first.
     keys: Vec<Entry>,
 }
 
@@ -24,16 +24,16 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Entry {
     key: String,
-    /// Aids with their names.
+    /// Aid and name of each saved search.
     searches: Vec<(String, String)>,
 }
 
-/// The saved searches that the last list had for a key.
+/// Returns the saved searches of the last list for a key.
 pub(super) fn recall(key: &str) -> Vec<(String, String)> {
     read().keys.into_iter().find(|entry| entry.key == key).map(|entry| entry.searches).unwrap_or_default()
 }
 
-/// Remembers the saved searches of a key.
+/// Stores the saved searches of a key.
 pub(super) fn remember(key: &str, searches: &[(String, String)]) {
     let Some(path) = path() else { return };
     let mut document = read();
@@ -42,7 +42,7 @@ pub(super) fn remember(key: &str, searches: &[(String, String)]) {
     let many = document.keys.len().saturating_sub(KEYS);
     document.keys.drain(..many);
     if let Ok(text) = serde_json::to_string(&document) {
-        // It is a convenience.
+        // Completion works without the cache.
         let _ = files::replace(&path, &text);
     }
 }

@@ -1,4 +1,4 @@
-//! Where results go, and in which format: to stdout, to a file that appears when it is whole, to a pipe.
+//! Destination and format of results: stdout, a pipe, or a file that appears once it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
@@ -13,11 +13,11 @@ use super::screen::Display;
 use super::writer::ResultWriter;
 use crate::error::nearest;
 
-/// How results are printed.
+/// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people. Held until the result is whole, since widths depend on all rows; on a terminal they depend on
-    /// those of a screenful.
+    /// A table for people. Printed once the result is complete, since column widths depend on all rows; on a terminal they
+    /// depend on the first screen of rows.
     Table,
     /// Comma-separated values, RFC 4180, with a header; NULL is empty, lists are JSON.
     Csv,
@@ -25,19 +25,19 @@ pub enum Format {
     Tsv,
     /// One JSON array of objects.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
-    /// A Markdown table. Held until the result is whole.
+    /// A Markdown table. Printed once the result is complete.
     Markdown,
     /// An Arrow IPC stream.
     Arrow,
     /// A Parquet file, compressed with zstd.
     Parquet,
-    /// A chart for people, of a time or a category and numbers. Held until the result is whole.
+    /// A chart for people, of a time or category column and numbers. Printed once the result is complete.
     Chart,
-    /// The same as a picture, SVG.
+    /// The chart as an SVG picture.
     Svg,
-    /// The same as a picture, PNG.
+    /// The chart as a PNG picture.
     Png,
 }
 
@@ -60,7 +60,7 @@ impl Format {
         Self::Png,
     ];
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -69,7 +69,19 @@ impl Format {
         matches!(self, Self::Arrow | Self::Parquet | Self::Png)
     }
 
-    /// Whether a file of it holds one result.
+    /// Returns the format that a file name ends with, if one is known.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "jsonl" => Some(Self::Ndjson),
+            "md" => Some(Self::Markdown),
+            "arrows" | "ipc" => Some(Self::Arrow),
+            "table" | "chart" => None,
+            name => name.parse().ok(),
+        }
+    }
+
+    /// True if a file holds a single result.
     fn is_single(self) -> bool {
         self.is_binary() || self == Self::Svg
     }
@@ -82,98 +94,121 @@ impl FromStr for Format {
         let found = Self::ALL.into_iter().zip(Self::NAMES).find(|(_, known)| *known == name);
         found.map(|(format, _)| format).ok_or_else(|| {
             let near = nearest(name, Self::NAMES).map_or(String::new(), |near| format!("; did you mean {near}?"));
-            format!("`{name}` is no format: expected one of {}{near}", Self::NAMES.join(", "))
+            format!("unknown format `{name}`; available: {}{near}", Self::NAMES.join(", "))
         })
     }
 }
 
-/// Where results go.
+/// Destination of results.
 #[derive(Debug)]
 pub struct Output {
     format: Format,
     target: Target,
     results: usize,
-    /// Whether the last one was not ended yet.
-    under_way: bool,
-    /// How tables are shown to somebody who sits before the terminal.
+    /// Set while a result is being written.
+    in_progress: bool,
+    /// Layout of tables for a person at the terminal.
     display: Option<Display>,
+    /// Zone in which text formats show instants; UTC if `None`.
+    zone: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
 enum Target {
     Stdout,
-    /// Written as it is: a pipe or a device.
+    /// A pipe or device, written directly.
     Device(Arc<File>),
-    /// Written beside its final name, which it takes when all results are whole.
+    /// Written to a partial file, which is renamed once all results are complete.
     File {
         partial: PathBuf,
         path: PathBuf,
         file: Arc<File>,
-        whole: bool,
-        /// Bytes before the result that is being written.
+        complete: bool,
+        /// Length of the file before the current result.
         before: u64,
     },
 }
 
 impl Output {
-    /// Results go to stdout.
+    /// Output to stdout.
     ///
     /// # Errors
-    /// Where a binary format would go to a terminal.
+    /// A binary format would go to a terminal.
     pub fn stdout(format: Format) -> io::Result<Self> {
         if format.is_binary() && io::stdout().is_terminal() {
-            return Err(io::Error::other("this format is binary: it goes to a file, by -o, or \\o in the shell"));
+            return Err(io::Error::other("this format is binary; write it to a file with -o, or \\o at the prompt"));
         }
-        Ok(Self { format, target: Target::Stdout, results: 0, under_way: false, display: None })
+        Ok(Self { format, target: Target::Stdout, results: 0, in_progress: false, display: None, zone: None })
     }
 
-    /// Results go to a file, which is replaced once [`Output::close`] says that all went well.
+    /// Output to a file, which is replaced by [`Output::close`].
     ///
     /// # Errors
-    /// Where the file cannot be made.
+    /// The file cannot be created.
     pub fn file(format: Format, path: &Path) -> io::Result<Self> {
         if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-            // A pipe or a device is written to as it is; replacing it would be a surprise.
+            // A pipe or device is written directly; replacing it by a file would be a surprise.
             let file = File::options().write(true).open(path)?;
             return Ok(Self {
                 format,
                 target: Target::Device(Arc::new(file)),
                 results: 0,
-                under_way: false,
+                in_progress: false,
                 display: None,
+                zone: None,
             });
         }
-        // A link keeps pointing where it does; the file behind it is replaced, by one beside it.
+        // A symbolic link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut name = path.file_name().ok_or_else(|| io::Error::other("this is no file name"))?.to_owned();
+        let mut name = path.file_name().ok_or_else(|| io::Error::other("not a file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
         let file = Arc::new(File::create_new(&partial).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => io::Error::other(format!("{} is in the way", partial.display())),
+            io::ErrorKind::AlreadyExists => {
+                io::Error::other(format!("{} exists; remove it if no other process writes it", partial.display()))
+            }
             _ => error,
         })?);
-        let target = Target::File { partial, path, file, whole: false, before: 0 };
-        Ok(Self { format, target, results: 0, under_way: false, display: None })
+        let target = Target::File { partial, path, file, complete: false, before: 0 };
+        Ok(Self { format, target, results: 0, in_progress: false, display: None, zone: None })
     }
 
-    /// The same, for somebody who sits before the terminal: tables fit it, and go through a pager.
+    /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.
     #[must_use]
     pub fn displaying(mut self, display: Display) -> Self {
         self.display = Some(display);
         self
     }
 
-    /// Results that were begun.
+    /// Changes the layout of the results that follow.
+    pub(super) fn show_as(&mut self, display: Display) {
+        self.display = Some(display);
+    }
+
+    /// Shows the instants of the results that follow in a zone; an empty name means UTC.
+    pub(super) fn show_times_in(&mut self, zone: String) {
+        self.zone = Some(zone.into()).filter(|zone: &Arc<str>| !zone.is_empty());
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(super) fn is_stdout(&self) -> bool {
+        matches!(self.target, Target::Stdout)
+    }
+
+    /// Number of results begun.
     pub(super) fn results(&self) -> usize {
         self.results
     }
 
-    /// The result that was begun last is whole.
+    /// Marks the current result as complete.
     pub(super) fn ended(&mut self) {
-        self.under_way = false;
+        self.in_progress = false;
     }
 
-    /// The file that does not have its name yet.
+    /// Path of the partial file.
     pub(super) fn partial(&self) -> Option<&Path> {
         match &self.target {
             Target::File { partial, .. } => Some(partial),
@@ -181,12 +216,12 @@ impl Output {
         }
     }
 
-    /// Takes back the result that was begun last and could not be ended, where it went to a file.
+    /// Removes an incomplete result from a file.
     ///
     /// # Errors
-    /// Where the file cannot be cut.
+    /// The file cannot be truncated.
     pub(super) fn take_back(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.under_way) {
+        if std::mem::take(&mut self.in_progress) {
             self.results -= 1;
             if let Target::File { file, before, .. } = &self.target {
                 file.set_len(*before)?;
@@ -196,51 +231,52 @@ impl Output {
         Ok(())
     }
 
-    /// Begins the result of a statement.
+    /// Begins a result.
     pub(super) fn begin(&mut self, schema: SchemaRef) -> io::Result<ResultWriter> {
         if self.results > 0 && self.format.is_single() {
-            return Err(io::Error::other("this format holds one result, and there is a second one"));
+            return Err(io::Error::other("this format holds one result per file; run one statement"));
         }
         if let Target::File { file, before, .. } = &mut self.target {
             *before = file.as_ref().stream_position()?;
         }
         self.results += 1;
-        self.under_way = true;
+        self.in_progress = true;
         let terminal = matches!(self.target, Target::Stdout) && io::stdout().is_terminal();
+        let expanded = self.display.as_ref().is_some_and(|display| display.expanded);
         if let (true, Format::Table, Some(display)) = (terminal, self.format, &self.display) {
-            return Ok(ResultWriter::on_screen(display.clone(), schema));
+            return Ok(ResultWriter::on_screen(display.clone(), schema, self.zone.clone()));
         }
         let sink: Box<dyn Write + Send> = match &self.target {
-            // A chart has colours of its own, and names that are harmless.
-            Target::Stdout if terminal && self.format != Format::Chart => Box::new(Harmless(io::stdout())),
+            // Charts contain our own colour sequences, and their names are already clean.
+            Target::Stdout if terminal && self.format != Format::Chart => Box::new(Sanitized(io::stdout())),
             Target::Stdout => Box::new(io::stdout()),
             Target::Device(file) | Target::File { file, .. } => Box::new(Arc::clone(file)),
         };
         let mut sink = BufWriter::new(sink);
         if self.results > 1 && self.format == Format::Markdown {
-            // Two tables without a line between them are one.
+            // Without an empty line between them two tables would be one.
             writeln!(sink)?;
         }
-        Ok(ResultWriter::new(self.format, schema, sink, terminal))
+        Ok(ResultWriter::new(self.format, schema, sink, terminal).expanded(expanded).in_zone(self.zone.clone()))
     }
 
-    /// Gives a file its name.
+    /// Flushes stdout, or gives a file its final name.
     ///
     /// # Errors
-    /// Where the file cannot be renamed or stdout not be flushed.
+    /// The file cannot be renamed, or stdout not be flushed.
     pub fn close(mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Stdout => io::stdout().flush(),
             Target::Device(_) => Ok(()),
-            // Without a result there is nothing to replace a file with.
+            // Without a result an existing file stays.
             Target::File { .. } if self.results == 0 => Ok(()),
-            Target::File { partial, path, file, whole, .. } => {
+            Target::File { partial, path, file, complete, .. } => {
                 if let Ok(replaced) = std::fs::metadata(&*path) {
                     file.set_permissions(replaced.permissions())?;
                 }
                 file.sync_all()?;
                 std::fs::rename(partial, path)?;
-                *whole = true;
+                *complete = true;
                 Ok(())
             }
         }
@@ -249,22 +285,22 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Target::File { partial, whole: false, .. } = &self.target {
-            // A leftover partial file is named as such; there is nobody to tell.
+        if let Target::File { partial, complete: false, .. } = &self.target {
+            // Drop cannot report a failure; the name of a leftover shows what it is.
             let _ = std::fs::remove_file(partial);
         }
     }
 }
 
-/// A terminal that is sent nothing which moves its cursor or colours it, whatever is in the data.
-struct Harmless<W>(W);
+/// Writer to a terminal that replaces control characters, so that data cannot move the cursor or change colours.
+struct Sanitized<W>(W);
 
-impl<W: Write> Write for Harmless<W> {
+impl<W: Write> Write for Sanitized<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The writers write whole texts; a character that is cut in two is nothing that a terminal obeys.
+        // The writers write complete strings; half a character would not be a control sequence anyway.
         let text = String::from_utf8_lossy(bytes);
-        let harmless = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
-        let shown: String = text.chars().map(harmless).collect();
+        let sanitized = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+        let shown: String = text.chars().map(sanitized).collect();
         self.0.write_all(shown.as_bytes())?;
         Ok(bytes.len())
     }
@@ -274,7 +310,7 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
-/// Characters of a line on the terminal; where there is none, those that most have.
+/// Width of the terminal in columns; 80 if stdout is not a terminal.
 pub(super) fn terminal_width() -> usize {
     let terminal = Term::stdout();
     if terminal.is_term() { usize::from(terminal.size().1) } else { 80 }

@@ -1,4 +1,4 @@
-//! What a query is doing, on stderr, on a terminal only.
+//! Progress of a query on stderr: a line on a terminal, otherwise notes on long waits.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -13,22 +13,25 @@ use tokio::task::JoinHandle;
 use super::report::counted;
 use crate::connection::Connection;
 
-/// A line with rows, pages, requests and the wait for a rate limit, and a bar once it is known how many requests it will
-/// be; it goes away when dropped.
+/// A line with rows, pages, requests and the wait for a rate limit, and a bar once the number of requests is known. Removed
+/// on drop.
 pub(super) struct Progress {
     bar: ProgressBar,
     ticking: Option<JoinHandle<()>>,
 }
 
-/// What the line is made of; what does not fit is cut at the end, where it matters least.
+/// Templates of the line. It is cut at the end, where the least important parts are.
 const SPINNER: &str = "{spinner} {wide_msg}";
 const BAR: &str = "{spinner} {bar:16.cyan/dim} {wide_msg}";
 
 impl Progress {
-    /// Shows what the connections do from now on.
-    pub(super) fn start(connections: Vec<Arc<Connection>>) -> Self {
-        if !io::stderr().is_terminal() {
+    /// Shows the activity of the connections from now on. `quiet` shows nothing.
+    pub(super) fn start(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
+        if quiet {
             return Self { bar: ProgressBar::hidden(), ticking: None };
+        }
+        if !io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), ticking: Some(tokio::spawn(note_waits(connections))) };
         }
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 20));
@@ -40,7 +43,7 @@ impl Progress {
         let ticking = tokio::spawn(async move {
             let mut measured = false;
             loop {
-                // Before the line, so that a quick query shows none.
+                // Before the first line, so that a quick query shows none.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let counts = Counts::of(&connections).since(&before);
                 let announced: u64 = connections.iter().map(|connection| connection.announced()).sum();
@@ -61,6 +64,21 @@ impl Progress {
     }
 }
 
+/// Prints a note when a rate limit delays requests for some seconds: without a terminal nothing else shows that a query
+/// waits and does not hang.
+async fn note_waits(connections: Vec<Arc<Connection>>) {
+    /// Shorter waits are not worth a line.
+    const NOTED: Duration = Duration::from_secs(3);
+    loop {
+        let waits = connections.iter().map(|connection| connection.client().throttled_for());
+        let wait = waits.max().unwrap_or_default();
+        if wait > NOTED {
+            eprintln!("note: waiting {} s for the rate limit", wait.as_secs() + 1);
+        }
+        tokio::time::sleep(wait.max(Duration::from_millis(250))).await;
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(ticking) = &self.ticking {
@@ -70,8 +88,8 @@ impl Drop for Progress {
     }
 }
 
-/// A terminal with some columns less: the `^C` that it shows itself would otherwise begin a line of its own, and the line
-/// above it would stay.
+/// A terminal that appears a few columns narrower: otherwise the echoed `^C` would wrap into a new line, and the progress
+/// line above it would stay.
 #[derive(Debug)]
 struct Narrow(Term);
 
@@ -117,7 +135,7 @@ impl TermLike for Narrow {
     }
 }
 
-/// What connections have done.
+/// Counters of connections.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     pages: u64,
@@ -144,11 +162,11 @@ impl Counts {
     }
 }
 
-/// What the line says; the most important first.
+/// Text of the line, most important part first.
 fn message(counts: &Counts, announced: u64, wait: Duration, elapsed: Duration) -> String {
     let mut text = String::new();
     if !wait.is_zero() {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "rate limit: {} s · ", wait.as_secs() + 1);
     }
     let requests = match announced > counts.requests.max(1) {
@@ -165,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_comes_first() {
+    fn the_wait_comes_first() {
         let counts = Counts { pages: 3, rows: 297, requests: 4 };
         let told = message(&counts, 12, Duration::from_millis(4_200), Duration::from_secs(9));
         assert_eq!(told, "rate limit: 5 s · 297 rows · 4 of 12 requests · 9 s · 3 pages");

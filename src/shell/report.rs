@@ -1,34 +1,34 @@
-//! What is said, quietly, after a result: rows, time, requests, waits, the window, and whether it is whole.
+//! Summary line after a result: rows, time, requests, waits, time window and completeness.
 
 use std::time::Duration;
 
 use super::screen::{Rest, Shown};
 use crate::exec::{Spent, WindowRead};
 
-/// What a statement came to.
+/// Summary of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    /// What was printed; `None` where there was nothing to print.
+    /// Rows printed; `None` for a statement without a result.
     pub(super) shown: Option<Shown>,
-    /// From the statement to its plan.
+    /// Time from the statement to its plan.
     pub(super) planning: Duration,
-    /// From the statement to its first rows, where there are some.
+    /// Time from the statement to its first rows.
     pub(super) first: Option<Duration>,
-    /// From the statement to the end of its result.
+    /// Time from the statement to the end of its result.
     pub(super) elapsed: Duration,
     pub(super) spent: Spent,
     pub(super) windows: Vec<WindowRead>,
-    /// Whether it was warned that something is missing.
+    /// Set if a warning was issued.
     pub(super) warned: bool,
 }
 
-/// Milliseconds of waiting that somebody may notice.
+/// Shorter waits in milliseconds are not shown.
 const NOTICED: u64 = 500;
-/// Windows that are named; there may be hundreds.
+/// Windows shown by name; a query may have hundreds.
 const NAMED: usize = 2;
 
 impl Report {
-    /// In one line. `timing` says where the time went.
+    /// Returns the summary as one line. `timing` adds planning time and time to the first row.
     pub(super) fn line(&self, timing: bool) -> String {
         let Self { shown, planning, first, elapsed, spent, windows, warned } = self;
         if shown.is_none() && spent.requests == 0 {
@@ -39,15 +39,16 @@ impl Report {
         let mut parts = vec![match rest {
             _ if self.shown.is_none() => "done".to_owned(),
             Rest::Nothing => counted(shown.rows as u64, "row"),
-            Rest::Some => format!("the first {} of more: \\rows 0 shows all", counted(shown.rows as u64, "row")),
-            Rest::Left => "the pager was left, no more rows were asked for".to_owned(),
+            Rest::Some => format!("first {} shown; \\rows 0 shows all", counted(shown.rows as u64, "row")),
+            Rest::Left => "pager closed, remaining rows not requested".to_owned(),
             Rest::Unknown => {
                 let rows = counted(shown.rows as u64, "row");
-                format!("the first {rows}, no more were asked for: \\rows 0 asks for all")
+                format!("first {rows} shown, remaining rows not requested; \\rows 0 shows all")
             }
         }];
         if shown.hidden > 0 {
-            parts.push(format!("{} without room: \\x shows all", counted(shown.hidden as u64, "column")));
+            parts
+                .push(format!("{} hidden: terminal too narrow; \\x shows all", counted(shown.hidden as u64, "column")));
         }
         parts.push(seconds(*elapsed));
         if timing {
@@ -55,15 +56,15 @@ impl Report {
             parts.push(format!("planned in {}{rows}", seconds(*planning)));
         }
         parts.push(match spent.requests {
-            0 => "no request".to_owned(),
+            0 => "no requests".to_owned(),
             requests => counted(requests, "request"),
         });
         if spent.retries > 0 {
-            parts.push(format!("{} repeated", spent.retries));
+            parts.push(counted(spent.retries, "retry"));
         }
         if spent.wait_ms >= NOTICED {
-            // Of requests side by side each counts.
-            parts.push(format!("waits of {}", seconds(Duration::from_millis(spent.wait_ms))));
+            // Summed over concurrent requests.
+            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms))));
         }
         if !windows.is_empty() {
             let named = windows.iter().take(NAMED).map(|window| {
@@ -78,7 +79,7 @@ impl Report {
             parts.push(format!("window {named}{more}"));
         }
         if spent.incomplete > 0 || *warned {
-            parts.push("NOT WHOLE".to_owned());
+            parts.push("INCOMPLETE".to_owned());
         } else if rest == Rest::Nothing && spent.requests > 0 {
             parts.push("complete".to_owned());
         }
@@ -86,12 +87,33 @@ impl Report {
     }
 }
 
-/// A number with what it counts.
-pub(super) fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+/// A count with its noun, in the plural where needed: `1,204 rows`, `2 retries`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = match noun.strip_suffix('y') {
+        _ if number == 1 => noun.to_owned(),
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{noun}s"),
+    };
+    format!("{} {plural}", grouped(number))
 }
 
-/// A time as people read it.
+/// A number with a comma between groups of three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// Message for a cancelled statement that had sent this many requests.
+pub fn cancelled(requests: u64) -> String {
+    match requests {
+        0 => "cancelled; no requests sent".to_owned(),
+        requests => format!("cancelled; {} sent", counted(requests, "request")),
+    }
+}
+
+/// A duration as people read it.
 fn seconds(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
@@ -111,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_said() {
+    fn the_summary_names_what_is_known() {
         let shown = Shown { rows: 1, ..Shown::default() };
-        assert_eq!(report(shown, Spent::default()).line(false), "1 row · 1.2 s · no request");
+        assert_eq!(report(shown, Spent::default()).line(false), "1 row · 1.2 s · no requests");
         let spent = Spent { requests: 12, retries: 2, wait_ms: 61_000, incomplete: 0 };
         let window =
             |words: &str, zone: &str, default| WindowRead { words: words.into(), timezone: Some(zone.into()), default };
@@ -121,23 +143,23 @@ mod tests {
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };
         assert_eq!(
             whole.line(true),
-            "1000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 repeated · waits of 1 min 1 s · \
+            "1,000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 retries · waited 1 min 1 s · \
              window 7d (default), 1d Europe/Berlin and 1 more · complete"
         );
     }
 
     #[test]
-    fn what_is_not_whole_is_not_called_complete() {
+    fn an_incomplete_result_is_not_called_complete() {
         let one = Spent { requests: 1, ..Spent::default() };
         let cut = report(Shown { rows: 5, rest: Rest::Unknown, hidden: 3 }, one).line(false);
         assert_eq!(
             cut,
-            "the first 5 rows, no more were asked for: \\rows 0 asks for all · 3 columns without room: \\x shows all · 1.2 s · 1 request"
+            "first 5 rows shown, remaining rows not requested; \\rows 0 shows all · 3 columns hidden: terminal too narrow; \\x shows all · 1.2 s · 1 request"
         );
         let less = report(Shown { rows: 5, ..Shown::default() }, Spent { incomplete: 1, ..one }).line(false);
-        assert!(less.ends_with("NOT WHOLE"), "{less}");
+        assert!(less.ends_with("INCOMPLETE"), "{less}");
         let warned = Report { warned: true, ..report(Shown::default(), one) }.line(false);
-        assert!(warned.ends_with("NOT WHOLE"), "{warned}");
+        assert!(warned.ends_with("INCOMPLETE"), "{warned}");
         let done = Report { shown: None, ..report(Shown::default(), one) }.line(false);
         assert_eq!(done, "done · 1.2 s · 1 request · complete");
     }

@@ -1,4 +1,4 @@
-//! Runs statements one after another.
+//! Runs SQL statements one after another, and reports on each.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,43 +29,48 @@ use super::progress::Progress;
 use super::report::{Report, counted};
 use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
+use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, spent, windows};
+use crate::session::resolve_time_zone;
+use crate::table::{is_read_only, read_only};
 
-/// Rows of the last result that are kept to be drawn: more make no chart.
+/// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
 const KEPT: usize = 10_000;
 
-/// How long it is looked whether a result ends where no more of it is shown: what is there by then was asked for anyway.
+/// Time to wait for the end of a result whose display limit was reached: batches that arrive until then were requested anyway.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
-/// A session at a prompt.
+/// Runs statements in a session and prints their results.
 pub struct Shell {
     context: SessionContext,
     /// Connections by name.
     connections: Vec<(String, Arc<Connection>)>,
-    /// Position of the one that queries are about where they name none.
-    chosen: usize,
-    told_window: bool,
+    /// Position of the current connection, which unqualified table names belong to.
+    current: usize,
+    /// The note on the default window is printed once.
+    noted_window: bool,
+    quiet: bool,
     estimates: Estimates,
     reports: Option<Reports>,
     last: Option<Kept>,
 }
 
-/// Whether statements are run.
+/// Mode of estimating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Estimates {
-    /// They are.
+    /// Statements run.
     None,
-    /// Queries are not; what costs nothing takes effect, since statements behind it may need it.
+    /// Queries are estimated; settings and views take effect, since later statements may need them.
     Script,
-    /// Nothing takes effect.
+    /// Statements are estimated and nothing takes effect.
     Alone,
 }
 
-/// What is said after each result.
+/// Options of the line after each result.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reports {
-    /// Whether it is said where the time went.
+    /// Adds planning time and time to the first row.
     pub(super) timing: bool,
 }
 
@@ -73,23 +78,28 @@ pub(super) struct Reports {
 pub(super) struct Kept {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
-    /// Why it is not all there.
+    /// Reason why rows are missing.
     pub(super) lacks: Option<&'static str>,
 }
 
-/// Why statements were not all run.
+/// Reason why a script or line ended early.
 #[derive(Debug)]
 pub enum Failure {
     /// A query or the service failed.
     Query(Mistake),
-    /// The user interrupted.
-    Cancelled,
-    /// The reader of the results has gone, such as `head`. Nobody is left to tell.
+    /// A signal cancelled the statement.
+    Cancelled {
+        /// Number of the signal, such as 2 for SIGINT.
+        signal: i32,
+        /// Requests sent by the statement until then.
+        requests: u64,
+    },
+    /// The reader of stdout has gone, such as `head`; nothing more can be printed.
     ReaderGone,
 }
 
 impl Failure {
-    /// A failure with one line for people.
+    /// A failure that is not about a place in a statement.
     pub(super) fn line(line: impl Into<String>) -> Self {
         Self::Query(Mistake::new(line))
     }
@@ -99,14 +109,14 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
-            // What the writers say themselves, of results that are not as the format takes them.
+            // Raised by the writers themselves, for results that a format cannot represent.
             io::ErrorKind::Other => Self::line(error.to_string()),
             _ => Self::line(format!("cannot write the result: {error}")),
         }
     }
 }
 
-/// Why a statement ended early.
+/// Reason why a statement ended early.
 enum Broken {
     Engine(DataFusionError),
     Failed(Failure),
@@ -127,32 +137,39 @@ impl From<io::Error> for Broken {
 impl Shell {
     /// A shell over a session made by [`session`](crate::session()).
     pub fn new(context: SessionContext, connection: Arc<Connection>) -> Self {
-        // Errors then say where in a statement they are.
+        // Lets errors name their place in the statement.
         context.state_ref().write().config_mut().options_mut().sql_parser.collect_spans = true;
         let connections = vec![(CATALOG.to_owned(), connection)];
         Self {
             context,
             connections,
-            chosen: 0,
-            told_window: false,
+            current: 0,
+            noted_window: false,
+            quiet: false,
             estimates: Estimates::None,
             reports: None,
             last: None,
         }
     }
 
-    /// Tells what queries would cost instead of running them. Settings and views still take effect.
+    /// Prints the cost of queries instead of running them. Settings and views still take effect.
     #[must_use]
     pub fn estimating(self, estimates: bool) -> Self {
         Self { estimates: if estimates { Estimates::Script } else { Estimates::None }, ..self }
     }
 
-    /// Knows these connections by name, each a catalog of the session; the one of [`Shell::new`] is among them.
+    /// Prints results, errors and warnings of incomplete results only: no notes, greetings, progress or summaries.
+    #[must_use]
+    pub fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
+    }
+
+    /// Adds connections by name, each a catalog of the session; the one of [`Shell::new`] must be among them.
     #[must_use]
     pub fn knowing(mut self, connections: Vec<(String, Arc<Connection>)>) -> Self {
-        let chosen = connections.iter().position(|(_, other)| Arc::ptr_eq(other, self.connection()));
-        if let Some(chosen) = chosen {
-            (self.connections, self.chosen) = (connections, chosen);
+        let current = connections.iter().position(|(_, other)| Arc::ptr_eq(other, self.connection()));
+        if let Some(current) = current {
+            (self.connections, self.current) = (connections, current);
         }
         self
     }
@@ -161,38 +178,42 @@ impl Shell {
         &self.context
     }
 
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Connections by name.
     pub(super) fn connections(&self) -> &[(String, Arc<Connection>)] {
         &self.connections
     }
 
-    /// The connection that queries are about where they name none.
+    /// The current connection, which unqualified table names belong to.
     pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.connections[self.chosen].1
+        &self.connections[self.current].1
     }
 
-    /// Its name.
+    /// Name of the current connection.
     pub(super) fn connection_name(&self) -> &str {
-        &self.connections[self.chosen].0
+        &self.connections[self.current].0
     }
 
-    /// Asks another connection from now on.
+    /// Makes another connection the current one.
     ///
     /// # Errors
-    /// One line where there is none of this name.
+    /// One line if no connection has this name.
     pub(super) fn choose(&mut self, name: &str) -> Result<(), String> {
         let Some(at) = self.connections.iter().position(|(known, _)| known == name) else {
             let names: Vec<&str> = self.connections.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(format!("there is no connection {name}; there are {}", names.join(", ")));
+            return Err(format!("unknown connection `{name}`; available: {}", names.join(", ")));
         };
-        self.chosen = at;
+        self.current = at;
         let state = self.context.state_ref();
         let mut state = state.write();
         state.config_mut().options_mut().catalog.default_catalog = name.to_owned();
         Ok(())
     }
 
-    /// Says what a result came to.
+    /// Prints a summary after each result.
     pub(super) fn report(&mut self, reports: Reports) {
         self.reports = Some(reports);
     }
@@ -202,25 +223,26 @@ impl Shell {
         self.last.as_ref()
     }
 
-    /// Runs the statements of a text in order, until one fails or the user interrupts.
+    /// Runs the statements of a text in order, until one fails or a signal cancels it.
     ///
     /// # Errors
     /// [`Failure`], with a line for people.
     pub async fn run(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
-        let statements = match statements(text) {
+        let statements = match parse(text) {
             Ok(statements) => statements,
             Err(error) => return Err(self.mistake(&error, text).await),
         };
         for statement in statements {
+            let before = self.counters();
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut hang_up = signal(SignalKind::hangup())?;
             let result = tokio::select! {
                 // Dropping the statement's future cancels its requests.
                 result = Box::pin(self.run_one(statement, output)) => result,
-                _ = interrupt.recv() => Err(Broken::Failed(Failure::Cancelled)),
-                _ = terminate.recv() => Err(Broken::Failed(Failure::Cancelled)),
-                _ = hang_up.recv() => Err(Broken::Failed(Failure::Cancelled)),
+                _ = interrupt.recv() => Err(self.cancelled(SignalKind::interrupt(), &before)),
+                _ = terminate.recv() => Err(self.cancelled(SignalKind::terminate(), &before)),
+                _ = hang_up.recv() => Err(self.cancelled(SignalKind::hangup(), &before)),
             };
             match result {
                 Ok(report) => {
@@ -235,7 +257,12 @@ impl Shell {
         Ok(())
     }
 
-    /// Says what a query would cost, and changes nothing.
+    fn cancelled(&self, signal: SignalKind, before: &Counters) -> Broken {
+        let requests = self.counters().requests() - before.requests();
+        Broken::Failed(Failure::Cancelled { signal: signal.as_raw_value(), requests })
+    }
+
+    /// Prints the cost of a query, and changes nothing.
     pub(super) async fn cost(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
         let before = (std::mem::replace(&mut self.estimates, Estimates::Alone), self.reports.take());
         let result = self.run(text, output).await;
@@ -244,34 +271,31 @@ impl Shell {
     }
 
     async fn mistake(&self, error: &DataFusionError, text: &str) -> Failure {
-        let Mistake { line, marked } = Mistake::of(error, text, &self.context).await;
-        Failure::Query(Mistake {
-            line: self.redact(line),
-            marked: marked.map(|lines| lines.map(|line| self.redact(line))),
-        })
+        Failure::Query(Mistake::of(error, text, &self.context).await.map_text(|text| self.redact(text)))
     }
 
-    /// The engine quotes values, and a value may repeat a key.
+    /// Removes API keys from a text: the engine quotes values, and a value may contain a key.
     pub(super) fn redact(&self, text: String) -> String {
         self.connections.iter().fold(text, |text, (_, connection)| connection.client().redact(&text))
     }
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
-        let plan = self.context.state().statement_to_plan(statement).await?;
+        let plan = self.context.state().statement_to_plan(resolve_time_zone(statement)).await?;
+        refuse_writes(&plan, &self.context).await?;
         if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
             return Ok(None);
         }
         let at_once = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
-        let before = self.standing();
-        let progress = Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect());
+        let before = self.counters();
+        let progress = Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect(), self.quiet);
         let read = self.windows_of_input(&plan).await?;
         let context = self.context.clone();
         let executing = tokio::spawn(async move { context.execute_logical_plan(plan).await });
-        let frame = AbortOnDropHandle::new(executing).await.map_err(unforeseen)??;
+        let frame = AbortOnDropHandle::new(executing).await.map_err(internal)??;
         if frame.schema().fields().is_empty() {
             if !at_once {
-                return Err(Broken::Failed(Failure::line("a query without columns has nothing to show: name some")));
+                return Err(Broken::Failed(Failure::line("the query selects no columns")));
             }
             drop(progress);
             return Ok(Some(self.report_of_effect(begun, &before, read)));
@@ -279,110 +303,131 @@ impl Shell {
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
         if self.estimates != Estimates::None {
-            tell_cost(&plan, output)?;
+            write_cost(&plan, output)?;
             return Ok(None);
         }
-        self.tell_window(&plan);
+        self.note_window(&plan);
+        output.show_times_in(SessionSettings::of(self.context.state().config_options()).timezone);
         let planning = begun.elapsed();
         self.last = None;
         let printed = print_result(&plan, task, begun, progress, self.reports.is_some(), output).await?;
         let Printed { shown, first, elapsed, kept } = printed;
         self.last = Some(kept);
         self.warn(&before);
-        if self.reports.is_none() && shown.hidden > 0 {
+        if self.reports.is_none() && !self.quiet && shown.hidden > 0 {
             let columns = counted(shown.hidden as u64, "column");
-            eprintln!("note: {columns} left out for want of room: a wider terminal, or --format csv, shows all");
+            eprintln!("note: {columns} hidden: terminal too narrow; use \\x or --format csv to see all");
         }
-        let (spent, windows, warned) = (spent(&plan), windows(&plan), self.standing().warned() > before.warned());
+        let (spent, windows, warned) = (spent(&plan), windows(&plan), self.counters().warned() > before.warned());
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
     }
 
-    /// The windows of what a table is made of, which is read when the table is made.
+    /// Windows of the query behind CREATE TABLE AS, which runs when the table is made.
     async fn windows_of_input(&mut self, plan: &LogicalPlan) -> Result<Vec<WindowRead>, Broken> {
         let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan else { return Ok(Vec::new()) };
         let input = self.context.state().create_physical_plan(&table.input).await?;
-        self.tell_window(&input);
+        self.note_window(&input);
         Ok(windows(&input))
     }
 
-    /// What SET and DDL came to, which have run and have no result.
-    fn report_of_effect(&mut self, begun: Instant, before: &Standing, windows: Vec<WindowRead>) -> Report {
-        let after = self.standing();
+    /// Summary of SET and DDL, which have no result.
+    fn report_of_effect(&mut self, begun: Instant, before: &Counters, windows: Vec<WindowRead>) -> Report {
+        let after = self.counters();
         self.warn(before);
         let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
         let (elapsed, warned) = (begun.elapsed(), after.warned() > before.warned());
         Report { shown: None, planning: elapsed, first: None, elapsed, spent, windows, warned }
     }
 
-    /// Prints what a statement would cost that has its effect at once, or says that it has none; `false` for a query.
+    /// Estimates a statement that is no query. Returns `false` for a query, and for statements that are to take effect.
     async fn estimate(&mut self, plan: &LogicalPlan, output: &mut Output) -> Result<bool, Broken> {
         let alone = self.estimates == Estimates::Alone;
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 let input = self.context.state().create_physical_plan(&table.input).await?;
                 if !alone {
-                    // It would run its query: an empty table stands for what comes of it, for the statements behind.
+                    // Creating it would run its query. An empty table lets later statements be planned.
                     let empty = MemTable::try_new(input.schema(), vec![Vec::new()])?;
                     self.context.register_table(table.name.clone(), Arc::new(empty))?;
                 }
-                tell_cost(&input, output)?;
+                write_cost(&input, output)?;
                 Ok(true)
             }
             LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
                 for input in plan.inputs() {
                     let input = self.context.state().create_physical_plan(input).await?;
-                    tell_cost(&input, output)?;
+                    write_cost(&input, output)?;
                 }
                 Ok(true)
             }
             LogicalPlan::Statement(statement) if alone && matches!(statement, PlannedStatement::Execute(_)) => {
-                Err(Broken::Failed(Failure::line("\\cost does not look into prepared statements: give it the query")))
+                Err(Broken::Failed(Failure::line("\\cost does not support prepared statements; pass the query itself")))
             }
             LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) if alone => {
-                Err(Broken::Failed(Failure::line("\\cost takes a query: this takes effect without a request")))
+                Err(Broken::Failed(Failure::line("\\cost takes a query; this statement sends no request")))
             }
             _ => Ok(false),
         }
     }
 
-    /// What the connections have done by now.
-    fn standing(&self) -> Standing {
+    /// Current counters of the connections.
+    fn counters(&self) -> Counters {
         let logs = self.connections.iter().map(|(_, connection)| connection.client().log());
-        Standing(logs.map(|log| (log.requests.load(Ordering::Relaxed), log.warned())).collect())
+        Counters(logs.map(|log| (log.requests.load(Ordering::Relaxed), log.warned())).collect())
     }
 
-    /// Prints what was warned of since.
-    fn warn(&self, before: &Standing) {
+    /// Prints warnings and notes added since.
+    fn warn(&self, before: &Counters) {
         for ((_, connection), (_, warned)) in self.connections.iter().zip(&before.0) {
             let log = connection.client().log();
             let new = usize::try_from(log.warned() - warned).unwrap_or(usize::MAX);
             let warnings = log.warnings();
             for warning in &warnings[warnings.len().saturating_sub(new)..] {
                 match warning.incomplete {
-                    true => eprintln!("warning: this result is not whole: {}", warning.message),
+                    true => eprintln!("warning: incomplete result: {}", warning.message),
+                    false if self.quiet => {}
                     false => eprintln!("note: {}", warning.message),
                 }
             }
         }
     }
 
-    /// Tells once which window is read where the query bounds no time.
-    fn tell_window(&mut self, plan: &Arc<dyn ExecutionPlan>) {
-        // After a result it is told anyway.
-        if self.told_window || self.reports.is_some() {
+    /// Prints a note once if a query has no time filter and reads the default window.
+    fn note_window(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        // The summary after a result names the window anyway.
+        if self.noted_window || self.quiet || self.reports.is_some() {
             return;
         }
         if let Some(WindowRead { words, .. }) = windows(plan).iter().find(|window| window.default) {
-            eprintln!("note: no time is bounded: reading the profile's default window, {words}; see README, Time");
-            self.told_window = true;
+            let period = period_in_words(words);
+            eprintln!(
+                "note: no time filter: reading {period}; add `published_at >= …` or `duration = '…'` to change this"
+            );
+            self.noted_window = true;
         }
     }
 }
 
-/// Requests and warnings of each connection.
-struct Standing(Vec<(u64, u64)>);
+/// `7d` as "the last 7 days"; other periods as they are.
+fn period_in_words(period: &str) -> String {
+    let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
+    let unit = match unit {
+        "h" => "hour",
+        "d" => "day",
+        "w" => "week",
+        _ => return format!("the default window, {period}"),
+    };
+    match number.parse::<u64>() {
+        Ok(1) => format!("the last {unit}"),
+        Ok(number) => format!("the last {number} {unit}s"),
+        Err(_) => format!("the default window, {period}"),
+    }
+}
 
-impl Standing {
+/// Requests and warnings of each connection.
+struct Counters(Vec<(u64, u64)>);
+
+impl Counters {
     fn requests(&self) -> u64 {
         self.0.iter().map(|(requests, _)| requests).sum()
     }
@@ -392,15 +437,29 @@ impl Standing {
     }
 }
 
-fn unforeseen(error: JoinError) -> Broken {
-    Broken::Failed(Failure::line(format!("internal error while running the query: {error}")))
+fn internal(error: JoinError) -> Broken {
+    Broken::Failed(Failure::line(format!("internal error: {error}")))
+}
+
+/// Refuses statements that would change the tables of the service.
+async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
+    let table = match plan {
+        LogicalPlan::Ddl(DdlStatement::DropTable(table)) => &table.name,
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => &table.name,
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => &view.name,
+        _ => return Ok(()),
+    };
+    match context.table_provider(table.clone()).await {
+        Ok(provider) if is_read_only(&provider) => Err(read_only(table.table()).into()),
+        _ => Ok(()),
+    }
 }
 
 impl Kept {
     fn add(&mut self, batch: RecordBatch) {
         let rows: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
         if rows + batch.num_rows() > KEPT {
-            self.lacks = Some("was too long to be kept");
+            self.lacks = Some("has too many rows to keep");
             self.batches.clear();
         }
         if self.lacks.is_none() {
@@ -409,18 +468,18 @@ impl Kept {
     }
 }
 
-/// Writes what a plan would cost.
-fn tell_cost(plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
+/// Writes the estimated cost of a plan.
+fn write_cost(plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
     let cost = estimate(plan)?;
     write(&cost.schema(), &[cost], output)?;
     Ok(())
 }
 
-/// Writes a result that is there.
+/// Writes a result that is already in memory.
 pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Output) -> io::Result<Shown> {
     let mut result = output.begin(Arc::clone(schema))?;
     for batch in batches {
-        // It is all there: whether more is wanted makes no difference.
+        // All batches are in memory, so it makes no difference if the display is full.
         let _ = result.write(batch)?;
     }
     let shown = result.finish()?;
@@ -428,22 +487,22 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
     Ok(shown)
 }
 
-/// The statements of a text, empty ones left out.
-fn statements(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
+/// Parses the statements of a text; empty ones are skipped.
+pub(super) fn parse(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
     DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
 }
 
-/// What came of printing a result.
+/// A printed result.
 struct Printed {
     shown: Shown,
-    /// The time to the first row.
+    /// Time to the first row.
     first: Option<Duration>,
-    /// The whole time, printing apart.
+    /// Total time without printing.
     elapsed: Duration,
     kept: Kept,
 }
 
-/// Reads a result and prints it as it comes, as far as somebody reads on. `keep`: whether its rows are kept to be drawn.
+/// Prints a result as its batches arrive, until the display is full or closed. `keep` retains its rows for `\\chart`.
 async fn print_result(
     plan: &Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
@@ -456,7 +515,7 @@ async fn print_result(
     let mut stream = execute_stream(Arc::clone(plan), task)?;
     let mut result = output.begin(stream.schema())?;
     let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
-    // On a task of its own: a computation that never pauses must not keep an interrupt from being seen.
+    // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
         while let Some(batch) = stream.next().await {
@@ -483,7 +542,7 @@ async fn print_result(
     }
     let soon = Instant::now() + ON_ITS_WAY;
     while matches!(rest, Rest::Unknown | Rest::Left) {
-        // What is on its way is looked at.
+        // A batch that is already on its way shows if the result ends here.
         rest = match timeout_at(soon, batches.recv()).await {
             Ok(None) => Rest::Nothing,
             Ok(Some(Ok(batch))) if batch.num_rows() == 0 => continue,
@@ -492,12 +551,12 @@ async fn print_result(
         };
     }
     if rest == Rest::Nothing {
-        // It ended, or it broke; what came of it is not whole then.
-        reading.await.map_err(unforeseen)?;
+        // A panic of the task must not look like the end of the result.
+        reading.await.map_err(internal)?;
     } else {
-        // What nobody reads on costs nothing more.
+        // No request is sent for rows that are not shown.
         drop(reading);
-        kept.lacks.get_or_insert("was not read to its end");
+        kept.lacks.get_or_insert("was not read completely");
     }
     let elapsed = begun.elapsed().saturating_sub(printing);
     drop(progress);
@@ -514,7 +573,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_windows_of_one_scan_are_two() {
-        // Nothing is asked, so nobody has to answer.
+        // Planning sends no request, so no service is needed.
         let key = Secret::new("key").expect("a key");
         let connection = Connection::builder("http://127.0.0.1:9/v4", key).build().expect("a connection");
         let context = session(&connection).expect("a session");

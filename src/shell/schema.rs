@@ -1,4 +1,4 @@
-//! What `\d` tells: the tables, or the columns of one with what of a query the service is sent.
+//! Output of `\d`: the tables, or the columns of a table and their pushdown.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use super::completion::tables;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::table::ApiTable;
 
-/// The tables that need no catalog: `table`, `a row is`, `answered by`.
+/// Tables of the current catalog: `table`, `a row is`, `requests`.
 pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let found = tables(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
-        Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), answered(own.spec().kind)),
-        None if name.starts_with("system.") => (name.as_str(), String::new(), "no request"),
-        None => (name.as_str(), String::new(), "yours"),
+        Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
+        None if name.starts_with("system.") => (name.as_str(), String::new(), "none"),
+        None => (name.as_str(), "a row of your table or view".to_owned(), "those of its query"),
     });
     let told: Vec<_> = told.collect();
     batch([
         ("table", told.iter().map(|(name, _, _)| Some((*name).to_owned())).collect()),
         ("a row is", told.iter().map(|(_, row, _)| Some(row.clone())).collect()),
-        ("answered by", told.iter().map(|(_, _, answered)| Some((*answered).to_owned())).collect()),
+        ("requests", told.iter().map(|(_, _, cost)| Some((*cost).to_owned())).collect()),
     ])
 }
 
-/// The columns of a table, and lines about all of it.
+/// Columns of a table, and lines about the table.
 pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<String>)> {
     let schema = table.schema();
     let own = table.downcast_ref::<ApiTable>();
@@ -50,15 +50,15 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
         ("column", fields().map(|field| Some(field.name().clone())).collect()),
         ("type", fields().map(|field| Some(type_name(field.data_type()))).collect()),
         ("key", fields().map(|field| Some(key(field.name()).unwrap_or_default().to_owned())).collect()),
-        ("what the service is sent", fields().map(|field| Some(pushed(field.name()).unwrap_or_default())).collect()),
+        ("pushed down", fields().map(|field| Some(pushed(field.name()).unwrap_or_default())).collect()),
     ])?;
     let mut lines = Vec::new();
     if let Some((spec, profile)) = spec.zip(profile) {
-        lines.push(format!("A row is {}: {}.", row_of(spec), answered(spec.kind)));
+        lines.push(format!("A row is {}. Requests: {}.", row_of(spec), cost_of(spec.kind)));
         if spec.kind.is_search() {
-            lines.push(format!("Without a time or a duration: the default window, {}.", profile.window.default));
-            lines.push("Other conditions are evaluated here, over the rows of the window.".to_owned());
-            lines.push("Columns marked `request` hold what was asked for. \\cost SQL tells the requests.".to_owned());
+            lines.push(format!("Without a time filter or a duration, the last {} are read.", profile.window.default));
+            lines.push("Other conditions are evaluated locally, over all rows of the time window.".to_owned());
+            lines.push("Columns with key `request` echo request parameters. \\cost SQL estimates requests.".to_owned());
         }
     }
     Ok((columns, lines))
@@ -71,26 +71,24 @@ fn batch<const N: usize>(columns: [(&str, Vec<Option<String>>); N]) -> Result<Re
 
 fn row_of(table: &TableSpec) -> &str {
     table.description.as_deref().unwrap_or(match table.kind {
-        TableKind::List => "an entry of the list: saved, team or recent",
+        TableKind::List => "a saved search: saved, team or recent",
         TableKind::Mentions => "a mention of a saved search",
-        TableKind::Overview => "the totals of a saved search over a window",
+        TableKind::Overview => "the totals of a saved search over a time window",
         TableKind::Volume => "a day of the timeline",
         TableKind::Breakdowns => "an entry of a top list",
-        TableKind::Further => "a record beside the overview of a saved search",
+        TableKind::Further => "a record of a saved search's overview response",
     })
 }
 
-fn answered(kind: TableKind) -> &'static str {
+fn cost_of(kind: TableKind) -> &'static str {
     match kind {
-        TableKind::List => "one request",
-        TableKind::Mentions => "pages, as many as the mentions take",
-        TableKind::Overview | TableKind::Volume | TableKind::Breakdowns | TableKind::Further => {
-            "one request a saved search"
-        }
+        TableKind::List => "1",
+        TableKind::Mentions => "1 per page of mentions",
+        TableKind::Overview | TableKind::Volume | TableKind::Breakdowns | TableKind::Further => "1 per saved search",
     }
 }
 
-/// The name of a type as SQL has it.
+/// SQL name of a type.
 fn type_name(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::Utf8View => "text".to_owned(),
@@ -103,33 +101,33 @@ fn type_name(kind: &DataType) -> String {
     }
 }
 
-/// What of the conditions and orders on a column the service is sent, and which values it takes.
+/// Conditions and sort orders on a column that are pushed down, and the values that it takes.
 fn sent(spec: &TableSpec, column: &ColumnSpec, profile: &Profile) -> String {
     if !spec.kind.is_search() {
         return String::new();
     }
     let mut told = Vec::new();
     match column.origin {
-        Origin::Aid => told.push("= IN LIKE, joins: the saved searches to ask for".to_owned()),
-        Origin::Duration => told.push(format!("=: the window, {}", profile.window.forms())),
+        Origin::Aid => told.push("=, IN, LIKE, joins: which saved searches to read".to_owned()),
+        Origin::Duration => told.push(format!("=: time window, {}", profile.window.forms())),
         Origin::Timezone => told.push(match profile.timezone.kind {
-            TimezoneKind::Iana => "=: an IANA name, Europe/Berlin".to_owned(),
-            TimezoneKind::Offset => "=: a distance from UTC, +01:00".to_owned(),
-            TimezoneKind::Ignored => format!("=: {} alone", profile.timezone.default),
+            TimezoneKind::Iana => "=: IANA name, such as Europe/Berlin".to_owned(),
+            TimezoneKind::Offset => "=: UTC offset, such as +01:00".to_owned(),
+            TimezoneKind::Ignored => format!("=: {} only", profile.timezone.default),
         }),
         Origin::Section => {
             let labels = spec.sections.iter().map(|section| section.label.as_str()).filter(|label| !label.is_empty());
-            told.push(format!("nothing; its values are {}", labels.collect::<Vec<_>>().join(", ")));
+            told.push(format!("not pushed down; values: {}", labels.collect::<Vec<_>>().join(", ")));
         }
         _ => {}
     }
     if spec.time.as_deref() == Some(&column.name) {
-        told.push("ranges: the window".to_owned());
+        told.push("ranges: time window".to_owned());
     }
     if spec.kind == TableKind::Mentions {
         if let Some(filter) = profile.filters.parameters.iter().find(|filter| filter.column == column.name) {
-            let how = if profile.filters.several == Several::None { "=" } else { "= IN OR" };
-            told.push(format!("{how}: the filter {}", filter.parameter));
+            let how = if profile.filters.several == Several::None { "=" } else { "=, IN, OR" };
+            told.push(format!("{how}: filter {}", filter.parameter));
         }
         let orders = profile.sort.values.iter().filter(|value| value.column == column.name);
         let orders = orders.map(|value| match value.direction {

@@ -1,4 +1,4 @@
-//! Results on a terminal: tables that fit, a pager where they are longer than the screen, and an end where nobody reads on.
+//! Results on a terminal: tables that fit its width, a pager for long ones, and an end when the display is full or closed.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,16 +10,16 @@ use console::Term;
 use super::table::{Layout, expanded};
 use crate::config::variable;
 
-/// How results are shown on a terminal.
+/// Layout of results on a terminal.
 #[derive(Debug, Clone)]
 pub struct Display {
-    /// Rows one below the other, a column a line.
+    /// Prints one column per line instead of one row per line.
     pub expanded: bool,
-    /// Rows that are shown at most; those that were not asked for cost nothing. 0: all.
+    /// Maximum number of rows shown; further rows are not requested. Set to 0 to show all.
     pub rows: usize,
-    /// Whether a long result goes through a pager.
+    /// Sends long results through a pager.
     pub pager: bool,
-    /// Whether texts that do not fit go on in the next line, instead of being cut.
+    /// Wraps strings that do not fit instead of truncating them.
     pub wraps: bool,
 }
 
@@ -29,28 +29,28 @@ impl Default for Display {
     }
 }
 
-/// What was shown of a result.
+/// Extent to which a result was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shown {
-    /// Rows that were printed.
+    /// Rows printed.
     pub(super) rows: usize,
-    /// What else there is.
+    /// State of the remaining rows.
     pub(super) rest: Rest,
-    /// Columns for which there was no room.
+    /// Columns hidden because the terminal is too narrow.
     pub(super) hidden: usize,
 }
 
-/// The rows that were not shown.
+/// State of the rows that were not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Rest {
-    /// There are none.
+    /// There are no further rows.
     #[default]
     Nothing,
-    /// There are some.
+    /// There are further rows.
     Some,
-    /// Nobody looked.
+    /// Unknown: the display was full, and the next batch was not awaited.
     Unknown,
-    /// The pager was left, and nobody looked.
+    /// Unknown: the pager was closed.
     Left,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Screen {
     width: usize,
     height: usize,
     color: bool,
-    /// Rows that wait for the width to be decided.
+    /// Rows held until column widths are decided.
     held: Vec<RecordBatch>,
     layout: Option<Layout>,
     sink: Option<Sink>,
@@ -89,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// Takes a batch. Where it says that something is left over, no more is wanted.
+    /// Takes a batch. Any result but [`Rest::Nothing`] means that no more rows are wanted.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<Rest> {
         let room = self.room();
         let part = batch.slice(0, batch.num_rows().min(room));
@@ -103,18 +103,18 @@ impl Screen {
             Ok(()) if batch.num_rows() > room => Ok(Rest::Some),
             Ok(()) if batch.num_rows() == room => Ok(Rest::Unknown),
             Ok(()) => Ok(Rest::Nothing),
-            // Whoever read it has seen enough.
+            // The user closed the pager.
             Err(error) if self.is_paging() && error.kind() == io::ErrorKind::BrokenPipe => Ok(Rest::Left),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a batch would be printed now, instead of being held.
+    /// True if a batch would be printed now instead of held.
     pub(super) fn would_print(&self, batch: &RecordBatch) -> bool {
         self.sink.is_some() || self.held() + batch.num_rows().min(self.room()) >= self.height
     }
 
-    /// Rows that are still wanted.
+    /// Rows still wanted.
     fn room(&self) -> usize {
         match self.display.rows {
             0 => usize::MAX,
@@ -130,7 +130,7 @@ impl Screen {
         matches!(self.sink, Some(Sink::Pager(..)))
     }
 
-    /// Ends the result.
+    /// Completes the result.
     pub(super) fn finish(mut self) -> io::Result<Shown> {
         let printed = if self.sink.is_none() { self.begin(false) } else { Ok(()) };
         let printed = printed.and_then(|()| {
@@ -144,16 +144,18 @@ impl Screen {
         if let Some(Sink::Pager(child, stdin)) = &mut self.sink {
             drop(stdin.take());
             let status = child.wait()?;
-            // A pager that a signal ended was ended by the user.
+            // A pager without an exit code was ended by a signal, that is, by the user.
             if let Some(code @ 1..) = status.code() {
                 let command = pager_command();
-                return Err(io::Error::other(format!("the pager `{command}` failed with status {code}: \\pager off")));
+                return Err(io::Error::other(format!(
+                    "pager `{command}` failed with status {code}; turn it off with \\pager off"
+                )));
             }
         }
         Ok(self.shown)
     }
 
-    /// Decides the widths by what is there, and prints it.
+    /// Decides column widths by the rows held, and prints them.
     fn begin(&mut self, long: bool) -> io::Result<()> {
         if !self.display.expanded {
             let layout =
@@ -209,7 +211,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A query that ends early leaves what it has given to be read.
+        // Rows printed before a failure stay readable until the user closes the pager.
         if let Some(Sink::Pager(child, stdin)) = &mut self.sink {
             drop(stdin.take());
             let _ = child.wait();
@@ -217,15 +219,15 @@ impl Drop for Screen {
     }
 }
 
-/// The pager of the user, or `less`, as a command of the shell.
+/// Shell command of the pager: `$PAGER`, or `less`.
 fn pager_command() -> String {
     variable("PAGER").unwrap_or_else(|| "less".to_owned())
 }
 
-/// The pager, running; none where there is none.
+/// Starts the pager; `None` if it is not installed.
 fn pager() -> Option<Child> {
     let command = pager_command();
-    // Variables may stand before it.
+    // Variable assignments may precede the program.
     let program = command.split_whitespace().find(|word| !word.contains('='))?;
     let mut find = Command::new("sh");
     find.args(["-c", "command -v \"$1\"", "sh", program]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -235,7 +237,7 @@ fn pager() -> Option<Child> {
     let mut pager = Command::new("sh");
     pager.args(["-c", &command]).stdin(Stdio::piped());
     if variable("LESS").is_none() {
-        // Colours as they are, lines cut, nothing cleared at the end.
+        // Keeps colours, truncates lines, and does not clear the screen at the end.
         pager.env("LESS", "FRSX");
     }
     pager.spawn().ok()

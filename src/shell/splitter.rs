@@ -1,42 +1,42 @@
-//! A text as statements and commands, one after another: what was typed, pasted, or is in a file.
+//! Splits text that was typed, pasted or read from a file into statements and commands.
 
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use super::commands::Command;
 
-/// A statement, or a command, of a text.
+/// A statement or command within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The line that it begins with, from 1.
+    /// 1-based line on which it begins.
     pub(super) line: usize,
     pub(super) text: String,
 }
 
-/// The statements and commands of a text, one after another, and what is behind the last semicolon. Commands begin where a
-/// statement could, and take the rest of their line.
+/// Returns the statements and commands of a text in order, and the unfinished statement after the last semicolon. A command
+/// begins where a statement could, and takes the rest of its line.
 pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
         match read(text, from, &mut found) {
-            // What a command takes is no SQL: it begins anew behind it.
+            // The arguments of a command are not SQL, so tokenizing restarts behind them.
             Ended::AtCommand(next) => from = next,
             Ended::AtEnd(open) => return (found, open),
         }
     }
 }
 
-/// Where the reading of a text ended.
+/// Position at which reading ended.
 enum Ended {
-    /// Behind a command, at this byte.
+    /// Byte after a command.
     AtCommand(usize),
-    /// At the end, in a statement that goes on.
+    /// End of the text, with the unfinished statement.
     AtEnd(Option<Piece>),
 }
 
-/// Reads statements from a byte of a text on, up to the next command.
+/// Reads statements from a byte offset up to the next command.
 fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
     let (rest, lines_before) = (&text[from..], text[..from].matches('\n').count());
     let mut tokens = Vec::new();
@@ -62,7 +62,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
         let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
         if token.token == Token::SemiColon {
             begun = None;
-            // Nothing stands before a semicolon that is alone.
+            // A lone semicolon is an empty statement.
             if begun_at < start {
                 found.push(Piece { line: begun_line, text: rest[begun_at..end].to_owned() });
             }
@@ -71,15 +71,27 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
     let open = |(line, at): (usize, usize)| Piece { line, text: rest[at..].to_owned() };
     let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
     let last = open(begun.unwrap_or((line_of(last_line), end)));
-    // What may go on, such as a quote that is open, has no end yet. What is wrong is for the parser to tell.
-    if ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open)) {
+    if is_unterminated(&error) {
         return Ended::AtEnd(Some(last));
     }
+    // Other errors are reported by the parser.
     found.push(last);
     Ended::AtEnd(None)
 }
 
-/// Finds the bytes of a text by lines and columns, both from 1, that come one after another, as the tokenizer counts them.
+/// True if a text ends inside a quoted string, quoted name or comment.
+pub(super) fn is_inside_token(text: &str) -> bool {
+    let mut tokens = Vec::new();
+    let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
+    error.is_some_and(|error| is_unterminated(&error))
+}
+
+/// True for errors that more input may resolve, such as an open quote.
+fn is_unterminated(error: &TokenizerError) -> bool {
+    ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open))
+}
+
+/// Converts the tokenizer's 1-based lines and columns, in ascending order, to byte offsets.
 pub(super) struct Cursor<'t> {
     chars: Chars<'t>,
     at: usize,
@@ -92,7 +104,7 @@ impl<'t> Cursor<'t> {
         Self { chars: text.chars(), at: 0, line: 1, column: 1 }
     }
 
-    /// The byte of a place that is not before the one that was asked for last.
+    /// Returns the byte offset of a location, which must not precede the previous one.
     pub(super) fn byte(&mut self, to: Location) -> usize {
         while (self.line, self.column) < (to.line, to.column) {
             let Some(c) = self.chars.next() else { break };
@@ -103,7 +115,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// The byte of a text behind the last of its tokens.
+/// Returns the byte offset after the last token.
 pub(super) fn behind(text: &str, tokens: &[TokenWithSpan]) -> usize {
     tokens.last().map_or(0, |token| Cursor::new(text).byte(token.span.end))
 }

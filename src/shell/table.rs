@@ -1,6 +1,6 @@
-//! Tables for people: NULL visible, numbers to the right, one line a row, and on a terminal never wider than it.
+//! Text tables: visible NULLs, right-aligned numbers, one line per row, and never wider than the terminal.
 //!
-//! Widths are decided by the first rows, so that the others can be printed as they come.
+//! The first rows decide the column widths, so that later rows can be printed as they arrive.
 
 use std::io;
 
@@ -10,36 +10,36 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use console::{measure_text_width, truncate_str};
 
-/// The columns that are shown, and how wide they are.
+/// Visible columns and their widths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Positions of columns with their widths, the space around their texts apart.
+    /// Positions of columns with their widths in characters, without padding.
     columns: Vec<(usize, usize)>,
-    /// Columns for which there is no room.
+    /// Number of columns that do not fit.
     pub(super) hidden: usize,
     markdown: bool,
     color: bool,
     purpose: Purpose,
-    /// Whether texts that do not fit go on in the next line, instead of being cut.
+    /// Wraps strings that do not fit instead of truncating them.
     wraps: bool,
 }
 
-/// What a column of texts is left, at least.
+/// Minimum width of a string column.
 const LEAST: usize = 9;
-/// Characters around a text: two spaces and a line.
+/// Characters around a value: two spaces and a border.
 const AROUND: usize = 3;
 
 impl Layout {
-    /// As wide as all of it, in Markdown or with lines.
+    /// Layout as wide as its values, in Markdown or with borders.
     pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
         let columns = natural(schema, batches, Purpose::of(markdown))?.into_iter().enumerate().collect();
         Ok(Self { columns, hidden: 0, markdown, color: false, purpose: Purpose::of(markdown), wraps: false })
     }
 
-    /// At most so wide: texts are cut, and where that does not do, the last columns are left out.
+    /// Layout of at most `width` characters: strings are truncated, and if that is not enough the last columns are hidden.
     pub(super) fn fitting(schema: &Schema, batches: &[RecordBatch], width: usize, color: bool) -> io::Result<Self> {
         let natural = natural(schema, batches, Purpose::Terminal)?;
-        // Half a number or half an instant is none.
+        // A truncated number or timestamp would be misleading.
         let least = |(natural, field): (&usize, &FieldRef)| match may_be_cut(field.data_type()) {
             true => *natural.min(&LEAST),
             false => *natural,
@@ -53,10 +53,10 @@ impl Layout {
             used += least + AROUND;
             shown += 1;
         }
-        // What is left goes to those who want little more first, and is shared among the others.
+        // The remaining width is shared among the columns that are still truncated.
         let mut widths = least[..shown].to_vec();
         if let Some(first) = widths.first_mut() {
-            // There is always one.
+            // The first column is always shown.
             *first = (*first).min(width.saturating_sub(AROUND + 1)).max(1);
         }
         let mut left = width.saturating_sub(used);
@@ -77,24 +77,24 @@ impl Layout {
         Ok(Self { columns, hidden, markdown: false, color, purpose: Purpose::Terminal, wraps: false })
     }
 
-    /// The same, with texts that go on in the next line.
+    /// Sets wrapping of strings that do not fit.
     pub(super) fn wrapping(self, wraps: bool) -> Self {
         Self { wraps, ..self }
     }
 
-    /// The lines above the rows.
+    /// Lines above the rows.
     pub(super) fn head(&self, schema: &Schema) -> Vec<String> {
         let mut table = self.table();
         let name = |(at, width): &(usize, usize)| self.fitted(schema.field(*at).name(), *width);
         table.set_header(self.columns.iter().map(name).map(Cell::new));
         self.fix(&mut table, schema);
         let lines: Vec<String> = table.lines().collect();
-        // Without rows there is a line at the end that belongs below them.
+        // The last line of an empty table is the bottom border, which follows the rows.
         let keep = if self.markdown { lines.len() } else { lines.len().saturating_sub(1) };
         lines.into_iter().take(keep).collect()
     }
 
-    /// The lines of rows. Numbers and instants that are wider than those before widen their columns.
+    /// Lines of the rows. A number or timestamp wider than those before widens its column.
     pub(super) fn rows(&mut self, batch: &RecordBatch) -> io::Result<Vec<String>> {
         let schema = batch.schema();
         let (plan, purpose) = (!self.markdown && is_plan(&schema), self.purpose);
@@ -116,7 +116,11 @@ impl Layout {
                 }
                 let text = values.value(row).to_string();
                 Cell::new(match plan {
-                    true => text.lines().map(|line| purpose.shown(line)).collect::<Vec<_>>().join("\n"),
+                    true => text
+                        .lines()
+                        .flat_map(|line| indented(&purpose.shown(line), *width))
+                        .collect::<Vec<_>>()
+                        .join("\n"),
                     false => self.fitted(&text, *width),
                 })
             });
@@ -128,12 +132,12 @@ impl Layout {
         Ok(lines[borders.min(lines.len())..lines.len().saturating_sub(borders)].to_vec())
     }
 
-    /// The line below the rows; none in Markdown.
+    /// Line below the rows; none in Markdown.
     pub(super) fn foot(&self, schema: &Schema) -> Vec<String> {
         if self.markdown { Vec::new() } else { self.head(schema).into_iter().take(1).collect() }
     }
 
-    /// The text as it is shown, cut where it does not fit.
+    /// Cleans a value, and truncates it to the width of its column.
     fn fitted(&self, text: &str, width: usize) -> String {
         let text = self.purpose.shown(text);
         if self.purpose != Purpose::Terminal || self.wraps {
@@ -157,7 +161,7 @@ impl Layout {
         table
     }
 
-    /// Gives columns their widths and sides; they are there once a row is.
+    /// Sets width and alignment of the columns, which exist once a row does.
     fn fix(&self, table: &mut Table, schema: &Schema) {
         for ((at, width), column) in self.columns.iter().zip(table.column_iter_mut()) {
             let width = u16::try_from(width + 2).unwrap_or(u16::MAX);
@@ -169,7 +173,21 @@ impl Layout {
     }
 }
 
-/// The lines of one row, a column each: for rows that are wider than anything.
+/// A line of a plan in lines of at most `width` characters, which keep its indentation.
+fn indented(line: &str, width: usize) -> Vec<String> {
+    if measure_text_width(line) <= width {
+        return vec![line.to_owned()];
+    }
+    let text = line.trim_start();
+    // A deep plan on a narrow terminal keeps half of the width for its text.
+    let indent = " ".repeat((line.len() - text.len()).min(width / 2));
+    let further = format!("{indent}    ");
+    let further = if further.len() > width / 2 { &indent } else { &further };
+    let options = textwrap::Options::new(width).initial_indent(&indent).subsequent_indent(further);
+    textwrap::wrap(text, options).into_iter().map(|line| line.into_owned()).collect()
+}
+
+/// Lines of rows in expanded display: one column per line.
 pub(super) fn expanded(batch: &RecordBatch, begun: usize, width: usize) -> io::Result<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let (schema, purpose) = (batch.schema(), Purpose::Terminal);
@@ -192,7 +210,7 @@ pub(super) fn expanded(batch: &RecordBatch, begun: usize, width: usize) -> io::R
     Ok(lines)
 }
 
-/// What a table is for.
+/// Medium of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Terminal,
@@ -205,14 +223,14 @@ impl Purpose {
         if markdown { Self::Markdown } else { Self::Text }
     }
 
-    /// The text as it is shown.
+    /// Cleans a value for this medium.
     fn shown(self, text: &str) -> String {
         let text = plain(text, self == Self::Markdown);
         if self == Self::Terminal { tamed(&text) } else { text }
     }
 }
 
-/// The widths that columns have by themselves.
+/// Widths of columns without a limit.
 fn natural(schema: &Schema, batches: &[RecordBatch], purpose: Purpose) -> io::Result<Vec<usize>> {
     let name = |field: &FieldRef| measure_text_width(&purpose.shown(field.name())).max(1);
     let mut widths: Vec<usize> = schema.fields().iter().map(name).collect();
@@ -225,7 +243,7 @@ fn natural(schema: &Schema, batches: &[RecordBatch], purpose: Purpose) -> io::Re
     Ok(widths)
 }
 
-/// The width of the widest value.
+/// Width of the widest value.
 fn widest(column: &ArrayRef, plan: bool, purpose: Purpose) -> io::Result<usize> {
     let options = FormatOptions::default().with_null("NULL");
     let values = ArrayFormatter::try_new(column.as_ref(), &options).map_err(io::Error::other)?;
@@ -239,18 +257,17 @@ fn widest(column: &ArrayRef, plan: bool, purpose: Purpose) -> io::Result<usize> 
     Ok((0..column.len()).map(width).max().unwrap_or_default())
 }
 
-/// Whether a result is that of EXPLAIN: the lines of a plan are its structure; those of other texts would tear the table
-/// apart.
+/// True for the result of EXPLAIN. The lines of a plan are its structure; other values are kept on one line.
 fn is_plan(schema: &Schema) -> bool {
     schema.fields().last().is_some_and(|field| field.name() == "plan")
 }
 
-/// Whether a part of a value says something.
+/// True if a truncated value is still useful.
 fn may_be_cut(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Binary) || kind.is_nested()
 }
 
-/// The text on one line, with nothing in it that would move the cursor or colour the screen.
+/// Returns a value on one line, without control characters.
 fn plain(text: &str, markdown: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -266,8 +283,8 @@ fn plain(text: &str, markdown: bool) -> String {
     shown
 }
 
-/// The text in characters whose widths all terminals agree on: emojis one by one instead of joined or coloured ones, no
-/// marks that turn the direction of a line, no ligatures of two characters in the place of one.
+/// Removes characters whose width depends on the terminal: joiners and modifiers of emojis, marks that change the writing
+/// direction, and ligatures.
 fn tamed(text: &str) -> String {
     const LAM: char = '\u{644}';
     let mut shown = String::with_capacity(text.len());
@@ -289,7 +306,7 @@ fn tamed(text: &str) -> String {
     shown
 }
 
-/// The whole table of a result that is there.
+/// Lines of a complete result.
 pub(super) fn whole(schema: &SchemaRef, batches: &[RecordBatch], markdown: bool) -> io::Result<Vec<String>> {
     let mut layout = Layout::whole(schema, batches, markdown)?;
     let mut lines = layout.head(schema);

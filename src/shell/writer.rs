@@ -1,12 +1,13 @@
-//! The batches of one result, written in a format.
+//! Writers of result batches, by format.
 //!
-//! Line formats are written as batches come; others are held until the result is whole. What fails before its first row has
-//! written nothing.
+//! Line formats are written as batches arrive; other formats are held until the result is complete. A result that fails
+//! before its first row has written nothing.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::compute::cast;
 use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -22,7 +23,7 @@ use super::output::{Format, terminal_width};
 use super::screen::{Display, Rest, Screen, Shown};
 use super::{picture, table};
 
-/// Where the bytes of a result go.
+/// Destination of a result's bytes.
 pub(super) type Sink = BufWriter<Box<dyn Write + Send>>;
 
 /// Writes the batches of one result.
@@ -30,8 +31,12 @@ pub(super) struct ResultWriter {
     schema: SchemaRef,
     writer: Writer,
     rows: usize,
-    /// Whether lines go to a terminal.
+    /// Set if lines go to a terminal.
     terminal: bool,
+    /// Prints one column per line, in the table format.
+    expanded: bool,
+    /// Zone in which text formats show instants; UTC if `None`.
+    zone: Option<Arc<str>>,
 }
 
 enum Writer {
@@ -48,13 +53,13 @@ enum Writer {
     },
     Json(JsonWriter<Sink, JsonArray>),
     Ndjson(JsonWriter<Sink, LineDelimited>),
-    /// Begun with the first row: what fails before it leaves nothing behind.
+    /// Begun with the first row, so that an earlier failure writes nothing.
     Arrow(Begun<StreamWriter<Sink>>),
     Parquet(Begun<ArrowWriter<Sink>>),
 }
 
 impl ResultWriter {
-    /// A writer; `terminal` says that its lines go to one.
+    /// Writer to a sink; set `terminal` if its lines go to a terminal.
     pub(super) fn new(format: Format, schema: SchemaRef, sink: Sink, terminal: bool) -> Self {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
@@ -68,16 +73,28 @@ impl ResultWriter {
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
             Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
         };
-        Self { schema, writer, rows: 0, terminal }
+        Self { schema, writer, rows: 0, terminal, expanded: false, zone: None }
     }
 
-    /// A table for somebody who sits before the terminal.
-    pub(super) fn on_screen(display: Display, schema: SchemaRef) -> Self {
-        let writer = Writer::Screen(Box::new(Screen::new(display, Arc::clone(&schema))));
-        Self { schema, writer, rows: 0, terminal: true }
+    /// Writer of a table for a person at the terminal.
+    pub(super) fn on_screen(display: Display, schema: SchemaRef, zone: Option<Arc<str>>) -> Self {
+        let shown = in_zone(&schema, zone.as_deref());
+        let writer = Writer::Screen(Box::new(Screen::new(display, shown)));
+        Self { schema, writer, rows: 0, terminal: true, expanded: false, zone }
     }
 
-    /// Whether a batch would be printed to the terminal now.
+    /// Prints one column per line, in the table format.
+    pub(super) fn expanded(self, expanded: bool) -> Self {
+        Self { expanded, ..self }
+    }
+
+    /// Shows instants in a zone, in text formats. Binary formats keep UTC, which is part of their type.
+    pub(super) fn in_zone(self, zone: Option<Arc<str>>) -> Self {
+        let binary = matches!(self.writer, Writer::Arrow(_) | Writer::Parquet(_));
+        Self { zone: zone.filter(|_| !binary), ..self }
+    }
+
+    /// True if a batch would be printed to the terminal now.
     pub(super) fn would_print(&self, batch: &RecordBatch) -> bool {
         match &self.writer {
             Writer::Screen(screen) => screen.would_print(batch),
@@ -86,12 +103,13 @@ impl ResultWriter {
         }
     }
 
-    /// Takes a batch; line formats have written it when this returns. Where it says that something is left over, no more
-    /// is wanted.
+    /// Takes a batch; line formats have written it on return. Any result but [`Rest::Nothing`] means that no more rows are
+    /// wanted.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> io::Result<Rest> {
         if batch.num_rows() == 0 {
             return Ok(Rest::Nothing);
         }
+        let batch = &zoned(batch, self.zone.as_deref())?;
         self.rows += batch.num_rows();
         match &mut self.writer {
             Writer::Screen(screen) => return screen.write(batch),
@@ -113,19 +131,20 @@ impl ResultWriter {
         Ok(Rest::Nothing)
     }
 
-    /// Ends the result, and says what was shown of it.
+    /// Completes the result.
     pub(super) fn finish(self) -> io::Result<Shown> {
-        let Self { schema, writer, rows, terminal } = self;
+        let Self { schema, writer, rows, terminal, expanded, zone } = self;
+        let schema = in_zone(&schema, zone.as_deref());
         let shown = Shown { rows, ..Shown::default() };
         match writer {
             Writer::Screen(screen) => return screen.finish(),
             Writer::Held { mut sink, batches, format } => {
-                held(&mut sink, &schema, &batches, format, terminal)?;
+                held(&mut sink, &schema, &batches, format, terminal, expanded)?;
                 sink.flush()
             }
             Writer::Csv { mut sink, separator, header } => {
                 if header {
-                    // An empty result still has its header.
+                    // An empty result still has a header.
                     sink.write_all(&csv(&RecordBatch::new_empty(schema), separator, true)?)?;
                 }
                 sink.flush()
@@ -149,25 +168,34 @@ impl ResultWriter {
     }
 }
 
-/// Writes a result that had to be whole.
+/// Writes a complete result.
 fn held(
     sink: &mut Sink,
     schema: &SchemaRef,
     batches: &[RecordBatch],
     format: Format,
     terminal: bool,
+    expanded: bool,
 ) -> io::Result<()> {
     let lines = match format {
+        Format::Table if expanded => {
+            let (mut lines, mut begun) = (Vec::new(), 0);
+            for batch in batches {
+                lines.extend(table::expanded(batch, begun, usize::MAX)?);
+                begun += batch.num_rows();
+            }
+            lines
+        }
         Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
         Format::Chart | Format::Svg | Format::Png => {
             let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
             if format == Format::Png && picture::lacks_letters(&drawing) {
-                eprintln!("note: the font of PNGs has Latin, Greek and Cyrillic letters only: svg has all");
+                eprintln!("note: PNG charts have Latin, Greek and Cyrillic letters only; use svg for other scripts");
             }
             match format {
                 Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
                 Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),
-                // A file takes no colours.
+                // Colours are for terminals only.
                 _ => drawing.text(terminal_width(), terminal && console::colors_enabled()).map_err(io::Error::other)?,
             }
         }
@@ -176,7 +204,30 @@ fn held(
     lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
 }
 
-/// The cause itself where it is one of I/O, so that a closed pipe is seen as such.
+/// The schema with instants in a zone.
+fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
+    let Some(zone) = zone else { return Arc::clone(schema) };
+    let field = |field: &Arc<Field>| match field.data_type() {
+        DataType::Timestamp(unit, Some(_)) => {
+            let kind = DataType::Timestamp(*unit, Some(zone.into()));
+            Arc::new(field.as_ref().clone().with_data_type(kind))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The batch with instants in a zone.
+fn zoned(batch: &RecordBatch, zone: Option<&str>) -> io::Result<RecordBatch> {
+    let schema = in_zone(&batch.schema(), zone);
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(io_error)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(io_error)
+}
+
+/// Unwraps an I/O error, so that a closed pipe is recognized.
 fn io_error(error: ArrowError) -> io::Error {
     match error {
         ArrowError::IoError(_, error) => error,
@@ -194,14 +245,14 @@ fn parquet_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// The lines of a batch. They are made in memory, since the CSV writer hides the cause of an error of its sink.
+/// Lines of a batch. Written to memory first, since the CSV writer hides the cause of an error of its sink.
 fn csv(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
     let mut writer = CsvBuilder::new().with_header(header).with_delimiter(separator).build(Vec::new());
     writer.write(&flat(batch)?).map_err(io_error)?;
     Ok(writer.into_inner())
 }
 
-/// The batch with nested columns as JSON texts, which CSV has no form for.
+/// Converts nested columns to JSON strings: CSV cannot represent them.
 fn flat(batch: &RecordBatch) -> io::Result<RecordBatch> {
     let schema = batch.schema();
     let mut fields = Vec::new();
@@ -218,7 +269,7 @@ fn flat(batch: &RecordBatch) -> io::Result<RecordBatch> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(io_error)
 }
 
-/// Each value of a nested column as JSON.
+/// Returns each value of a nested column as JSON.
 fn json_texts(name: &str, column: &ArrayRef) -> io::Result<ArrayRef> {
     let field = Field::new(name, column.data_type().clone(), true);
     let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::clone(column)]).map_err(io_error)?;
@@ -232,7 +283,7 @@ fn json_texts(name: &str, column: &ArrayRef) -> io::Result<ArrayRef> {
     Ok(Arc::new(texts.collect::<StringArray>()))
 }
 
-/// A writer that puts something into its sink as soon as it is made.
+/// A writer that writes to its sink as soon as it is created.
 enum Begun<W> {
     Not(Option<Sink>),
     Yes(Box<W>),
@@ -241,12 +292,12 @@ enum Begun<W> {
 impl<W> Begun<W> {
     fn writer(&mut self, make: impl FnOnce(Sink) -> io::Result<W>) -> io::Result<&mut W> {
         if let Self::Not(sink) = self {
-            let sink = sink.take().ok_or_else(|| io::Error::other("the result could not be begun"))?;
+            let sink = sink.take().ok_or_else(|| io::Error::other("the result could not be started"))?;
             *self = Self::Yes(Box::new(make(sink)?));
         }
         match self {
             Self::Yes(writer) => Ok(writer),
-            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+            Self::Not(_) => Err(io::Error::other("the result could not be started")),
         }
     }
 
@@ -254,7 +305,7 @@ impl<W> Begun<W> {
         self.writer(make)?;
         match self {
             Self::Yes(writer) => Ok(*writer),
-            Self::Not(_) => Err(io::Error::other("the result could not be begun")),
+            Self::Not(_) => Err(io::Error::other("the result could not be started")),
         }
     }
 }

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Constraint, Constraints, DFSchema, Result, internal_err};
+use datafusion::common::{Constraint, Constraints, DFSchema, DFSchemaRef, Result, internal_err};
 use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::dml::{InsertOp, MergeIntoClause};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableScan, TableType};
 use datafusion::physical_expr::PhysicalExpr;
@@ -17,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::read_only::read_only;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::decode::arrow_schema;
@@ -263,6 +265,43 @@ impl TableProvider for ApiTable {
         };
         let scan: Arc<dyn ExecutionPlan> = Arc::new(FetchExec::try_new(config, input)?);
         Ok(ScanResult::new(first_columns(scan, width)?))
+    }
+
+    async fn insert_into(
+        &self,
+        _state: &dyn Session,
+        _input: Arc<dyn ExecutionPlan>,
+        _insert_op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(read_only(&self.spec.name).into())
+    }
+
+    async fn delete_from(&self, _state: &dyn Session, _filters: Vec<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(read_only(&self.spec.name).into())
+    }
+
+    async fn update(
+        &self,
+        _state: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(read_only(&self.spec.name).into())
+    }
+
+    async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(read_only(&self.spec.name).into())
+    }
+
+    async fn merge_into(
+        &self,
+        _state: &dyn Session,
+        _source: Arc<dyn ExecutionPlan>,
+        _merge_schema: DFSchemaRef,
+        _on: Expr,
+        _clauses: Vec<MergeIntoClause>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(read_only(&self.spec.name).into())
     }
 }
 

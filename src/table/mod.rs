@@ -6,6 +6,7 @@
 mod api;
 mod factory;
 mod functions;
+mod read_only;
 mod system;
 
 pub(crate) use api::ApiTable;
@@ -13,4 +14,8 @@ pub(crate) use api::ApiTable;
 pub(crate) use api::query_name;
 pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use read_only::is_read_only;
+#[cfg(feature = "shell")]
+pub(crate) use read_only::read_only;
 pub(crate) use system::SystemTable;

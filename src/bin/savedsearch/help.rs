@@ -1,4 +1,4 @@
-//! What a newcomer reads: the greeting, completions for shells, manual pages.
+//! Greeting, shell completions and manual pages.
 
 use std::io::{self, Write};
 
@@ -9,51 +9,51 @@ use crate::{Arguments, Exit};
 
 /// Examples below the help of the whole program.
 pub(crate) const EXAMPLES: &str = "Examples:
-  savedsearch sql                                       a shell on demo data
+  savedsearch sql                                       interactive shell on demo data
   savedsearch sql -c \"SELECT aid, name FROM saved_searches\"
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 sql
-  savedsearch serve                                     for BI tools
-  savedsearch completions bash                          further: man, and --help of each command";
+  savedsearch serve                                     server for BI tools
+  savedsearch man sql | man -l -                        manual page of a command";
 
 const GREETING: &str = "savedsearch: SQL over saved searches and their mentions.
 
-A service finds mentions for your saved searches, and gives them over a rate-limited HTTP API. Here they are
-tables: what you ask in SQL becomes as few requests as can answer it, and EXPLAIN says how many before they
-are spent. Without an address and a key everything runs on demo data, so nothing can be spent or broken.
+Your saved searches and their mentions are behind a rate-limited HTTP API. This program shows them as tables:
+a query sends as few requests as can answer it, and EXPLAIN shows how many in advance. Without a base URL
+everything runs on built-in demo data, so you cannot use up or break anything.
 
-Three things to try:
+Three queries to try:
 
   savedsearch sql -c \"SELECT aid, name FROM saved_searches\"
   savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 5\"
   savedsearch sql --format chart -c \"SELECT bucket_start, mentions FROM volume WHERE aid = '183772' ORDER BY 1\"
 
-or `savedsearch sql` alone, a shell with completion and help (\\?).
+Or run `savedsearch sql` for an interactive shell with completion and help (\\?).
 
-To ask your own service, put its key into the environment and name its address:
+To query your own service, set its key and its base URL:
 
   export SAVEDSEARCH_API_KEY=…
   savedsearch --base-url https://api.example.com/v4 sql
 
-If it answers otherwise than expected, `savedsearch --base-url … probe -o mine.toml` finds out how it speaks.
-`savedsearch --help` lists all commands, `savedsearch serve` is for BI tools.
+If your service differs from the built-in profile, `savedsearch --base-url … probe -o mine.toml` writes one for it.
+`savedsearch --help` lists all commands; `savedsearch serve` serves BI tools.
 ";
 
-/// Says what this is.
+/// Prints the greeting.
 pub(crate) fn greet() -> Result<(), Exit> {
     print(GREETING.as_bytes())
 }
 
-/// Prints the completions of a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn completions(shell: Shell) -> Result<(), Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "savedsearch", &mut script);
     print(&script)
 }
 
-/// Prints the manual page of the program, or of a command.
+/// Prints the manual page of the program or of a command.
 pub(crate) fn manual(command: Option<&str>) -> Result<(), Exit> {
     let mut all = Arguments::command();
-    // Options that all commands take are then those of each.
+    // Copies global options to each command.
     all.build();
     let page = match command {
         None => all,
@@ -61,7 +61,7 @@ pub(crate) fn manual(command: Option<&str>) -> Result<(), Exit> {
             let names: Vec<String> = all.get_subcommands().map(|command| command.get_name().to_owned()).collect();
             let found = all.find_subcommand(name).cloned();
             let found = found
-                .ok_or_else(|| Exit::usage(format!("there is no command {name}; there are {}", names.join(", "))))?;
+                .ok_or_else(|| Exit::usage(format!("unknown command `{name}`; available: {}", names.join(", "))))?;
             let name = format!("savedsearch-{name}");
             found.name(name.clone()).display_name(name)
         }
@@ -71,7 +71,7 @@ pub(crate) fn manual(command: Option<&str>) -> Result<(), Exit> {
     print(&text)
 }
 
-/// Writes to stdout; a reader that has gone is no failure.
+/// Writes to stdout. A closed pipe is not an error.
 pub(crate) fn print(text: &[u8]) -> Result<(), Exit> {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

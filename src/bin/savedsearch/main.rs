@@ -1,4 +1,4 @@
-//! The command line of `savedsearch`: arguments and wiring.
+//! Command line of `savedsearch`: arguments and wiring.
 #![expect(clippy::print_stderr, reason = "notes and errors go to stderr")]
 
 mod connect;
@@ -6,7 +6,7 @@ mod help;
 mod profiles;
 mod serve;
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
-use datafusion_saved_search::shell::{Display, Failure, Format, Mistake, Output, Shell, interact};
+use datafusion_saved_search::shell::{Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
 use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,34 +29,41 @@ use self::serve::ServeArguments;
 
 /// SQL over a saved-search analytics service (V4)
 ///
-/// Without a base URL every command runs on demo data, served by a simulator inside the process.
+/// Without a base URL or a configuration file, every command uses built-in demo data.
 #[derive(Debug, Parser)]
 #[command(name = "savedsearch", version, after_help = help::EXAMPLES)]
 struct Arguments {
-    /// Address of the service, ending with v4 [env: SAVEDSEARCH_BASE_URL]
+    /// Base URL of the service, ending in /v4 [env: SAVEDSEARCH_BASE_URL]
     #[arg(long, value_name = "URL", global = true)]
     base_url: Option<String>,
-    /// File with the API key; otherwise it is read from the variable SAVEDSEARCH_API_KEY
+    /// File that contains the API key; otherwise the environment variable SAVEDSEARCH_API_KEY is used
     #[arg(long, value_name = "FILE", global = true)]
     api_key_file: Option<PathBuf>,
-    /// Profile of the service, or the name of a built-in one: v4, flags, pages or names [env: SAVEDSEARCH_PROFILE]
+    /// Profile file, or the name of a built-in profile: v4, flags, pages or names [env: SAVEDSEARCH_PROFILE]
     #[arg(long, value_name = "FILE", global = true)]
     profile: Option<PathBuf>,
-    /// File that names connections, each of which becomes a catalog [env: SAVEDSEARCH_CONFIG]
+    /// Configuration file with named connections, each a catalog [env: SAVEDSEARCH_CONFIG]
+    /// [default: savedsearch/savedsearch.toml in the user's configuration folder, if it exists]
     #[arg(long, value_name = "FILE", global = true, conflicts_with_all = ["base_url", "api_key_file", "profile"])]
     config: Option<PathBuf>,
-    /// Connection of the file that queries are about where they name none
+    /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
-    /// Lets keys and passwords travel in clear text beyond this machine: to an http address, and to `serve` without TLS
+    /// Allow keys and passwords in clear text beyond this machine: to http URLs, and to `serve` without TLS
     #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
     insecure: bool,
-    /// Writes what is asked and answered into this new folder, without the key
+    /// Record requests and responses in this new folder, without the key
     #[arg(long, value_name = "DIR", global = true)]
     record: Option<PathBuf>,
-    /// Answers from what was recorded into this folder, without a network
+    /// Answer from the recording in this folder, without a network
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["base_url", "config", "record"])]
     replay: Option<PathBuf>,
+    /// Freeze the clock of the demo data and of `simulate` at this instant (RFC 3339), for reproducible results
+    #[arg(long, value_name = "INSTANT", global = true)]
+    now: Option<DateTime<Utc>>,
+    /// Print results, warnings and errors only
+    #[arg(short = 'q', long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -69,30 +76,30 @@ enum Command {
     #[command(subcommand)]
     Profile(ProfileCommand),
     Simulate(SimulateArguments),
-    /// Prints a script that completes commands and options in a shell
+    /// Print a completion script for a shell
     #[command(after_help = "Examples:
   savedsearch completions bash > ~/.local/share/bash-completion/completions/savedsearch
   savedsearch completions zsh > \"${fpath[1]}/_savedsearch\"
   savedsearch completions fish > ~/.config/fish/completions/savedsearch.fish")]
     Completions {
-        /// The shell
+        /// Shell
         shell: CommandShell,
     },
-    /// Prints the manual page of the program, or of a command
+    /// Print the manual page of the program or of a command
     #[command(after_help = "Examples:
   savedsearch man | man -l -
   savedsearch man sql > savedsearch-sql.1")]
     Man {
-        /// The command
+        /// Command
         command: Option<String>,
     },
 }
 
-/// Finds out how a service speaks, and writes a profile of it
+/// Examine a service and write its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It only reads, and asks --max-calls times at most. The report, with what could not be told, goes to stderr.
-It exits with 0 where the profile can be used, and with 3 where something that it needs could not be told.
+    after_help = "Sends read-only requests, --max-calls at most. A report with everything that was not determined goes to stderr.
+Exit status: 0 the profile is usable, 3 required entries are missing, 1 the service failed, 2 wrong command line.
 
 Examples:
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
@@ -101,21 +108,21 @@ Examples:
   savedsearch --base-url https://api.example.com/v4 --profile mine.toml sql"
 )]
 struct ProbeArguments {
-    /// File for the profile, instead of stdout
+    /// Write the profile to this file instead of stdout
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the file
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
-    /// Profile to go on from: what rests on a manual there (`evidence = "documented"`) is kept and tried first
+    /// Start from this profile: entries with `evidence = "documented"` are kept and tried first
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Calls that may be made
+    /// Maximum number of requests
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     max_calls: u64,
 }
 
-/// Shows and checks profiles
+/// Show and check profiles
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   savedsearch profile show v4 > mine.toml
@@ -123,56 +130,58 @@ struct ProbeArguments {
   savedsearch --base-url https://api.example.com/v4 profile check mine.toml
   savedsearch profile schema > profile.schema.json")]
 enum ProfileCommand {
-    /// Prints a built-in profile, or the one that --profile names
+    /// Print a built-in profile, or that of --profile
     Show {
         /// v4, flags, pages or names
         name: Option<String>,
     },
-    /// Checks a profile: by itself, and with a base URL by some calls to the service, the mentions of two days among them
+    /// Check a profile: its syntax, and with a base URL also against the service (reads the mentions of two days)
     Check {
-        /// The profile
+        /// Profile file
         file: PathBuf,
     },
-    /// Prints the JSON Schema of profiles, for editors
+    /// Print the JSON Schema of profiles, for editors
     Schema,
 }
 
-/// Runs SQL and prints the results; without -c or -f a shell, in which \? lists what can be typed
+/// Run SQL statements, or start an interactive shell (without -c and -f)
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
   savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE language = 'de' AND duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
-  savedsearch sql --format parquet -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
+  savedsearch sql -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
   savedsearch sql --format chart -c \"SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC\"
   savedsearch sql --set max_requests=20 --format markdown -f report.sql
 
-Exit status: 0 all went well, 1 a query or the service failed, 2 the command line was wrong.")]
+-c and -f run in the order given. A result goes to stdout, or to one file with -o.
+
+Exit status: 0 success, 1 a query or the service failed, 2 wrong command line, 128 + n ended by signal n (130: Ctrl-C).")]
 struct SqlArguments {
-    /// Statements to run; may be given several times
+    /// Statements and backslash commands to run; may be repeated
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     command: Vec<String>,
-    /// File with statements to run, after those of -c
+    /// File with statements and backslash commands, - for stdin; may be repeated
     #[arg(short = 'f', long = "file", value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Format of the results: table, csv, tsv, json, ndjson, markdown, arrow or parquet; and of a time or a category with
-    /// numbers: chart, svg or png
-    #[arg(long, value_name = "FORMAT", default_value = "table", hide_possible_values = true, value_parser = formats())]
-    format: Format,
-    /// File for the results, instead of stdout; it appears only when they are whole
+    file: Vec<PathBuf>,
+    /// Format of results: table, csv, tsv, json, ndjson, markdown, arrow, parquet; or chart, svg, png for a time or category
+    /// column and numbers [default: from the extension of -o, else table]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = formats())]
+    format: Option<Format>,
+    /// Write results to this file instead of stdout; it appears once they are complete
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Prints what the statements would cost, without a request, instead of running them
+    /// Print the estimated requests of the statements instead of running them
     #[arg(long)]
     estimate: bool,
-    /// Setting of the session: max_requests=50 for savedsearch.max_requests, datafusion.execution.target_partitions=1
+    /// Session setting, such as max_requests=50 (short for savedsearch.max_requests); may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
-/// Serves the V4 API from a simulated corpus, for trying things out and for tests
+/// Serve the V4 API from simulated data, for trials and tests
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Keys: demo-key-comms reads the first team's saved searches, demo-key-research the other's.
+#[command(after_help = "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the second.
 
 Examples:
   savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
@@ -182,48 +191,45 @@ struct SimulateArguments {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Equal seeds give equal corpora, as of an equal --now
+    /// Seed of the data; equal seeds give equal data for an equal --now
     #[arg(long, value_name = "N", default_value_t = DEMO_SEED)]
     seed: u64,
-    /// Saved searches of the first team
+    /// Number of saved searches of the first team
     #[arg(long, value_name = "N", default_value_t = DEMO_SEARCHES, value_parser = at_least_one)]
     searches: usize,
-    /// Mentions of the first team's saved searches together
+    /// Total number of mentions of the first team
     #[arg(long, value_name = "N", default_value_t = DEMO_MENTIONS)]
     mentions: usize,
-    /// The instant at which the service's clock stands still (RFC 3339); otherwise it runs
-    #[arg(long, value_name = "INSTANT")]
-    now: Option<DateTime<Utc>>,
-    /// Serves this corpus instead: newline-delimited records with their aid, gzipped or not
+    /// Serve these records instead: newline-delimited JSON with an aid each, gzipped or not
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "searches", "mentions"])]
     data: Option<PathBuf>,
-    /// Requests allowed to each key in a span of seconds
+    /// Rate limit per key
     #[arg(long, value_name = "REQUESTS/SECONDS", value_parser = rate_limit)]
     rate_limit: Option<RateLimit>,
-    /// Milliseconds before every answer
+    /// Delay before each response, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay_ms: u64,
-    /// Mentions in a page at most
+    /// Maximum number of mentions per page
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     largest_page: Option<u64>,
-    /// Dialect to speak: v4, flags, pages or names; each has a profile of that name
+    /// Dialect: v4, flags, pages or names; each has a built-in profile of the same name
     #[arg(long, value_name = "NAME", default_value_t)]
     preset: Preset,
-    /// Order of mentions with equal keys
+    /// Order of mentions with equal sort keys
     #[arg(long, value_enum, default_value_t = TieOrder::Stable)]
     ties: TieOrder,
-    /// Something that goes wrong, KIND[:NAME=VALUE,…][@WHEN], such as truncated@3 or 429:retry-after=2@5-8; may be given
-    /// several times. --help lists the kinds
+    /// Fault to inject, KIND[:NAME=VALUE,…][@WHEN], such as truncated@3 or 429:retry-after=2@5-8; may be repeated; --help
+    /// lists the kinds
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
 }
 
-/// The kinds of faults, for the long help.
+/// Long help with all kinds of faults.
 fn fault_help() -> String {
     let mut help = String::from(
-        "Keys: demo-key-comms reads the first team's saved searches, demo-key-research the other's.\n\n\
-         Faults, KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request, counted from 1 (3), some of them (5-8, 5-), or a share of \
-         them (10%);\nwithout it the fault always happens. aid=… restricts any of them to a saved search.\n",
+        "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the second.\n\n\
+         Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a share (10%); \
+         without it\nthe fault always occurs. aid=… restricts a fault to one saved search.\n",
     );
     for (name, takes, what) in simulator::KINDS {
         let takes = if takes.is_empty() { String::new() } else { format!("  [{takes}]") };
@@ -238,9 +244,9 @@ fn fault_help() -> String {
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum TieOrder {
-    /// The same in every answer
+    /// Equal in all responses
     Stable,
-    /// Another in every answer
+    /// Different in each response
     Unstable,
 }
 
@@ -248,16 +254,18 @@ const DEMO_SEED: u64 = 1;
 const DEMO_SEARCHES: usize = 12;
 const DEMO_MENTIONS: usize = 20_000;
 
-/// Bytes of a thread's stack, which are taken as they are used.
+/// Stack size of a thread in bytes; memory is used as the stack grows.
 const STACK: usize = 64 << 20;
-/// Exit status for a failed query or service.
+/// Exit status of a failed query or service.
 const FAILED: u8 = 1;
-/// Exit status for a wrong command line.
+/// Exit status of a wrong command line.
 const USAGE: u8 = 2;
-/// Exit status of a profile that was written with holes.
-const HOLES: u8 = 3;
+/// Exit status of a probe that left required entries of the profile open.
+const INCOMPLETE: u8 = 3;
+/// Added to the number of a signal for the exit status, as shells do.
+const SIGNALLED: i32 = 128;
 
-/// An exit status and the line that explains it.
+/// Exit status, and the line that explains it.
 struct Exit(u8, Option<String>);
 
 impl Exit {
@@ -280,15 +288,19 @@ impl From<Failure> for Exit {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Query(Mistake { line, .. }) => Self(FAILED, Some(line)),
-            Failure::Cancelled => Self(FAILED, Some("cancelled".into())),
+            Failure::Cancelled { signal, requests } => {
+                let status = u8::try_from(SIGNALLED + signal).unwrap_or(FAILED);
+                Self(status, Some(datafusion_saved_search::shell::cancelled(requests)))
+            }
             Failure::ReaderGone => Self(0, None),
         }
     }
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    // Expressions are walked by recursion, and what a server is asked may be nested deeply.
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // Expressions are processed recursively, and clients of a server may nest them deeply.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -300,16 +312,16 @@ fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             None => help::greet(),
-            Some(Command::Sql(ref sql)) => Box::pin(run_sql(&arguments, sql)).await,
+            Some(Command::Sql(ref sql)) => Box::pin(run_sql(&arguments, sql, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
-            Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate)).await,
+            Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate, arguments.now)).await,
             Some(Command::Completions { shell }) => help::completions(shell),
             Some(Command::Man { command }) => help::manual(command.as_deref()),
         }
     });
-    // A cancelled query may be deep in a computation; nobody waits for it.
+    // A cancelled query may still be computing; it is not awaited.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -322,60 +334,61 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run_sql(arguments: &Arguments, sql: &SqlArguments) -> Result<(), Exit> {
+async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches) -> Result<(), Exit> {
+    // Before anything is connected: a typing mistake in a file name must not wait for a service.
+    let mut scripts = scripts(sql, matches).map_err(Exit::usage)?;
+    let interactive = scripts.is_empty() && io::stdin().is_terminal();
+    if interactive && sql.output.is_some() {
+        return Err(Exit::usage("-o requires -c or -f"));
+    }
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     for (name, other) in &others {
-        // The default one has its catalog already, and views are the same under both names.
+        // The default connection already has a catalog; sharing it makes its views visible under both names.
         let own = context.catalog(CATALOG).filter(|_| Arc::ptr_eq(other, &connection));
         let catalog = own.map_or_else(|| catalog(other), Ok).map_err(|error| Exit::usage(describe(&error)))?;
         context.register_catalog(name, catalog);
     }
     for setting in &sql.set {
-        let (key, value) =
-            setting.split_once('=').ok_or_else(|| Exit::usage(format!("--set takes KEY=VALUE, found `{setting}`")))?;
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Exit::usage(format!("--set expects KEY=VALUE, found `{setting}`")))?;
         let key = if key.contains('.') { key.to_owned() } else { format!("savedsearch.{key}") };
         let state = context.state_ref();
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
-    let mut shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate);
-    let mut texts = sql.command.clone();
-    if let Some(file) = &sql.file {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Exit::usage(format!("cannot read {}: {error}", file.display())))?;
-        texts.push(text);
+    let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate).quiet(arguments.quiet);
+    if interactive {
+        return Ok(interact(shell, sql.format.unwrap_or(Format::Table)).await?);
     }
-    if texts.is_empty() && io::stdin().is_terminal() {
-        if sql.output.is_some() {
-            return Err(Exit::usage("-o goes with -c or -f"));
-        }
-        return Ok(interact(shell, sql.format).await?);
+    if scripts.is_empty() {
+        scripts.push(Script::stdin().map_err(Exit::usage)?);
     }
-    if texts.is_empty() {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
-        texts.push(text);
-    }
+    let named = sql.output.as_deref().and_then(Format::of_file);
+    let format = sql.format.or(named).unwrap_or(Format::Table);
     let output = match &sql.output {
-        Some(path) => Output::file(sql.format, path)
-            .map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display()))),
-        // On a terminal tables fit it, and all rows are shown.
-        None => Output::stdout(sql.format)
-            .map(|output| {
-                output.displaying(Display { rows: 0, pager: false, wraps: sql.estimate, ..Display::default() })
-            })
-            .map_err(Exit::usage),
+        Some(path) => {
+            Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))
+        }
+        None => Output::stdout(format).map_err(Exit::usage),
     };
-    let mut output = output?;
-    for text in &texts {
-        shell.run(text, &mut output).await.inspect_err(show_place)?;
-    }
-    output.close().map_err(Failure::from)?;
+    run_scripts(shell, &scripts, format, output?).await.inspect_err(show_place)?;
     Ok(())
 }
 
-/// Where in the statement it is, for somebody who sits before it; the line itself comes last.
+/// The scripts of -c and -f, in the order given.
+fn scripts(sql: &SqlArguments, matches: &ArgMatches) -> Result<Vec<Script>, String> {
+    let matches = matches.subcommand_matches("sql");
+    let places = |name: &str| matches.and_then(|matches| matches.indices_of(name)).into_iter().flatten();
+    let commands = places("command").zip(sql.command.iter().map(|text| Ok(Script::from(text.clone()))));
+    let files = places("file").zip(sql.file.iter().map(|path| Script::read(path)));
+    let mut scripts: Vec<_> = commands.chain(files).collect();
+    scripts.sort_by_key(|(place, _)| *place);
+    scripts.into_iter().map(|(_, script)| script).collect()
+}
+
+/// Prints the marked line of the statement for a person at the terminal; the message follows.
 fn show_place(failure: &Failure) {
     if let Failure::Query(Mistake { marked: Some(lines), .. }) = failure
         && io::stderr().is_terminal()
@@ -384,13 +397,12 @@ fn show_place(failure: &Failure) {
     }
 }
 
-async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
+async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) -> Result<(), Exit> {
     let SimulateArguments {
         listen,
         seed,
         searches,
         mentions,
-        now,
         data,
         rate_limit,
         delay_ms,
@@ -412,18 +424,18 @@ async fn run_simulate(arguments: SimulateArguments) -> Result<(), Exit> {
     let running = simulator::start(listen, corpus.into(), settings)
         .await
         .map_err(|error| Exit::usage(format!("cannot listen on {listen}: {error}")))?;
-    // Before the line that invites them.
+    // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     eprintln!("listening on {}", running.address());
     ending.wait().await;
     running.shut_down().await.map_err(|error| Exit(FAILED, Some(error.to_string())))
 }
 
-/// The signals that end a server.
+/// Signals that shut a server down.
 struct Ending {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal has gone, or an operator asks for an end: there is nothing that could be read anew.
+    /// The terminal has gone, or an operator shuts the server down: there is no configuration to reload.
     hang_up: Signal,
 }
 
@@ -449,7 +461,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected a whole number from 1".to_owned())
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected an integer of at least 1".to_owned())
 }
 
 fn rate_limit(text: &str) -> Result<RateLimit, String> {

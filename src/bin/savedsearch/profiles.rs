@@ -1,4 +1,4 @@
-//! The commands about profiles: found out, shown, checked, described.
+//! Commands on profiles: `probe`, and `profile show`, `check` and `schema`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use datafusion_saved_search::{Connection, ErrorKind, Profile, session};
 
 use crate::connect::{Target, target};
 use crate::help::print;
-use crate::{Arguments, Exit, FAILED, HOLES, ProbeArguments, ProfileCommand};
+use crate::{Arguments, Exit, FAILED, INCOMPLETE, ProbeArguments, ProfileCommand};
 
 /// `savedsearch probe`.
 pub(crate) async fn probe(
     arguments: &Arguments,
     ProbeArguments { output, force, resume, max_calls }: &ProbeArguments,
 ) -> Result<(), Exit> {
-    // Before calls are spent on what cannot be kept.
+    // Before requests are spent on a profile that cannot be saved.
     if let Some(path) = output.as_ref().filter(|path| path.exists() && !force && resume.as_ref() != Some(path)) {
-        let what = format!("{} exists: name another file, or overwrite it with --force", path.display());
+        let what = format!("{} exists; choose another file, or overwrite it with --force", path.display());
         return Err(Exit::usage(what));
     }
     let known = match resume {
@@ -46,21 +46,21 @@ pub(crate) async fn probe(
     let left = max_calls.saturating_sub(probed.calls.len() as u64);
     let profile = Profile::parse(&probed.document, "the probed profile")?;
     let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
-    let connection = connection.service(Arc::new(Few { service, left: AtomicU64::new(left) })).build()?;
+    let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
     let trials = tried(&connection, &probed, left).await?;
     let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
-    eprintln!("\nTried with the calls that were left:");
+    eprintln!("\nTest queries with the remaining requests:");
     if trials.is_empty() {
-        eprintln!("  nothing, since none was left: `savedsearch profile check` does");
+        eprintln!("  skipped, no requests left; run `savedsearch profile check`");
     }
     let mut document = probed.document.clone();
     for (what, result) in &trials {
         let (how, text) = match result {
-            Ok(text) => ("seen", text),
-            Err(text) => ("could not tell", text),
+            Ok(text) => ("observed", text),
+            Err(text) => ("failed", text),
         };
         eprintln!("  {what:<16} {text}");
-        document.push_str(&format!("\n# tried, {what}: {how}: {}", one_line(text)));
+        document.push_str(&format!("\n# test query, {what}: {how}: {}", one_line(text)));
     }
     if !trials.is_empty() {
         document.push('\n');
@@ -70,7 +70,7 @@ pub(crate) async fn probe(
             let written = std::fs::write(path, &document);
             written.map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))?;
             eprintln!(
-                "\nThe profile is in {}: read it, correct what you know better, and name it with --profile.",
+                "\nWrote the profile to {}. Review it, correct what you know better, and use it with --profile.",
                 path.display()
             );
         }
@@ -78,39 +78,43 @@ pub(crate) async fn probe(
     }
     match (probed.holes.as_slice(), failed) {
         ([], 0) => Ok(()),
-        ([], _) => Err(Exit(HOLES, Some("the service does not answer as the profile says: see what was tried".into()))),
+        ([], _) => Err(Exit(
+            INCOMPLETE,
+            Some("the service does not behave as the profile declares; see the test queries".into()),
+        )),
         (holes, _) => {
             let what = format!(
-                "the profile has holes: set [{}] by your manual, mark them evidence = \"documented\", and go on with --resume",
+                "incomplete profile: fill in [{}] from the service's documentation, mark them evidence = \"documented\", and continue with --resume",
                 holes.join("], [")
             );
-            Err(Exit(HOLES, Some(what)))
+            Err(Exit(INCOMPLETE, Some(what)))
         }
     }
 }
 
-/// A service that is asked a few times more at most.
+/// A service with a limit on further requests.
 #[derive(Debug)]
-struct Few {
+struct Limited {
     service: Arc<dyn HttpService>,
     left: AtomicU64,
 }
 
 #[async_trait]
-impl HttpService for Few {
+impl HttpService for Limited {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         let spend = |left: u64| left.checked_sub(1);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
             Ok(_) => self.service.call(request).await,
             Err(_) => {
-                let message = "no call is left".to_owned();
+                let message = "no requests left".to_owned();
                 Err(HttpFailure { kind: ErrorKind::Budget, message, temporary: false })
             }
         }
     }
 }
 
-/// Asks for a mention and an overview with a probed profile, as far as calls are left: what came, or what went wrong.
+/// Queries a mention and an overview with a probed profile, as far as requests are left. Returns a finding or an error for
+/// each.
 async fn tried(
     connection: &Arc<Connection>,
     probed: &Probed,
@@ -119,15 +123,15 @@ async fn tried(
     let context = session(connection).map_err(|error| Exit::usage(describe(&error)))?;
     let aid = probed.aid.as_deref().unwrap_or_default().replace('\'', "''");
     let mut trials = Vec::new();
-    let questions = [("a mention", "mentions"), ("an overview", "overview")].into_iter();
+    let questions = [("mentions", "mentions"), ("overview", "overview")].into_iter();
     for (what, table) in questions.take(usize::try_from(left).unwrap_or(usize::MAX)) {
         let sql = format!("SELECT * FROM {table} WHERE aid = '{aid}' LIMIT 1");
         trials.push((
             what,
             match rows_of(&context, &sql).await {
-                // A quiet period is no contradiction.
-                Ok(0) => Ok("none in the period that is read by default".to_owned()),
-                Ok(_) => Ok("came, and was read".to_owned()),
+                // A quiet period does not contradict the profile.
+                Ok(0) => Ok("ok, no rows in the default window".to_owned()),
+                Ok(_) => Ok("ok".to_owned()),
                 Err(error) => Err(connection.client().redact(&describe(&error))),
             },
         ));
@@ -155,24 +159,24 @@ fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
     }
     let names: Vec<&str> = Profile::builtins().collect();
     let text = Profile::builtin_document(&name)
-        .ok_or_else(|| Exit::usage(format!("there is no built-in profile `{name}`; there are {}", names.join(", "))))?;
+        .ok_or_else(|| Exit::usage(format!("unknown built-in profile `{name}`; available: {}", names.join(", "))))?;
     print(text.as_bytes())
 }
 
-/// Checks a profile by itself, and where there is a service, by a list, an overview and a mention of it, and by a number that
-/// the overview tells and reading gives.
+/// Checks a profile by itself, and against a service if one is given: the list, an overview, a mention, and a count that
+/// must agree between the overview and the mentions read.
 async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
     let profile = Profile::read(file)?;
     let columns = profile.tables.mentions.columns.len();
-    say(format!("{}: a profile `{}` with {columns} columns of mentions", file.display(), profile.name))?;
+    say(format!("{}: valid profile `{}`, {columns} columns of mentions", file.display(), profile.name))?;
     let assumed = profile.dimensions().iter().filter(|(.., evidence)| evidence.as_deref() == Some("assumed"));
     let assumed: std::collections::BTreeSet<&str> =
         assumed.map(|(name, ..)| name.rsplit_once('.').map_or(name.as_str(), |(section, _)| section)).collect();
     if !assumed.is_empty() {
-        say(format!("assumed, and to be checked: {}", assumed.into_iter().collect::<Vec<_>>().join(", ")))?;
+        say(format!("assumed, not verified: {}", assumed.into_iter().collect::<Vec<_>>().join(", ")))?;
     }
     if arguments.base_url.is_none() && arguments.replay.is_none() && Environment::read()?.base_url.is_none() {
-        say("no service was asked: name one with --base-url".to_owned())?;
+        say("not checked against a service: no --base-url given".to_owned())?;
         return Ok(());
     }
     let Target { base_url, key, service, exchanges, clock, demo: _demo } = target(arguments).await?;
@@ -186,19 +190,19 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
     let mut failed = 0;
     let of = "(SELECT min(aid) FROM saved_searches WHERE kind <> 'recent')";
     for (what, sql) in [
-        ("the list", "SELECT aid, kind FROM saved_searches".to_owned()),
-        ("an overview", format!("SELECT * FROM overview WHERE aid = {of}")),
-        ("a mention", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
+        ("list", "SELECT aid, kind FROM saved_searches".to_owned()),
+        ("overview", format!("SELECT * FROM overview WHERE aid = {of}")),
+        ("mentions", format!("SELECT * FROM mentions WHERE aid = {of} LIMIT 1")),
     ] {
         match rows_of(&context, &sql).await {
-            Ok(rows) => say(format!("{what}: well read, {rows} rows"))?,
+            Ok(rows) => say(format!("{what}: ok, {rows} rows"))?,
             Err(error) => {
                 failed += 1;
                 say(format!("{what}: {}", connection.client().redact(&describe(&error))))?;
             }
         }
     }
-    // The same number in two ways.
+    // The same count in two ways.
     let count = format!("SELECT count(*) FROM mentions WHERE aid = {of} AND published_at >= now() - INTERVAL '2 days'");
     let told = number(&context, &count).await;
     let read = match context.sql("SET savedsearch.count_from_overview = 'never'").await {
@@ -206,11 +210,13 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
         Err(error) => Err(error),
     };
     match (told, read) {
-        (Ok(told), Ok(read)) if told == read => say(format!("counts: {read} mentions in two days, told and read"))?,
+        (Ok(told), Ok(read)) if told == read => {
+            say(format!("counts: ok, {read} mentions in two days by overview and by reading"))?
+        }
         (Ok(told), Ok(read)) => {
             failed += 1;
             say(format!(
-                "counts: {told} mentions in two days are told, and {read} come: check [counts], [total] and [window]"
+                "counts: the overview reports {told} mentions in two days, but {read} were read; check [counts], [total] and [window]"
             ))?;
         }
         (Err(error), _) | (_, Err(error)) => {
@@ -218,21 +224,21 @@ async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
             say(format!("counts: {}", connection.client().redact(&describe(&error))))?;
         }
     }
-    if failed > 0 { Err(Exit(FAILED, Some(format!("the service contradicts {}", file.display())))) } else { Ok(()) }
+    if failed > 0 { Err(Exit(FAILED, Some(format!("the service does not match {}", file.display())))) } else { Ok(()) }
 }
 
-/// Writes a finding.
+/// Prints a finding.
 fn say(line: String) -> Result<(), Exit> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// The number of rows that a query gives.
+/// Number of rows of a query.
 async fn rows_of(context: &SessionContext, sql: &str) -> DataFusionResult<usize> {
     let batches = context.sql(sql).await?.collect().await?;
     Ok(batches.iter().map(RecordBatch::num_rows).sum())
 }
 
-/// The number that a query gives.
+/// Result of a query that returns one number.
 async fn number(context: &SessionContext, sql: &str) -> DataFusionResult<i64> {
     let batches = context.sql(sql).await?.collect().await?;
     let first = batches.iter().find(|batch| batch.num_rows() > 0);

@@ -1,4 +1,4 @@
-//! The command `serve`: what options, variables and the configuration file say, put together.
+//! Command `serve`: merges options, environment variables and the configuration file.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::net::SocketAddr;
@@ -15,9 +15,10 @@ use crate::connect::{Connected, config_file, connect, pass_through};
 use crate::help::print;
 use crate::{Arguments, Ending, Exit};
 
-/// Serves the tables to BI tools and drivers over Arrow Flight SQL
+/// Serve the tables to BI tools and drivers over Arrow Flight SQL
 #[derive(Debug, clap::Args)]
-#[command(after_help = "What the options leave open is taken from the table [serve] of --config, limits among it.
+#[command(
+    after_help = "Defaults of these options, and limits, are read from the [serve] table of the configuration file.
 
 Examples:
   savedsearch serve
@@ -25,15 +26,16 @@ Examples:
   savedsearch serve --hash-password < password.txt
   savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 --auth users --users-file users.toml \\
       --tls-cert server.pem --tls-key server.key
-  savedsearch --base-url https://api.example.com/v4 serve --auth pass-through")]
+  savedsearch --base-url https://api.example.com/v4 serve --auth pass-through"
+)]
 pub(crate) struct ServeArguments {
-    /// Address to listen on, 127.0.0.1:50051 if nothing says otherwise; port 0 picks a free one
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_LISTEN")]
     listen: Option<SocketAddr>,
-    /// How clients are told apart; none if nothing says otherwise
+    /// Authentication of clients [default: none]
     #[arg(long, value_enum, env = "SAVEDSEARCH_AUTH")]
     auth: Option<AuthMode>,
-    /// File with the users, for --auth users
+    /// User file for --auth users
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_USERS_FILE")]
     users_file: Option<PathBuf>,
     /// Certificate chain of the server (PEM)
@@ -42,56 +44,57 @@ pub(crate) struct ServeArguments {
     /// Private key of the server (PEM)
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_KEY")]
     tls_key: Option<PathBuf>,
-    /// Authorities (PEM), one of which must vouch for a client's certificate
+    /// Certificate authorities of client certificates (PEM); enables mutual TLS
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA")]
     client_ca: Option<PathBuf>,
     /// Address of /healthz and /metrics
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
     operations: Option<SocketAddr>,
-    /// Form of the log on stderr
+    /// Format of the log on stderr
     #[arg(long, value_enum, env = "SAVEDSEARCH_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
-    /// What is logged: error, warn, info, debug, or a filter such as datafusion_saved_search=debug
+    /// Log level (error, warn, info, debug), or a filter such as datafusion_saved_search=debug
     #[arg(long, value_name = "FILTER", env = "SAVEDSEARCH_LOG", default_value = "info")]
     log: String,
-    /// Reads a password from stdin, prints its hash for the file of users, and ends
+    /// Read a password from stdin, print its hash for the user file, and exit
     #[arg(long)]
     hash_password: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum AuthMode {
-    /// They are not: for clients on this machine
+    /// No authentication; loopback addresses only
     None,
-    /// By user and password or token, from --users-file
+    /// Password or token of a user in --users-file
     Users,
-    /// Each brings the service's key, as its password or token
+    /// Clients send their own API key as password or token
     PassThrough,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// Human-readable
     Text,
-    /// An object a line
+    /// One JSON object per line
     Json,
 }
 
-/// Runs the server until a signal ends it.
+/// Runs the server until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result<(), Exit> {
     if serve.hash_password {
         return print_hash();
     }
     let environment = Environment::read()?;
     let document = match config_file(arguments, &environment) {
-        Some(path) => ServeDocument::read(path)?,
+        Some(path) => ServeDocument::read(&path)?,
         None => ServeDocument::default(),
     };
     log(serve)?;
     let mode = match (serve.auth, &document.auth) {
         (Some(mode), _) => mode,
-        (None, Some(name)) => AuthMode::from_str(name, false)
-            .map_err(|_| Exit::usage(format!("auth takes none, users or pass-through, found `{name}`")))?,
+        (None, Some(name)) => AuthMode::from_str(name, false).map_err(|_| {
+            Exit::usage(format!("invalid value `{name}` for serve.auth: expected none, users or pass-through"))
+        })?,
         (None, None) => AuthMode::None,
     };
     let (upstream, _demo) = match mode {
@@ -104,14 +107,14 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
             (Upstream::Own { connection, named: others }, demo)
         }
     };
-    // What the file says of users is of no use where the options say that there are none.
+    // --auth on the command line may make the user file of the configuration irrelevant.
     let users_file = serve.users_file.as_ref().or(document.users_file.as_ref().filter(|_| mode == AuthMode::Users));
     let auth = match (mode, users_file) {
         (AuthMode::None, None) => Auth::None,
         (AuthMode::PassThrough, None) => Auth::PassThrough,
         (AuthMode::Users, Some(file)) => Auth::Users(Users::read(file)?),
-        (AuthMode::Users, None) => return Err(Exit::usage("--auth users goes with --users-file")),
-        (_, Some(_)) => return Err(Exit::usage("--users-file goes with --auth users")),
+        (AuthMode::Users, None) => return Err(Exit::usage("--auth users requires --users-file")),
+        (_, Some(_)) => return Err(Exit::usage("--users-file requires --auth users")),
     };
     let certificate = serve.tls_cert.as_ref().or(document.tls_cert.as_ref());
     let key = serve.tls_key.as_ref().or(document.tls_key.as_ref());
@@ -123,8 +126,8 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
             client_authorities: authorities.map(|path| read(path)).transpose()?,
         }),
         (None, None) if authorities.is_none() => None,
-        (None, None) => return Err(Exit::usage("--client-ca goes with --tls-cert and --tls-key")),
-        _ => return Err(Exit::usage("--tls-cert goes with --tls-key")),
+        (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
+        _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
     };
     let spec = ServerSpec {
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
@@ -135,7 +138,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         limits: document.limits,
         upstream,
     };
-    // Before the line that invites them.
+    // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     let mut server = FlightServer::start(spec).await?;
     if let Some(operations) = server.operations() {
@@ -146,10 +149,10 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         () = ending.wait() => {}
         error = server.failed() => return Err(error.into()),
     }
-    tracing::info!("ending: results under way may be read");
+    tracing::info!("shutting down: draining queries");
     tokio::select! {
         ended = server.shut_down() => ended?,
-        // Whoever asks twice does not want to wait.
+        // A second signal ends it at once.
         () = ending.wait() => {}
     }
     Ok(())
@@ -162,7 +165,7 @@ fn log(serve: &ServeArguments) -> Result<(), Exit> {
         LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| Exit::usage(format!("the log cannot be started: {error}")))
+    started.map_err(|error| Exit::usage(format!("cannot start logging: {error}")))
 }
 
 fn read(path: &Path) -> Result<String, Exit> {
@@ -174,7 +177,7 @@ fn print_hash() -> Result<(), Exit> {
     io::stdin().lock().read_line(&mut password).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
-        return Err(Exit::usage("there is no password on stdin"));
+        return Err(Exit::usage("no password on stdin"));
     }
     print(format!("{}\n", hash_password(password)?).as_bytes())
 }

@@ -1,0 +1,132 @@
+//! Errors of the SQL engine, in one line for people.
+//!
+//! The engine speaks to its own developers: it prefixes messages by the layer that raised them, asks users to file bugs and
+//! suggests functions by spelling alone. Known messages are replaced; an unknown one is passed on without its prefix.
+
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+
+use super::{Error, nearest, one_line};
+
+/// Returns one line for people: our own errors as they are, those of the engine in our words where they are known.
+pub fn describe(error: &DataFusionError) -> String {
+    if let Some(own) = Error::find(error) {
+        return own.to_string();
+    }
+    let text = match error.find_root() {
+        DataFusionError::SQL(parser, _) => {
+            let parser = parser.to_string();
+            match parser.contains("recursion limit exceeded") {
+                true => "the statement is nested too deeply".to_owned(),
+                false => format!("syntax error: {parser}"),
+            }
+        }
+        DataFusionError::SchemaError(error, _) => match error.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
+            other => other.to_string(),
+        },
+        DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::NotImplemented(text) => {
+            translated(text)
+        }
+        DataFusionError::Internal(text) => format!("internal error of the SQL engine: {}", without_plea(text)),
+        DataFusionError::ArrowError(error, _) => arrow(&error.to_string()),
+        other => other.strip_backtrace(),
+    };
+    one_line(&text.replace("sql parser error: ", ""))
+}
+
+/// A message of planning or execution in our words.
+fn translated(text: &str) -> String {
+    let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
+    if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
+        let verb: String = statement.chars().take_while(|c| c.is_ascii_alphabetic() || *c == ' ').collect();
+        let verb = verb.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+        return format!("{verb} is not supported; the tables are read-only");
+    }
+    let writes = text.starts_with("Insert into not implemented")
+        || ["INSERT", "DELETE", "UPDATE", "TRUNCATE", "MERGE INTO"]
+            .iter()
+            .any(|verb| text.strip_prefix(verb).is_some_and(|rest| rest.starts_with(" not supported for")));
+    if writes {
+        return "this table is read-only".to_owned();
+    }
+    if let Some(name) = between(text, "Invalid function '", "'") {
+        return format!("unknown function `{name}`");
+    }
+    if let Some(name) = between(text, "table '", "' not found").or_else(|| between(text, "No table named '", "'")) {
+        return format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4."));
+    }
+    text.to_owned()
+}
+
+/// A message of a computation without the layers that it passed.
+fn arrow(text: &str) -> String {
+    let text = text.strip_prefix("Arrow error: ").unwrap_or(text);
+    match text {
+        "Divide by zero error" => "division by zero".to_owned(),
+        _ => match text.split_once(" error: ") {
+            Some(("Cast" | "Compute" | "Parser" | "Invalid argument" | "Csv" | "Json", rest)) => rest.to_owned(),
+            _ => text.to_owned(),
+        },
+    }
+}
+
+/// An internal message without the request to report it.
+fn without_plea(text: &str) -> &str {
+    text.split(".\nThis issue was likely caused by a bug in DataFusion's code").next().unwrap_or(text)
+}
+
+/// The message for an unknown column. Suggests a similar one, or single quotes where the name was meant to be a value.
+fn unknown_column(field: &Column, valid: &[Column]) -> String {
+    let mut known: Vec<&str> = valid.iter().map(Column::name).collect();
+    known.dedup();
+    let name = field.name();
+    let plain =
+        name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
+    let advice = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => {
+            format!("double quotes enclose names; for a value write '{name}'")
+        }
+        None if known.is_empty() => "the query has no FROM clause".to_owned(),
+        None => format!("available: {}", known.join(", ")),
+    };
+    format!("unknown column `{}`; {advice}", field.flat_name().replace('"', ""))
+}
+
+/// The part of a text between two others.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_messages_of_the_engine_are_translated() {
+        for (error, expected) in [
+            (
+                DataFusionError::NotImplemented("Unsupported SQL statement: GRANT ALL ON t TO me".into()),
+                "GRANT ALL is not supported; the tables are read-only",
+            ),
+            (DataFusionError::NotImplemented("DELETE not supported for Base table".into()), "this table is read-only"),
+            (
+                DataFusionError::Plan("Invalid function 'coutn'.\nDid you mean 'cot'?".into()),
+                "unknown function `coutn`",
+            ),
+            (DataFusionError::Plan("table 'savedsearch.v4.mentons' not found".into()), "unknown table `mentons`"),
+            (
+                DataFusionError::Internal(
+                    "no such node.\nThis issue was likely caused by a bug in DataFusion's code. Please report".into(),
+                ),
+                "internal error of the SQL engine: no such node",
+            ),
+            (DataFusionError::from(arrow::error::ArrowError::DivideByZero), "division by zero"),
+            (DataFusionError::Execution("as it is".into()), "as it is"),
+        ] {
+            assert_eq!(describe(&error), expected);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Refusal of writes: the service has no calls that write.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+
+use super::{ApiTable, SystemTable};
+use crate::error::{Error, ErrorKind};
+
+/// The error for a statement that would change one of our tables.
+pub(crate) fn read_only(table: &str) -> Error {
+    Error::new(ErrorKind::Query, format!("table `{table}` is read-only"))
+        .advice("create a table or view with another name, as in CREATE TABLE mine AS SELECT …")
+}
+
+/// True for the tables of the service and of schema `system`, false for those of the session.
+pub(crate) fn is_read_only(table: &Arc<dyn TableProvider>) -> bool {
+    table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<SystemTable>().is_some()
+}
