@@ -4,7 +4,7 @@
 //! window ─▶ pages ahead, bounded ─▶ linked (continuity) ─▶ all there? (proof) ─▶ next window ─▶ … ─▶ conclusion
 //!    ▲                                   │ no                │ no
 //!    │                                   └ read further back └ another pass, bounded ─▶ Incomplete
-//!    └ cut in time, where paging reaches no further or the ids would take too much memory
+//!    └ cut in time, if paging reaches no further or the ids would take too much memory
 //! ```
 //!
 //! Three parts: [`page_policy`] decides what to request next; [`proof`] decides whether all rows were received, by rules
