@@ -1,4 +1,4 @@
-//! One attempt at a question: it is sent once however many ask it at the same time, and its answer is classified.
+//! A single attempt at a request: sends it, or joins an identical one in flight, and classifies the response.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use super::single_flight::Flight;
 use super::source::{Exchange, Question, Unsent, past_deadline};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What an attempt came to.
+/// Outcome of an attempt.
 pub(super) enum Outcome<T> {
     Done(T),
     Again(Cause, Error),
@@ -24,7 +24,7 @@ pub(super) enum Outcome<T> {
 }
 
 impl Client {
-    /// Makes one attempt, or shares that of somebody who asks the same.
+    /// Makes one attempt, or shares the response of an identical request in flight.
     pub(super) async fn attempt<T>(
         &self,
         scan: &Scan,
@@ -38,22 +38,22 @@ impl Client {
             let Flight { outcome, shared } = self.in_flight.join(&question.key, || self.send(question.clone()));
             let outcome = match timeout_at(query.deadline, outcome.clone()).await {
                 Ok(outcome) => outcome,
-                // An own one ends by then, and says how.
+                // Our own request ends by the deadline too, with a more specific error.
                 Err(_) if !shared => outcome.await,
                 Err(_) => return Outcome::Failed(past_deadline()),
             };
             match outcome {
-                // Its time has passed, not ours.
+                // The other query's deadline has passed, not ours.
                 Ok(Exchange { answer: None, .. }) if shared && Instant::now() < query.deadline => {}
                 Ok(called) => {
                     record.cached = shared;
                     break called;
                 }
-                // What the other query may not spend, this one may.
+                // The other query's budget is used up; ours may not be.
                 Err(_) if shared => {}
                 Err(Unsent::Refused(error)) => return Outcome::Failed(error),
                 Err(Unsent::Panicked(message)) => {
-                    let message = format!("the HTTP service failed: {message}");
+                    let message = format!("internal error in the HTTP client: {message}");
                     return Outcome::Failed(Error::new(ErrorKind::Connect, message));
                 }
             }
@@ -67,8 +67,8 @@ impl Client {
             None if query.deadline <= Instant::now() => Outcome::Failed(past_deadline()),
             None => {
                 let seconds = query.request_timeout.as_secs_f64();
-                let error = Error::new(ErrorKind::Timeout, format!("no whole answer within {seconds} s"))
-                    .advice("SET savedsearch.request_timeout = … allows more time");
+                let error = Error::new(ErrorKind::Timeout, format!("no complete response within {seconds} s"))
+                    .advice("to allow more time: SET savedsearch.request_timeout = …");
                 Outcome::Again(Cause::Temporary, error)
             }
             Some(Err(HttpFailure { kind, message, temporary })) => {
@@ -78,7 +78,7 @@ impl Client {
                         error.advice(format!("check that {} is the service's address", self.base_url))
                     }
                     ErrorKind::Tls => {
-                        error.advice("the certificate must be vouched for by an authority of this machine")
+                        error.advice("the certificate must be signed by an authority that this machine trusts")
                     }
                     _ => error,
                 };
@@ -94,8 +94,8 @@ impl Client {
         }
     }
 
-    /// Sends a question on a task of its own: a consumer that pauses must not keep the place of a request that is never
-    /// polled, and one that is busy with a page must not keep the next one from being asked for.
+    /// Sends the request on a task of its own. Otherwise a paused consumer would hold the permit of a request that is
+    /// never polled, and a consumer busy with one page would delay the request for the next.
     fn send(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>> {
         let call = self.spawn(self.source.ask(question));
         async { call.await.unwrap_or_else(|error| Err(Unsent::Panicked(error.to_string()))) }.boxed()

@@ -1,4 +1,4 @@
-//! The API key, and how it is sent. Nothing that can be printed ever holds it in the clear.
+//! The API key and the header that carries it. Nothing printable ever contains the key in clear text.
 
 use std::fmt;
 use std::path::Path;
@@ -20,10 +20,10 @@ const REDACTED: &str = "<redacted>";
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// Takes a key; white space around it is dropped, since keys are read from files.
+    /// Creates a key. Surrounding white space is trimmed, since keys are read from files.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an empty key and for one that no HTTP header can carry.
+    /// [`ErrorKind::Config`] if the key is empty or contains characters that HTTP headers cannot carry.
     pub fn new(key: &str) -> Result<Self> {
         let key = key.trim();
         if key.is_empty() {
@@ -31,7 +31,10 @@ impl Secret {
                 .advice("set SAVEDSEARCH_API_KEY or name a file with --api-key-file"));
         }
         if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-            return Err(Error::new(ErrorKind::Config, "the API key has characters that no HTTP header can carry"));
+            return Err(Error::new(
+                ErrorKind::Config,
+                "the API key contains characters that HTTP headers cannot carry",
+            ));
         }
         Ok(Self(SecretString::from(key)))
     }
@@ -39,7 +42,7 @@ impl Secret {
     /// Reads a key from a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where the file cannot be read or holds no key.
+    /// [`ErrorKind::Config`] if the file cannot be read or contains no key.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot read the API key file {}: {error}", path.display()))
@@ -47,25 +50,30 @@ impl Secret {
         Self::new(&text)
     }
 
-    /// The header that carries the key as the profile says, marked sensitive.
+    /// Returns the header that carries the key in the profile's format, marked as sensitive.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where the profile's header name or format gives no header.
+    /// [`ErrorKind::Config`] if the profile's header name or format does not give a valid header.
     pub fn header(&self, auth: &Auth) -> Result<(HeaderName, HeaderValue)> {
         let value = auth.format.replace("{key}", self.0.expose_secret()).replace("{base64}", &self.base64());
-        let bad = || Error::new(ErrorKind::Config, format!("the header {} cannot be built", auth.header));
+        let bad = || {
+            Error::new(
+                ErrorKind::Config,
+                format!("cannot build the `{}` header from the profile's [auth]", auth.header),
+            )
+        };
         let mut value = HeaderValue::from_str(&value).map_err(|_| bad())?;
         value.set_sensitive(true);
         Ok((HeaderName::try_from(auth.header.as_str()).map_err(|_| bad())?, value))
     }
 
-    /// The text without the key: in the clear, percent-encoded once or twice, escaped as JSON may escape it, in hexadecimal
-    /// digits, and within whatever was encoded in base64 or base32, in either case.
+    /// Redacts the key in a text, in any letter case: in clear text, percent-encoded once or twice, JSON-escaped, in
+    /// hexadecimal, and inside data encoded in base64 or base32.
     pub fn redact(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
         let percent: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        // As JSON writes it, with and without its slashes escaped.
+        // JSON-escaped, with and without escaped slashes.
         let json = serde_json::to_string(key).unwrap_or_default();
         let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
         let slashes = json.replace('/', "\\/");
@@ -75,13 +83,13 @@ impl Secret {
         let mut forms =
             vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), twice(&query), twice(&percent)];
         forms.extend([query, percent, json, slashes, escaped, hexadecimal]);
-        // Five bytes become eight characters.
+        // Five bytes encode to eight characters.
         for before in 0..5 {
             let encoded = BASE32_NOPAD.encode(&[&vec![0; before], key.as_bytes()].concat());
             let inner = encoded.get((before * 8).div_ceil(5)..(before + key.len()) * 8 / 5).unwrap_or_default();
             forms.extend((inner.len() >= LEAST).then(|| inner.to_owned()));
         }
-        // Three bytes become four characters, so that the same bytes look in three ways, by what stands before them.
+        // Three bytes encode to four characters, so the same bytes have three encodings, depending on their offset.
         for before in 0..3 {
             let encoded = BASE64_STANDARD_NO_PAD.encode([&vec![0; before], key.as_bytes()].concat());
             let inner = encoded.get((before * 8).div_ceil(6)..(before + key.len()) * 8 / 6).unwrap_or_default();
@@ -92,7 +100,7 @@ impl Secret {
         forms.iter().fold(text.to_owned(), |text, form| without(&text, form))
     }
 
-    /// A digest that tells keys of one service apart and gives none of them away.
+    /// Digest that distinguishes the keys of one service without revealing them.
     pub(super) fn digest(&self, service: &str) -> [u8; 32] {
         Sha256::new().chain_update(service).chain_update([0]).chain_update(self.0.expose_secret()).finalize().into()
     }
@@ -102,15 +110,15 @@ impl Secret {
     }
 }
 
-/// A digest as the name of a file or an entry: long enough that no two are alike.
+/// Formats a digest as the name of a file or an entry, long enough to rule out collisions.
 pub(super) fn name_of(digest: [u8; 32]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Characters of base64 or base32 that are not there by chance.
+/// Shortest base64 or base32 match that is not a coincidence, in characters.
 const LEAST: usize = 6;
 
-/// The text with another one replaced, whatever the case of its letters.
+/// Redacts every occurrence of `form`, in any letter case.
 fn without(text: &str, form: &str) -> String {
     let (lower, form) = (text.to_ascii_lowercase(), form.to_ascii_lowercase());
     let mut kept = String::with_capacity(text.len());
@@ -143,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_key_is_never_printed() {
-        let key = Secret::new(" s3cr3t-k3y \n").expect("a key");
+        let key = Secret::new(" s3cr3t-k3y \n").expect("valid key");
         assert_eq!(format!("{key} {key:?}"), "<redacted> <redacted>");
-        let (_, value) = key.header(&Profile::v4().auth).expect("a header");
+        let (_, value) = key.header(&Profile::v4().auth).expect("valid header");
         assert_eq!(value.as_bytes(), b"Bearer s3cr3t-k3y");
         assert_eq!(format!("{value:?}"), "Sensitive");
         assert_eq!(key.redact("no s3cr3t-k3y, czNjcjN0LWszeTo= here"), "no <redacted>, <redacted> here");
@@ -166,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_key_with_signs_is_found_as_it_is_escaped() {
-        let key = Secret::new("a/b+c\"d\\e=").expect("a key");
+        let key = Secret::new("a/b+c\"d\\e=").expect("valid key");
         for shown in [r#"a\/b+c\"d\\e="#, "a%2Fb%2Bc%22d%5Ce%3D", "a%252Fb%252Bc%2522d%255Ce%253D"] {
             assert_eq!(key.redact(shown), REDACTED, "{shown}");
         }
@@ -174,7 +182,7 @@ mod tests {
 
     #[test]
     fn formats_are_the_profiles() {
-        let key = Secret::new("k").expect("a key");
+        let key = Secret::new("k").expect("valid key");
         let mut auth = Profile::v4().auth;
         auth.header = "X-Api-Key".into();
         auth.format = "{key}".into();

@@ -1,13 +1,13 @@
-//! The base URL of a service, checked.
+//! Parsing of a service's base URL.
 
 use url::Url;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The base URL, checked (seed section 4).
+/// Parses and checks a base URL (API description, section 4).
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for what is no HTTP address, or has credentials, a query or a fragment.
+/// [`ErrorKind::Config`] if the text is not an HTTP URL, or contains credentials, a query or a fragment.
 pub fn parse_base_url(text: &str) -> Result<Url> {
     let bad = |why: &str| {
         Error::new(ErrorKind::Config, format!("invalid base URL `{}`: {why}", without_credentials(text)))
@@ -15,18 +15,18 @@ pub fn parse_base_url(text: &str) -> Result<Url> {
     };
     let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(bad("it is not an HTTP address"));
+        return Err(bad("not an HTTP URL"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("it contains credentials"));
+        return Err(bad("must not contain credentials"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(bad("it contains a query or a fragment"));
+        return Err(bad("must not contain a query or a fragment"));
     }
     Ok(url)
 }
 
-/// The text without what may hold a key: all before an `@`, the query and the fragment.
+/// Returns the text without the parts that may hold a key: everything before an `@`, the query and the fragment.
 fn without_credentials(text: &str) -> String {
     let scheme = text.split_once("://").map(|(scheme, _)| format!("{scheme}://")).unwrap_or_default();
     match text.rsplit_once('@') {

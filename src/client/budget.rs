@@ -1,4 +1,4 @@
-//! What one query may spend, and what it has spent: requests, time and memory.
+//! Budget of one query: the requests, time and memory that it may spend and has spent.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use super::principal::{Allowance, Caller};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::RequestKey;
 
-/// What happens where not all mentions can be had.
+/// Behaviour if not all mentions can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Completeness {
-    /// The query ends in an error.
+    /// The query fails.
     #[default]
     Strict,
-    /// The query gives what came; what is missing is a warning.
+    /// The query returns the rows received; a warning reports what is missing.
     Report,
 }
 
 impl Completeness {
-    /// The value as it is set.
+    /// Returns the value as written in the setting.
     pub fn name(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -34,26 +34,26 @@ impl Completeness {
     }
 }
 
-/// What counts the memory of a query, and refuses what is too much.
+/// Memory accounting for a query.
 pub trait Memory: std::fmt::Debug + Send + Sync {
-    /// Takes more.
+    /// Reserves more memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Memory`] where there is no more.
+    /// [`ErrorKind::Memory`] if the limit would be exceeded.
     fn grow(&self, bytes: usize) -> Result<()>;
-    /// Gives back.
+    /// Releases memory.
     fn shrink(&self, bytes: usize);
 }
 
-/// Memory that is held until this is dropped.
+/// Memory reservation, released on drop.
 #[derive(Debug, Default)]
 pub struct Held(Option<(Arc<dyn Memory>, usize)>);
 
 impl Held {
-    /// Holds so much from now on. What was never counted anywhere is not counted.
+    /// Changes the size of the reservation. Does nothing without a [`Memory`] to account to.
     ///
     /// # Errors
-    /// [`ErrorKind::Memory`] where there is no more.
+    /// [`ErrorKind::Memory`] if the limit would be exceeded.
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
         let Some((memory, held)) = &mut self.0 else { return Ok(()) };
         if bytes > *held {
@@ -74,46 +74,46 @@ impl Drop for Held {
     }
 }
 
-/// The allowance of one query, shared by all its scans.
+/// Budget of one query, shared by all its scans.
 #[derive(Debug)]
 pub struct QueryBudget {
-    /// Names the query in `system.requests`.
+    /// Name of the query in `system.requests`.
     pub id: String,
-    /// When it must have ended.
+    /// Instant by which the query must have ended.
     pub deadline: Instant,
-    /// The time that it was given.
+    /// Time from the start of the query to its deadline.
     query_deadline: Duration,
-    /// Longest time for one attempt, from the first byte sent to the last received.
+    /// Longest time for one attempt, from the first byte sent to the last byte received.
     pub request_timeout: Duration,
-    /// What happens where not all mentions can be had.
+    /// Behaviour if not all mentions can be read.
     pub completeness: Completeness,
-    /// Whom it is for.
+    /// Caller that the query runs for.
     pub caller: Option<Arc<Caller>>,
-    /// Whom its requests count as where several wait for a place at the limiter.
+    /// Share that its requests count towards when several queries wait at the limiter.
     pub(super) share: Arc<str>,
     max_requests: u64,
-    /// Requests that the declared budget of the service allows before the deadline.
+    /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
     issued: AtomicU64,
-    /// Requests that scans have announced.
+    /// Requests announced by scans.
     planned: AtomicU64,
 }
 
 impl QueryBudget {
-    /// The time for an attempt that is given where nobody says otherwise.
+    /// Default time limit of an attempt.
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// Seconds that a query may be given, thirty days: longer waits are mistakes.
+    /// Longest query deadline, in seconds: thirty days. A longer one is a mistake and is cut to this.
     pub const LONGEST_DEADLINE: u64 = 30 * 86_400;
 
-    /// An allowance that starts now.
+    /// Creates a budget whose time starts now.
     pub fn new(id: String, max_requests: u64, query_deadline: Duration, request_timeout: Duration) -> Self {
         let longest = Duration::from_secs(Self::LONGEST_DEADLINE);
         let (query_deadline, request_timeout) = (query_deadline.min(longest), request_timeout.min(longest));
         let deadline = Instant::now() + query_deadline;
         let zero = AtomicU64::default;
         let completeness = Completeness::Strict;
-        // The part of the name before the instant is the session's.
+        // The id begins with the name of the session.
         let share = id.split('-').next().unwrap_or_default().into();
         Self {
             id,
@@ -130,29 +130,29 @@ impl QueryBudget {
         }
     }
 
-    /// The same allowance, with another answer to what is missing.
+    /// Sets the behaviour if not all mentions can be read.
     #[must_use]
     pub fn with_completeness(self, completeness: Completeness) -> Self {
         Self { completeness, ..self }
     }
 
-    /// The same allowance, for somebody who may spend no more than his own.
+    /// Sets the caller, whose own allowance limits the query as well.
     #[must_use]
     pub fn with_caller(self, caller: Option<Arc<Caller>>) -> Self {
         let share = caller.as_ref().map_or(self.share, |caller| Arc::clone(&caller.share));
         Self { caller, share, ..self }
     }
 
-    /// The same allowance, where the declared budget of the service allows no more than this before the deadline.
+    /// Sets the requests that the service's declared budget allows before the deadline.
     #[must_use]
     pub fn with_possible(self, possible: Option<u64>) -> Self {
         Self { possible, ..self }
     }
 
-    /// Takes one request out of the allowance.
+    /// Spends one request.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] where none is left.
+    /// [`ErrorKind::Budget`] if none is left.
     pub fn spend(&self) -> Result<()> {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
         match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
@@ -161,15 +161,15 @@ impl QueryBudget {
         }
     }
 
-    /// A request that was taken out of the allowance is not sent.
+    /// Gives back a request that was spent but not sent.
     pub(super) fn take_back(&self) {
         self.issued.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether a request could be taken out of the allowance now.
+    /// Checks that a request is left to spend.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] where none is left.
+    /// [`ErrorKind::Budget`] if none is left.
     pub(super) fn check(&self) -> Result<()> {
         let issued = self.issued.load(Ordering::Relaxed);
         if issued >= self.max_requests {
@@ -178,37 +178,38 @@ impl QueryBudget {
         self.allowance().map_or(Ok(()), |allowance| allowance.allow(1))
     }
 
-    /// Requests that scans have announced so far.
+    /// Requests announced by scans so far.
     pub fn announced(&self) -> u64 {
         self.planned.load(Ordering::Relaxed)
     }
 
-    /// Announces requests that a scan is going to issue, and refuses them where all that was announced together is too
-    /// much.
+    /// Announces requests that a scan is about to issue, and fails if the sum of all announcements exceeds the budget.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] naming the need.
+    /// [`ErrorKind::Budget`], naming the requests needed.
     pub fn require(&self, requests: u64) -> Result<()> {
         let needed = self.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
         self.allow(needed)
     }
 
-    /// Refuses a query that needs so many requests, where that is too much.
+    /// Fails if a query that needs this many requests would exceed the budget.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] naming the need.
+    /// [`ErrorKind::Budget`], naming the requests needed.
     pub fn allow(&self, needed: u64) -> Result<()> {
-        let message = format!("the query needs {needed} requests or more");
+        let message = format!("the query needs at least {needed} requests");
         if needed > self.max_requests {
             return Err(self.exceeded(message, needed));
         }
         match self.possible {
             Some(possible) if needed > possible => Err(Error::new(
                 ErrorKind::Budget,
-                format!("{message}, the service's declared budget allows {possible} within savedsearch.query_deadline"),
+                format!(
+                    "{message}, but the service's declared budget allows {possible} within savedsearch.query_deadline"
+                ),
             )
             .advice(self.more_time(needed, possible))),
-            // What it has issued is spent already.
+            // The requests issued so far are already spent from the allowance.
             _ => {
                 let left = needed.saturating_sub(self.issued.load(Ordering::Relaxed));
                 self.allowance().map_or(Ok(()), |allowance| allowance.allow(left))
@@ -221,19 +222,22 @@ impl QueryBudget {
     }
 
     fn used_up(&self, issued: u64) -> Error {
-        self.exceeded(format!("the query has used its {issued} requests and needs more"), issued)
+        self.exceeded(format!("the query has issued {issued} requests and needs more"), issued)
     }
 
-    /// `least` is what it needs in any case; how many more pages there are nobody may know yet.
+    /// `least` is the number of requests needed in any case; how many more pages follow may not be known yet.
     fn exceeded(&self, message: String, least: u64) -> Error {
         let limit = self.max_requests;
-        Error::new(ErrorKind::Budget, format!("{message}, savedsearch.max_requests allows {limit}")).advice(format!(
-            "narrow the query by aid or published_at, add a LIMIT, or raise it: SET savedsearch.max_requests = {}",
-            round(least.saturating_mul(4)),
-        ))
+        Error::new(ErrorKind::Budget, format!("{message}, but savedsearch.max_requests allows {limit}")).advice(
+            format!(
+                "narrow the query by aid or published_at, add a LIMIT, or raise the limit: \
+             SET savedsearch.max_requests = {}",
+                round(least.saturating_mul(4)),
+            ),
+        )
     }
 
-    /// What to do where the declared budget gives too little in the time that there is.
+    /// Advice if the declared budget allows too few requests before the deadline.
     fn more_time(&self, needed: u64, possible: u64) -> String {
         let narrower = "narrow the query by aid or published_at, or add a LIMIT";
         let seconds = self.query_deadline.as_secs().saturating_mul(needed).checked_div(possible);
@@ -245,16 +249,16 @@ impl QueryBudget {
     }
 }
 
-/// One scan of a query: the allowance that it draws on, and what it has cost so far.
+/// One scan of a query: the budget that it draws on and its cost so far.
 #[derive(Debug)]
 pub struct Scan {
-    /// The query's allowance.
+    /// Budget of the query.
     pub query: Arc<QueryBudget>,
-    /// Places for its requests under way.
+    /// Permits for its requests in flight.
     pub(super) places: Arc<Semaphore>,
     /// Requests issued, retries included.
     pub requests: AtomicU64,
-    /// Requests that had to be repeated.
+    /// Retries issued.
     pub retries: AtomicU64,
     /// Bytes received on the wire.
     pub bytes: AtomicU64,
@@ -262,27 +266,27 @@ pub struct Scan {
     pub wait_ms: AtomicU64,
     /// Pages received.
     pub pages: AtomicU64,
-    /// Rows that came more than once and were dropped, those that pages share apart.
+    /// Rows received more than once and dropped, not counting the rows that pages share.
     pub doubles: AtomicU64,
-    /// Rows that came in several versions.
+    /// Rows received in several versions.
     pub edited: AtomicU64,
-    /// Pages that were read since others did not hang together.
+    /// Pages re-read because others did not link.
     pub repaired: AtomicU64,
     /// Passes over a window after the first one.
     pub passes: AtomicU64,
     /// Windows that were cut.
     pub cuts: AtomicU64,
-    /// Windows of which not all came.
+    /// Windows that were not read completely.
     pub incomplete: AtomicU64,
-    /// Rows that paging was found to reach; 0: not found yet.
+    /// Rows that paging was found to reach; 0 if not found yet.
     depth: AtomicU64,
     memory: Option<Arc<dyn Memory>>,
-    /// Answers that were looked at for another reason and will be wanted as pages.
+    /// Responses already received for another purpose, to be used as pages.
     kept: Mutex<HashMap<RequestKey, Bytes>>,
 }
 
 impl Scan {
-    /// A scan that has cost nothing yet and keeps at most `concurrency` requests under way.
+    /// Creates a scan without cost so far that keeps at most `concurrency` requests in flight.
     pub fn new(query: Arc<QueryBudget>, concurrency: usize) -> Self {
         let zero = AtomicU64::default;
         let places = Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS)));
@@ -306,23 +310,23 @@ impl Scan {
         }
     }
 
-    /// The same scan, its memory counted.
+    /// Sets the memory accounting.
     #[must_use]
     pub fn with_memory(self, memory: Arc<dyn Memory>) -> Self {
         Self { memory: Some(memory), ..self }
     }
 
-    /// Holds memory.
+    /// Reserves memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Memory`] where there is no more.
+    /// [`ErrorKind::Memory`] if the limit would be exceeded.
     pub fn hold(&self, bytes: usize) -> Result<Held> {
         let mut held = Held(self.memory.clone().map(|memory| (memory, 0)));
         held.resize(bytes)?;
         Ok(held)
     }
 
-    /// The depth that the service was found to have.
+    /// Number of rows that paging was found to reach.
     pub(super) fn depth(&self) -> Option<u64> {
         Some(self.depth.load(Ordering::Relaxed)).filter(|depth| *depth > 0)
     }
@@ -333,7 +337,7 @@ impl Scan {
         }
     }
 
-    /// Keeps an answer for the next one who asks for it.
+    /// Keeps a response for the next request with this key.
     pub fn keep(&self, key: RequestKey, body: Bytes) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, body);
     }
@@ -350,7 +354,7 @@ impl Scan {
     }
 }
 
-/// The number, or the next one that is round.
+/// Rounds up to the next 1, 2 or 5 times a power of ten.
 fn round(number: u64) -> u64 {
     let mut step = 1_u64;
     loop {

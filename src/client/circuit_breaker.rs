@@ -1,10 +1,11 @@
-//! Stops asking a question for a while that has failed again and again.
+//! Circuit breaker: temporarily stops requests that have failed repeatedly.
 //!
-//! A circuit breaker, one for each key and question: the endpoint, the saved search, the filters, and whether mentions are asked for. It is
-//! closed until some calls in a row were given up, retries and all; then open for a while, in which such calls fail at once;
-//! then one call may try. A question that fails for its own sake, such as an aid that no server takes, keeps nobody from
-//! asking another, and no error of one user is shown to the next. [`State`] is the policy, pure and given the time; all
-//! clients of the process that use one key share a [`Breaker`].
+//! There is one circuit for each API key and question: the endpoint, the saved search, the filters, and whether
+//! mentions are requested. It is closed until several calls in a row have failed, retries included. Then it is open for
+//! a while, during which such calls fail at once; after that, one call may try. A question that fails on its own
+//! account, such as an aid that no server accepts, does not block any other, and no user sees the errors of another.
+//! [`State`] is the policy, pure, with the time passed in; all clients of the process that use the same key share one
+//! [`Breaker`].
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,20 +17,20 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::PageRequest;
 
-/// Calls in a row that are given up before the breaker opens.
+/// Consecutive failed calls, retries included, that open a circuit.
 const FAILURES: u32 = 3;
-/// How long it is open at first; twice as long after each further failure.
+/// Time for which a circuit is open at first; it doubles with each further failure.
 const FIRST: Duration = Duration::from_secs(5);
-/// How long at most.
+/// Longest time for which a circuit is open.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Failing questions that are remembered; beyond that, those that fail no more for now are forgotten.
+/// Failing questions remembered; beyond that, those with no open circuit are forgotten.
 const QUESTIONS: usize = 1_000;
 
-/// What makes questions fail together, as a hash.
+/// Hash of what makes questions fail together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Circuit(u64);
 
-/// The question that a request asks.
+/// Returns the circuit of a request.
 pub(super) fn circuit(request: &PageRequest) -> Circuit {
     let mut hasher = DefaultHasher::new();
     let plan = request.plan.as_ref();
@@ -37,24 +38,24 @@ pub(super) fn circuit(request: &PageRequest) -> Circuit {
     Circuit(hasher.finish())
 }
 
-/// The policy of one question. Times are monotonic.
+/// Policy of one circuit. Times are monotonic.
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// Until when calls fail at once, and how long that was for.
+    /// Instant until which calls fail at once, and the length of that period.
     open: Option<(Instant, Duration)>,
-    /// Whether a call tries at the moment.
+    /// Set while a trial call is in flight.
     trying: bool,
 }
 
 impl State {
-    /// Whether a call may be made; otherwise how long to wait.
+    /// Returns `None` if a call may be made, otherwise how long to wait.
     fn admit(&mut self, now: Instant) -> Option<Duration> {
         let (until, length) = self.open?;
         if now < until {
             return Some(until - now);
         }
-        // This one tries; the others wait for what it finds.
+        // This call is the trial; the others wait for its result.
         self.open = Some((now + length, length));
         self.trying = true;
         None
@@ -62,7 +63,7 @@ impl State {
 
     fn failed(&mut self, now: Instant) {
         let tried = std::mem::take(&mut self.trying);
-        // Calls that were under way when it opened tell nothing new.
+        // Calls that were in flight when the circuit opened add no information.
         if !tried && self.open.is_some_and(|(until, _)| now < until) {
             return;
         }
@@ -74,12 +75,12 @@ impl State {
     }
 }
 
-/// Shared by all who use one key.
+/// Circuits of one API key, shared by all clients that use it.
 #[derive(Debug, Default)]
 pub(super) struct Breaker(Mutex<HashMap<Circuit, State>>);
 
 impl Breaker {
-    /// The breaker of the key with this digest.
+    /// Returns the breaker of the key with this digest.
     pub(super) fn shared(key: [u8; 32]) -> Arc<Self> {
         static SHARED: OnceLock<Mutex<HashMap<[u8; 32], Weak<Breaker>>>> = OnceLock::new();
         let mut shared = SHARED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,25 +93,25 @@ impl Breaker {
         breaker
     }
 
-    /// Whether a call may be made.
+    /// Checks that a call may be made.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] while the breaker is open.
+    /// [`ErrorKind::Unavailable`] while the circuit is open.
     pub(super) fn admit(&self, circuit: Circuit) -> Result<()> {
         let mut states = self.states();
         let Some(state) = states.get_mut(&circuit) else { return Ok(()) };
         let Some(wait) = state.admit(Instant::now()) else { return Ok(()) };
-        let message = format!("circuit breaker open: the last {} attempts to ask this failed", state.failures);
+        let message = format!("circuit breaker open: the last {} attempts at this request failed", state.failures);
         Err(Error::new(ErrorKind::Unavailable, message)
             .advice(format!("next attempt in {} s", wait.as_secs_f64().ceil())))
     }
 
-    /// A call was answered, well or by a refusal that has its reason in the question.
+    /// Records a call that got a response: a success, or a rejection caused by the question itself.
     pub(super) fn succeeded(&self, circuit: Circuit) {
         self.states().remove(&circuit);
     }
 
-    /// A call was given up.
+    /// Records a call that was given up.
     pub(super) fn failed(&self, circuit: Circuit) {
         let (now, mut states) = (Instant::now(), self.states());
         if states.len() >= QUESTIONS {
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(state.admit(now), None);
         state.failed(now);
         state.failed(now);
-        assert_eq!(state.admit(later(1)), Some(Duration::from_secs(4)), "what was under way changes nothing");
+        assert_eq!(state.admit(later(1)), Some(Duration::from_secs(4)), "calls that were in flight change nothing");
         assert_eq!(state.admit(later(5)), None, "one may try");
         assert_eq!(state.admit(later(6)), Some(Duration::from_secs(4)), "the others wait");
         state.failed(later(6));
@@ -155,7 +156,7 @@ mod tests {
         assert!(
             error.to_string().contains("circuit breaker open") && error.to_string().contains("next attempt in 5 s")
         );
-        breaker.admit(good).expect("another question");
+        breaker.admit(good).expect("other circuits stay closed");
         breaker.succeeded(bad);
         breaker.admit(bad).expect("closed again");
     }

@@ -1,4 +1,5 @@
-//! What an answer means: a value, a reason to try again, or a failure. The profile says which statuses and codes are which.
+//! Classification of responses: a value, a reason to retry, or a failure. The profile says which statuses and codes
+//! mean what.
 
 use ::http::StatusCode;
 use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
@@ -15,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::ThrottleRule;
 
 impl Client {
-    /// What an answer to an attempt means.
+    /// Classifies the response to an attempt.
     pub(super) fn classify<T>(
         &self,
         response: &HttpResponse,
@@ -23,7 +24,7 @@ impl Client {
         decode: &impl Fn(&Bytes) -> Result<(T, u64)>,
     ) -> Outcome<T> {
         let HttpResponse { status, headers, body, .. } = response;
-        // An error that takes more than this says nothing that anybody reads.
+        // A longer error body contains nothing worth reading.
         const ERROR_BYTES: usize = 256 << 10;
         let said = if (status.is_success() && !self.profile.error.inside_success)
             || (!status.is_success() && body.len() > ERROR_BYTES)
@@ -35,7 +36,7 @@ impl Client {
         record.rate_limit = retry::number(headers, self.profile.throttle.limit.as_deref());
         record.rate_remaining = retry::number(headers, self.profile.throttle.remaining.as_deref());
         let now = self.clock.now();
-        // An error inside a success has the status that its code stands for.
+        // An error inside a success is treated as the status that its code maps to.
         let stated = status;
         let inside = status.is_success() && said != ErrorBody::default();
         let status = if inside { &self.profile.error.status_of(said.code.as_deref()) } else { status };
@@ -47,11 +48,12 @@ impl Client {
         };
         if fits(&self.profile.throttle.quota) {
             let error = self.refusal(ErrorKind::Quota, *stated, &said);
-            return Outcome::Failed(error.advice("what the key may spend is used up; ask again when it is renewed"));
+            return Outcome::Failed(error.advice("the quota of the API key is used up; retry when it is renewed"));
         }
         if fits(&self.profile.throttle.when) {
             let wait = retry::named_wait(&self.profile.throttle, headers, now);
-            let error = self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later, or ask for less");
+            let error =
+                self.refusal(ErrorKind::Throttled, *stated, &said).advice("try again later, or narrow the query");
             return Outcome::Again(Cause::Throttled(wait), error);
         }
         if let Some(wait) = retry::exhausted(&self.profile.throttle, headers, now) {
@@ -63,7 +65,8 @@ impl Client {
                 Ok((value, rows)) => {
                     if !record.cached {
                         self.limiter.answered();
-                        // What a cache has kept tells its own time, and a year is no skew.
+                        // The date of a cached response is that of its caching, and a difference of a year is not clock
+                        // skew.
                         let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
                         let ahead = date.map(|date| (date - now).num_seconds()).filter(|ahead| *ahead < 366 * 86_400);
                         self.ahead.store(ahead.unwrap_or_default().max(0), Ordering::Relaxed);
@@ -72,7 +75,7 @@ impl Client {
                     Outcome::Done(value)
                 }
                 Err(error) => {
-                    // An error in place of the answer that the status promised.
+                    // The body may be an error despite the success status.
                     let said = match body.len() {
                         0..=ERROR_BYTES => ErrorBody::read(&self.profile, &self.key, body),
                         _ => ErrorBody::default(),
@@ -100,15 +103,19 @@ impl Client {
         let error = self.refusal(kind, *stated, &said);
         match kind {
             ErrorKind::Unavailable => {
-                // RFC 9110, 10.2.3 names the header for these first.
+                // RFC 9110, section 10.2.3, names Retry-After for these responses first.
                 let wait = retry::retry_after(&self.profile.throttle, headers, now);
                 Outcome::Again(Cause::Unavailable(wait.unwrap_or_default()), error.advice("try again later"))
             }
-            ErrorKind::Redirect => Outcome::Failed(error.advice("redirects are not followed: give the final address")),
+            ErrorKind::Redirect => {
+                Outcome::Failed(error.advice("redirects are not followed; use the final URL as the base URL"))
+            }
             ErrorKind::Unauthorized => Outcome::Failed(error.advice("check the API key and the profile's [auth]")),
-            ErrorKind::Forbidden => Outcome::Failed(error.advice("this key may not read it; see saved_searches")),
+            ErrorKind::Forbidden => {
+                Outcome::Failed(error.advice("this key may not read it; saved_searches lists what it may read"))
+            }
             ErrorKind::NotFound => {
-                Outcome::Failed(error.advice(format!("check the aid, and that {} is the address", self.base_url)))
+                Outcome::Failed(error.advice(format!("check the aid and the base URL {}", self.base_url)))
             }
             _ => Outcome::Failed(error),
         }
@@ -120,7 +127,7 @@ impl Client {
             message.push_str(&format!(" {code}"));
         }
         if let Some(field) = &said.field {
-            message.push_str(&format!(" about `{field}`"));
+            message.push_str(&format!(" (parameter `{field}`)"));
         }
         if let Some(text) = &said.message {
             message.push_str(": ");
@@ -130,12 +137,12 @@ impl Client {
     }
 }
 
-/// An answer that is a page for people, by its type or its first byte.
+/// Error for a response that is a web page, recognized by its content type or first byte.
 fn html(headers: &HeaderMap, body: &[u8]) -> Option<Error> {
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     (declared.starts_with("text/html") || first == Some(&b'<')).then(|| {
-        Error::new(ErrorKind::Malformed, "the answer is a web page, not JSON")
-            .advice("check the base URL, and for a proxy or a login page in between")
+        Error::new(ErrorKind::Malformed, "the response is a web page, not JSON")
+            .advice("check the base URL; a proxy or a login page may be in between")
     })
 }

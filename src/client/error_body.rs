@@ -1,6 +1,7 @@
-//! The error that a body tells: its code, message and field, read without building the document around them.
+//! Error details in a response body: code, message and field, read without building the document tree.
 //!
-//! A body of half a megabyte can hold millions of small values; as a tree they would take thousands of times the memory.
+//! A body of half a megabyte can hold millions of small values; a tree of them would take thousands of times the
+//! memory.
 
 use std::fmt;
 
@@ -10,14 +11,14 @@ use serde_json::value::RawValue;
 use super::auth::Secret;
 use crate::profile::{ErrorFormat, Pointer, Profile};
 
-/// Bytes of a text that are looked at; keys are taken out of these before they are cut to what is shown.
+/// Bytes of a string that are examined. Keys are redacted in these before the string is cut to the part shown.
 const READ: usize = 32 << 10;
-/// Characters at the end of a cut text that are not shown: more than a key has, in whatever form.
+/// Characters at the end of a cut string that are not shown: more than a key has in any encoding.
 const CUT: usize = 4 << 10;
-/// Characters of a text that are worth showing.
+/// Characters of a string that are shown.
 const SHOWN: usize = 300;
 
-/// What an error body says: machine-readable code, message for people, parameter at fault.
+/// Contents of an error body: machine-readable code, human-readable message, parameter at fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ErrorBody {
     pub(super) code: Option<String>,
@@ -26,11 +27,11 @@ pub(super) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Reads a body by the profile's pointers; a text body is its own message. The key is redacted.
+    /// Reads a body by the profile's pointers; a plain-text body is its own message. The key is redacted.
     pub(super) fn read(profile: &Profile, key: &Secret, body: &[u8]) -> Self {
         let short = |text: &str| {
             let clean = key.redact(start_of(text));
-            // Where it was cut, a part of a key may be left at the end.
+            // The cut may leave part of a key at the end.
             let whole = if text.len() > READ { clean.chars().count().saturating_sub(CUT) } else { usize::MAX };
             clean.chars().take(whole.min(SHOWN)).collect::<String>()
         };
@@ -43,25 +44,25 @@ impl ErrorBody {
             let text = |value: Option<String>| value.map(|value| short(&value));
             return Self { code: text(code), message: text(message), field: text(field) };
         }
-        // A text inside a success is an answer, not an error; the decoder judges it.
+        // Text in a successful response is not an error; the decoder judges it.
         let text = String::from_utf8_lossy(&body[..body.len().min(READ)]);
         let text = text.trim();
         let plain = !text.is_empty() && !text.starts_with(['<', '{', '[']);
         Self { message: plain.then(|| short(text)), ..Self::default() }
     }
 
-    /// Whether a body of JSON says that something went wrong.
+    /// True if the JSON body reports an error.
     pub(super) fn is_error(&self) -> bool {
         self.code.is_some() || self.message.is_some()
     }
 }
 
-/// The first bytes of a text, whole characters of it.
+/// Returns the first bytes of a string, cut at a character boundary.
 fn start_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(READ)]
 }
 
-/// The values at these pointers, texts as they are and others as JSON; `None` for what is no JSON.
+/// Returns the values at these pointers: strings as they are, others as JSON. `None` if the body is not valid JSON.
 fn values<const N: usize>(body: &[u8], pointers: [Option<&Pointer>; N]) -> Option<[Option<String>; N]> {
     let text = std::str::from_utf8(body).ok()?;
     let mut found = [const { None }; N];
@@ -71,13 +72,13 @@ fn values<const N: usize>(body: &[u8], pointers: [Option<&Pointer>; N]) -> Optio
     Some(found)
 }
 
-/// Walks down to what is wanted: slots of `found`, each with the rest of its way.
+/// Visitor that descends to the wanted values: slots of `found`, each with the rest of its path.
 struct Walk<'w> {
     wanted: Vec<(usize, &'w [String])>,
     found: &'w mut [Option<String>],
 }
 
-/// Those that go on by this step.
+/// Returns the entries whose paths continue with this step.
 fn below<'w>(wanted: &[(usize, &'w [String])], step: &str) -> Vec<(usize, &'w [String])> {
     let below = wanted.iter().filter_map(|(slot, way)| match way.split_first() {
         Some((first, rest)) if first == step => Some((*slot, rest)),
@@ -105,7 +106,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
         wanted.retain(|(_, way)| !way.is_empty());
         match wanted.is_empty() {
             true => Ok(()),
-            // Something inside is wanted as well, which is rare: the text is read once more for it.
+            // A value inside this one is wanted as well, which is rare: the raw text is parsed again.
             false => {
                 let inner = serde_json::Deserializer::from_str(raw).deserialize_any(Walk { wanted, found });
                 inner.map_err(serde::de::Error::custom)
@@ -179,10 +180,10 @@ mod tests {
 
     fn read(body: &str) -> ErrorBody {
         let mut profile = Profile::v4();
-        let pointer = |text: &str| Some(Pointer::try_from(text.to_owned()).expect("a pointer"));
+        let pointer = |text: &str| Some(Pointer::try_from(text.to_owned()).expect("valid pointer"));
         profile.error.message = pointer("/errors/1/detail");
         profile.error.field = pointer("/errors/1");
-        ErrorBody::read(&profile, &Secret::new("s3cr3t").expect("a key"), body.as_bytes())
+        ErrorBody::read(&profile, &Secret::new("s3cr3t").expect("valid key"), body.as_bytes())
     }
 
     #[test]
@@ -190,11 +191,11 @@ mod tests {
         let said =
             read(r#"{"x":[1,{"y":null}],"errors":[{"detail":"no"},{"detail":"not s3cr3t"}],"error":{"code":7}}"#);
         assert_eq!(said.code.as_deref(), Some("7"));
-        assert_eq!(said.message.as_deref(), Some("not <redacted>"), "inside a value that was asked for as well");
+        assert_eq!(said.message.as_deref(), Some("not <redacted>"), "also inside a value that is wanted itself");
         assert_eq!(said.field.as_deref(), Some(r#"{"detail":"not <redacted>"}"#));
         assert_eq!(read(r#"{"error":{"code":null},"errors":3}"#), ErrorBody::default());
         assert_eq!(read("slow down").message.as_deref(), Some("slow down"));
-        assert_eq!(read(r#"{"error":{"code":"a""#), ErrorBody::default(), "no JSON");
+        assert_eq!(read(r#"{"error":{"code":"a""#), ErrorBody::default(), "invalid JSON");
     }
 
     #[test]

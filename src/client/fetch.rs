@@ -1,4 +1,5 @@
-//! The client of one service with one key: asks a question until its answer is accepted, within limits and deadlines.
+//! Client of one service with one API key: repeats a request until its response is accepted, within limits and
+//! deadlines.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,23 +33,23 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Profile, RateWindow, RequestedBy};
 use crate::request::{Endpoint, PageRequest, RequestKey};
 
-/// What a client is made of.
+/// Parts that a client is built from.
 #[derive(Debug)]
 pub(crate) struct ClientSpec {
     pub(crate) base_url: Url,
     pub(crate) key: Secret,
     pub(crate) profile: Arc<Profile>,
-    /// The seam to the network.
+    /// Access to the network.
     pub(crate) service: Arc<dyn HttpService>,
     pub(crate) clock: Clock,
     pub(crate) retry: RetryPolicy,
-    /// Where to keep what the key spends over more than an hour, where the profile declares such a limit. All processes
-    /// that name the folder spend together.
+    /// Folder for the request counts of limits over more than an hour, if the profile declares such. All processes with
+    /// the same folder count together.
     pub(crate) state_folder: Option<PathBuf>,
     pub(crate) exchanges: Exchanges,
 }
 
-/// A client of one service with one key.
+/// Client of one service with one API key.
 #[derive(Debug)]
 pub struct Client {
     pub(super) base_url: Url,
@@ -59,21 +60,21 @@ pub struct Client {
     pub(super) limiter: Arc<Limiter>,
     ledger: Option<Arc<Ledger>>,
     breaker: Arc<Breaker>,
-    /// How far the service's clock is ahead of ours, in seconds, as its last answer told.
+    /// Seconds by which the service's clock is ahead of ours, according to its last response.
     pub(super) ahead: AtomicI64,
     retry: RetryPolicy,
     pub(super) clock: Clock,
     pub(super) log: RequestLog,
     pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
-    /// Where requests run, where that is not where their queries do.
+    /// Runtime for requests, if it is not that of their queries.
     requests: OnceLock<Handle>,
 }
 
 impl Client {
-    /// A client as the specification says.
+    /// Creates a client.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a key that cannot be sent, and where what the key spends is to be kept and no folder is given.
+    /// [`ErrorKind::Config`] if the key cannot be sent, or if a state folder is needed and none is given.
     pub(crate) fn try_new(spec: ClientSpec) -> Result<Self> {
         let ClientSpec { base_url, key, profile, service, clock, retry, state_folder, exchanges } = spec;
         let header = key.header(&profile.auth)?;
@@ -85,9 +86,10 @@ impl Client {
             None => {
                 return Err(Error::new(
                     ErrorKind::Config,
-                    "there is no state folder, in which processes count the requests of a key over more than an hour",
+                    "the profile declares a limit over more than an hour, but there is no state folder to count \
+                     requests in",
                 )
-                .advice("set XDG_STATE_HOME or HOME; in a program, ConnectionBuilder::state_folder"));
+                .advice("set XDG_STATE_HOME or HOME, or ConnectionBuilder::state_folder in a program"));
             }
         };
         let live = Live { service, limiter: Arc::clone(&limiter), ledger: ledger.clone(), clock: clock.clone() };
@@ -109,13 +111,13 @@ impl Client {
         })
     }
 
-    /// From now on requests run in the runtime of the caller, whichever one their queries run in.
+    /// Makes all further requests run on the caller's runtime, whichever one their queries run on.
     #[cfg(feature = "flight")]
     pub(crate) fn requests_run_here(&self) {
         self.requests.get_or_init(Handle::current);
     }
 
-    /// Runs a request, or several, on a task of their own.
+    /// Runs one or more requests on a task of their own.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         requests: impl Future<Output = T> + Send + 'static,
@@ -126,16 +128,16 @@ impl Client {
         })
     }
 
-    /// Names the key without telling it: equal keys of one host have equal names.
+    /// Name of the key that does not reveal it: equal keys of one host have equal names.
     pub fn key_name(&self) -> String {
         let host = self.base_url.host_str().unwrap_or_default();
         name_of(self.key.digest(host))
     }
 
-    /// The declared limits, each with the requests that count against it.
+    /// Returns the declared limits with the requests counted against each.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a ledger that cannot be read.
+    /// [`ErrorKind::Config`] if the ledger cannot be read.
     pub fn standing(&self) -> Result<Vec<(RateWindow, u64)>> {
         let mut standing = self.limiter.standing();
         if let Some(ledger) = &self.ledger {
@@ -144,14 +146,15 @@ impl Client {
         Ok(standing)
     }
 
-    /// A text without the key, in whatever form it is there.
+    /// Redacts every form of the key in a text.
     pub fn redact(&self, text: &str) -> String {
         self.key.redact(text)
     }
 
-    /// An error of a query without the key: answers that it quotes may repeat it.
+    /// Redacts the key in a query's error: responses that it quotes may repeat the key.
     pub(crate) fn redacted(&self, error: DataFusionError) -> DataFusionError {
-        // Before anything is cut for people: a cut could leave a part that nobody recognizes.
+        // Redacted before anything is cut for display: a cut could leave a part of the key that is no longer
+        // recognized.
         if let Some(own) = Error::find(&error) {
             let clean = own.clone().map_text(|text| self.key.redact(text));
             return if clean == *own { error } else { clean.into() };
@@ -161,45 +164,46 @@ impl Client {
         if clean == text { error } else { DataFusionError::Execution(clean) }
     }
 
-    /// The profile that it goes by.
+    /// Profile of the service.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
 
-    /// The address of the service.
+    /// Base URL of the service.
     pub fn base_url(&self) -> &Url {
         &self.base_url
     }
 
-    /// What was asked so far.
+    /// Log of the requests made so far.
     pub fn log(&self) -> &RequestLog {
         &self.log
     }
 
-    /// How far the service's clock is ahead of ours, as its last good answer told; zero where it is not, or did not tell.
+    /// Time by which the service's clock is ahead of ours, according to its last successful response; zero if it is not
+    /// ahead or not known.
     pub fn ahead(&self) -> TimeDelta {
         TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
     }
 
-    /// How long the limiter keeps all queries waiting; zero while it does not.
+    /// Time for which the limiter keeps all queries waiting; zero if it does not.
     pub fn throttled_for(&self) -> Duration {
         self.limiter.closed_for()
     }
 
-    /// Requests that the profile's declared budget allows until then; `None` where it declares none.
+    /// Requests that the profile's declared budget allows before the deadline; `None` if it declares none.
     pub fn possible_until(&self, deadline: Instant) -> Option<u64> {
         let now = self.clock.now();
-        // What cannot be read is told by the first request.
+        // A ledger that cannot be read is reported by the first request.
         let ledger = self.ledger.as_ref().and_then(|ledger| ledger.standing(now).ok());
         let left = ledger.into_iter().flatten().map(|(window, used)| u64::from(window.requests).saturating_sub(used));
         self.limiter.possible(deadline).into_iter().chain(left).min()
     }
 
-    /// Asks for a page until `decode` accepts the answer. `decode` returns the value and the records in it.
+    /// Requests a page until `decode` accepts the response. `decode` returns the value and its record count.
     ///
     /// # Errors
-    /// The last attempt's error, with the number of attempts, once trying again is pointless, out of bounds or past the
-    /// deadline of the query.
+    /// The error of the last attempt, with the number of attempts, once another one would be pointless, one too many,
+    /// or past the query's deadline.
     pub(crate) async fn fetch<T>(
         &self,
         scan: &Scan,
@@ -209,7 +213,7 @@ impl Client {
         self.fetch_logged(scan, request, decode).await.map(|(value, _)| value)
     }
 
-    /// The same, with the number of the call in the log; `None` where none was made.
+    /// Same as [`Self::fetch`], and returns the number of the call in the log; `None` if no call was made.
     pub(super) async fn fetch_logged<T>(
         &self,
         scan: &Scan,
@@ -266,7 +270,7 @@ impl Client {
                     break Ok(value);
                 }
                 Outcome::Failed(error) => {
-                    // It answered, and had its reason.
+                    // The service responded: it is healthy, though the request failed.
                     if record.status.is_some() {
                         self.breaker.succeeded(circuit);
                     }
@@ -274,7 +278,7 @@ impl Client {
                 }
                 Outcome::Again(cause, error) => {
                     let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
-                        // Who waits for less than is usual says nothing about the service.
+                        // A time limit below the default says nothing about the service.
                         let impatient =
                             error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
                         if !matches!(cause, Cause::Throttled(_)) && !impatient {
@@ -283,8 +287,8 @@ impl Client {
                         break Err(error);
                     };
                     if let Cause::Throttled(_) = cause {
-                        // The limiter keeps this request waiting along with all others of the key. Who shared the
-                        // answer has been told about once.
+                        // The limiter keeps this request waiting along with all others of the key. A shared response
+                        // was reported to it by the attempt that sent the request.
                         if !record.cached {
                             self.limiter.throttled(wait);
                         }
@@ -309,7 +313,7 @@ impl Client {
         result.map(|value| (value, Some(call)))
     }
 
-    /// Units of the declared windows that a request costs: one, and what the records cost that it asks for.
+    /// Units of the declared windows that a request costs: one, plus the cost of the records that it asks for.
     fn cost(&self, request: &PageRequest) -> u64 {
         let records = match self.profile.mentions.requested_by {
             _ if request.plan.endpoint == Endpoint::List => 0,
@@ -334,21 +338,21 @@ mod tests {
     use super::*;
     use crate::client::{HttpLimits, Network};
 
-    /// What is cut for people must not leave a part of the key, nor hide the key from those who look for it.
+    /// Text cut for display must neither contain a part of the key nor hide the key from redaction.
     #[test]
     fn the_key_is_taken_out_before_a_text_is_cut() {
-        let (base_url, secret) = (Url::parse("http://localhost/v4").expect("an address"), "a-key-of-many-letters");
+        let (base_url, secret) = (Url::parse("http://localhost/v4").expect("valid URL"), "a-key-of-many-letters");
         let spec = ClientSpec {
-            service: Arc::new(Network::try_new(HttpLimits::default(), &base_url).expect("a network")),
+            service: Arc::new(Network::try_new(HttpLimits::default(), &base_url).expect("network is set up")),
             base_url,
-            key: Secret::new(secret).expect("a key"),
+            key: Secret::new(secret).expect("valid key"),
             profile: Arc::new(Profile::v4()),
             clock: Clock::system(),
             retry: RetryPolicy::default(),
             state_folder: None,
             exchanges: Exchanges::Live,
         };
-        let client = Client::try_new(spec).expect("a client");
+        let client = Client::try_new(spec).expect("client is built");
         for before in [0, 985, 990, 1_500] {
             let error = Error::new(ErrorKind::Contradiction, format!("{}{secret}", "x".repeat(before)));
             let shown = [

@@ -1,8 +1,8 @@
-//! The one seam to the network.
+//! Access to the network, in one place.
 //!
-//! Everything above asks an [`HttpService`]; proxies, test doubles and scripted faults wrap or replace it. The real one is
-//! [`Network`]: reqwest with rustls, no redirects, time-outs, and caps on the body that hold while it streams, before
-//! and after decompression.
+//! All callers go through an [`HttpService`]; proxies, test doubles and scripted faults wrap or replace it. The real
+//! one is [`Network`]: reqwest with rustls, no redirects, timeouts, and size limits on the body that are enforced while
+//! it streams, before and after decompression.
 
 use std::fmt;
 use std::io;
@@ -29,9 +29,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// A GET request.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// Whole address with its query.
+    /// Full URL, including the query.
     pub url: Url,
-    /// Headers, the sensitive ones marked so.
+    /// Headers; sensitive ones are marked as such.
     pub headers: HeaderMap,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct HttpResponse {
     /// Status.
@@ -54,37 +54,37 @@ pub struct HttpResponse {
     pub wire_bytes: u64,
 }
 
-/// Why there is no whole answer.
+/// Reason why there is no complete response.
 #[derive(Debug, Clone)]
 pub struct HttpFailure {
-    /// Kind, as the caller will see it.
+    /// Kind of error that the caller will see.
     pub kind: ErrorKind,
-    /// What happened, in one line, without secrets.
+    /// One-line description, without secrets.
     pub message: String,
-    /// Whether another attempt may succeed.
+    /// Set if another attempt may succeed.
     pub temporary: bool,
 }
 
-/// The seam: one GET, one whole answer.
+/// HTTP transport: one GET request, one complete response.
 #[async_trait]
 pub trait HttpService: fmt::Debug + Send + Sync {
     /// Sends the request once. Never retries, never follows a redirect. Dropping the future cancels the request.
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure>;
 }
 
-/// Bounds of a single HTTP exchange.
+/// Limits of a single HTTP exchange.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// Time to a connection, TLS included.
+    /// Longest time to connect, TLS included.
     pub connect: Duration,
-    /// Silence allowed between two pieces of a body.
+    /// Longest pause between two pieces of a body.
     pub idle: Duration,
-    /// Bytes of a body on the wire. Beyond: [`ErrorKind::TooLarge`].
+    /// Largest size of a body on the wire, in bytes. Beyond it: [`ErrorKind::TooLarge`].
     pub wire_bytes: u64,
-    /// Bytes of a body after decompression. Beyond: [`ErrorKind::TooLarge`].
+    /// Largest size of a body after decompression, in bytes. Beyond it: [`ErrorKind::TooLarge`].
     pub body_bytes: u64,
-    /// Whether the key may be sent in clear text beyond this machine, where anybody on the way can read it.
+    /// Allows sending the key in clear text beyond this machine, where anybody on the way can read it.
     pub insecure: bool,
 }
 
@@ -101,14 +101,14 @@ impl Default for HttpLimits {
 }
 
 impl HttpLimits {
-    /// The same, with the key in clear text beyond this machine where that is allowed.
+    /// Sets whether the key may be sent in clear text beyond this machine.
     #[must_use]
     pub fn insecure(self, allowed: bool) -> Self {
         Self { insecure: allowed, ..self }
     }
 }
 
-/// The network: reqwest with rustls.
+/// [`HttpService`] over the network: reqwest with rustls.
 #[derive(Debug)]
 pub struct Network {
     client: reqwest::Client,
@@ -116,12 +116,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// A client that follows no redirect and verifies certificates. Proxies are taken from the usual variables, but not
-    /// for a service on this machine.
+    /// Creates a client that follows no redirects and verifies certificates. Proxies are taken from the usual
+    /// environment variables, except for a service on this machine.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a service beyond this machine without TLS, unless that is allowed, and where TLS cannot be
-    /// set up on this machine.
+    /// [`ErrorKind::Config`] if the service is beyond this machine and without TLS, unless that is allowed, and if TLS
+    /// cannot be set up.
     pub fn try_new(limits: HttpLimits, base_url: &Url) -> Result<Self> {
         let loopback = match base_url.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -133,12 +133,12 @@ impl Network {
             let host = base_url.host_str().unwrap_or_default();
             return Err(Error::new(ErrorKind::Config, format!("the API key would be sent to {host} in clear text"))
                 .advice(
-                    "use an https address; on a network that you trust, --insecure allows it (insecure = true in a file, \
+                    "use an https URL, or --insecure on a network that you trust (insecure = true in a file, \
                      ConnectionBuilder::insecure in a program)",
                 ));
         }
         let builder = reqwest::Client::builder();
-        // The provider of the process is its own to choose; where it has none, ours serves this client alone.
+        // The process chooses its own crypto provider; if it has none, ring serves this client only.
         let builder = match CryptoProvider::get_default() {
             Some(_) => builder,
             None => builder.tls_backend_preconfigured(tls_config()?),
@@ -153,7 +153,7 @@ impl Network {
     }
 }
 
-/// TLS by ring, which trusts the authorities of this machine.
+/// TLS configuration with ring that trusts the certificate authorities of this machine.
 fn tls_config() -> Result<ClientConfig> {
     let failed = |error: rustls::Error| Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -182,11 +182,12 @@ impl HttpService for Network {
     }
 }
 
-/// Takes in an answer: unpacks its body within the caps, which hold while it streams. For services of one's own.
+/// Receives a response and decompresses its body within the size limits, which are enforced while it streams. For
+/// custom services.
 ///
 /// # Errors
-/// What the body ends with, [`ErrorKind::TooLarge`] beyond a cap, [`ErrorKind::Timeout`] for a body that stops, and
-/// [`ErrorKind::Malformed`] for one that cannot be unpacked.
+/// The failure that the body ends with, [`ErrorKind::TooLarge`] beyond a limit, [`ErrorKind::Timeout`] for a body that
+/// stalls, and [`ErrorKind::Malformed`] for one that cannot be decompressed.
 pub async fn receive(
     status: StatusCode,
     headers: HeaderMap,
@@ -217,7 +218,7 @@ pub async fn receive(
         other => {
             return Err(HttpFailure {
                 kind: ErrorKind::Malformed,
-                message: format!("the body is encoded as `{other}`, which was not asked for"),
+                message: format!("unsupported content encoding `{other}`"),
                 temporary: false,
             });
         }
@@ -234,7 +235,7 @@ async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes
         let Ok(read) = timeout(limits.idle, reader.read_buf(&mut body)).await else {
             return Err(HttpFailure {
                 kind: ErrorKind::Timeout,
-                message: format!("the body stopped for {} s", limits.idle.as_secs()),
+                message: format!("no data received for {} s", limits.idle.as_secs()),
                 temporary: true,
             });
         };
@@ -247,7 +248,7 @@ async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes
                     Ok(Carried(failure)) => failure,
                     Err(error) => HttpFailure {
                         kind: ErrorKind::Malformed,
-                        message: format!("the body cannot be decompressed: {error}"),
+                        message: format!("cannot decompress the response body: {error}"),
                         temporary: true,
                     },
                 });
@@ -256,7 +257,7 @@ async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes
     }
 }
 
-/// A failure on its way through `io::Error`.
+/// A failure wrapped in an `io::Error`.
 #[derive(Debug)]
 struct Carried(HttpFailure);
 
@@ -271,13 +272,13 @@ impl std::error::Error for Carried {}
 fn too_large(place: &str, cap: u64) -> HttpFailure {
     HttpFailure {
         kind: ErrorKind::TooLarge,
-        message: format!("the body has more than {} MiB {place}", cap >> 20),
+        message: format!("the response body exceeds {} MiB {place}", cap >> 20),
         temporary: false,
     }
 }
 
 fn failure(error: &reqwest::Error) -> HttpFailure {
-    // The address is left out: it is in the error's place already, and its query is long.
+    // The URL is omitted: the error's place identifies the request, and the query string is long.
     let message = chain(error);
     let tls = of_tls(error) || message.contains("certificate");
     let (kind, temporary) = match () {
@@ -288,23 +289,23 @@ fn failure(error: &reqwest::Error) -> HttpFailure {
         () => (ErrorKind::Connect, true),
     };
     let what = match kind {
-        ErrorKind::Timeout => "no answer in time",
-        ErrorKind::Tls => "no secure connection",
-        ErrorKind::Config => "this request cannot be sent",
-        _ if error.is_connect() => "no connection",
-        _ => "the connection broke",
+        ErrorKind::Timeout => "request timed out",
+        ErrorKind::Tls => "TLS connection failed",
+        ErrorKind::Config => "cannot send this request",
+        _ if error.is_connect() => "connection failed",
+        _ => "connection lost",
     };
     HttpFailure { kind, message: format!("{what}: {message}"), temporary }
 }
 
-/// Whether TLS is what failed, rather than the connection below it.
+/// True if TLS failed, rather than the connection below it.
 fn of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    // What an I/O error wraps is not among its sources.
+    // An error wrapped in an I/O error is not among its sources.
     let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     error.is::<rustls::Error>() || wrapped.is_some_and(|wrapped| of_tls(wrapped)) || error.source().is_some_and(of_tls)
 }
 
-/// The innermost causes of an error, without the address that reqwest repeats.
+/// Joins the causes of an error, without the URL that reqwest repeats.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();

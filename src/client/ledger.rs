@@ -1,8 +1,9 @@
-//! What a key has spent over hours, days and months, in a small file that all processes of a machine share.
+//! Ledger of the requests that a key has spent over hours, days and months: a small file shared by all processes of a
+//! machine.
 //!
-//! Every request is written down before it is sent, under a lock on a file beside it, which is waited for a bounded time. The
-//! ledger itself is replaced whole, so that a process that is killed never leaves a part of it, and reading needs no lock.
-//! Times are kept to a part of the longest limit, and counted as late as they may have been, so that a limit is never passed.
+//! Every request is recorded before it is sent, under a lock on a separate file; the wait for the lock is bounded. The
+//! ledger itself is replaced atomically, so that a killed process never leaves a partial file, and reading needs no
+//! lock. Times are rounded up to a fraction of the longest limit, so that a limit is never exceeded.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -18,36 +19,36 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::profile::{Budget, RateWindow};
 
-/// Seconds up to which limits are kept in memory.
+/// Longest window that is counted in memory only, in seconds.
 pub(super) const SHORT: u32 = 3_600;
-/// Parts of the longest limit that times are kept to.
+/// Number of time steps in the longest limit.
 const PARTS: i64 = 1_440;
-/// How long another process is waited for that has the lock.
+/// Longest wait for another process that holds the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The ledger of a key at a service.
+/// Request ledger of one key at one service.
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
     windows: Vec<RateWindow>,
-    /// Those of this process take turns before they wait for others.
+    /// Makes users within this process take turns before they wait for other processes.
     turn: Mutex<()>,
 }
 
-/// Requests by the second, since 1970, at which they were made at the latest.
+/// Requests by time, in seconds since 1970, rounded up.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spent {
     requests: Vec<(i64, u64)>,
 }
 
-/// Whether a limit is to outlast the process.
+/// True if a limit has to outlast the process.
 pub(super) fn is_needed(budget: &Budget) -> bool {
     budget.windows.iter().any(|window| window.seconds > SHORT)
 }
 
 impl Ledger {
-    /// The ledger in a folder; `None` where no limit needs one.
+    /// Returns the ledger in a folder; `None` if no limit needs one.
     pub(super) fn of(folder: &Path, identity: [u8; 32], budget: &Budget) -> Option<Self> {
         let windows: Vec<RateWindow> = budget.windows.iter().copied().filter(|window| window.seconds > SHORT).collect();
         let name = name_of(identity);
@@ -58,11 +59,11 @@ impl Ledger {
         })
     }
 
-    /// Writes down a request that is about to be sent, at a cost of so many units.
+    /// Records a request that is about to be sent and costs this many units.
     ///
     /// # Errors
-    /// [`ErrorKind::Quota`] where a limit is used up, with the time at which it is not; [`ErrorKind::Config`] for a file
-    /// that cannot be kept.
+    /// [`ErrorKind::Quota`] if a limit is used up, with the time until which it is; [`ErrorKind::Config`] if the file
+    /// cannot be locked, read or written.
     pub(super) fn spend(&self, now: DateTime<Utc>, units: u64) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = self.lock()?;
@@ -76,9 +77,8 @@ impl Ledger {
                     window.seconds,
                     free.to_rfc3339_opts(SecondsFormat::Secs, true)
                 );
-                return Err(
-                    Error::new(ErrorKind::Quota, message).advice("ask again then, or correct the profile's [budget]")
-                );
+                return Err(Error::new(ErrorKind::Quota, message)
+                    .advice("retry after that time, or correct the profile's [budget]"));
             }
         }
         let step = (self.longest() / PARTS).max(1);
@@ -91,15 +91,15 @@ impl Ledger {
         files::replace(&self.path, &text).map_err(|error| self.bad(&format!("cannot be written: {error}")))
     }
 
-    /// The limits, each with the requests that count against it. Nothing is locked: the file is always whole.
+    /// Returns the limits with the requests counted against each. Takes no lock: the file is always complete.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a file that cannot be read.
+    /// [`ErrorKind::Config`] if the file cannot be read.
     pub(super) fn standing(&self, now: DateTime<Utc>) -> Result<Vec<(RateWindow, u64)>> {
         Ok(self.used(&self.read(now)?, now))
     }
 
-    /// Seconds of the longest limit.
+    /// Length of the longest limit, in seconds.
     fn longest(&self) -> i64 {
         self.windows.iter().map(|window| i64::from(window.seconds)).max().unwrap_or_default()
     }
@@ -112,7 +112,8 @@ impl Ledger {
         self.windows.iter().map(|window| (*window, counts(window))).collect()
     }
 
-    /// Keeps other processes from writing until what is returned is dropped. Blocks the thread for some seconds at most.
+    /// Keeps other processes from writing until the returned file is dropped. Blocks the thread for a few seconds at
+    /// most.
     fn lock(&self) -> Result<File> {
         let path = self.path.with_extension("lock");
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
@@ -125,7 +126,7 @@ impl Ledger {
                 Err(TryLockError::WouldBlock) => {
                     let seconds = PATIENCE.as_secs();
                     return Err(
-                        bad(format!("another process has kept it locked for {seconds} s")).advice("end that process")
+                        bad(format!("another process has held the lock for {seconds} s")).advice("end that process")
                     );
                 }
                 Err(TryLockError::Error(error)) => return Err(bad(format!("cannot be locked: {error}"))),
@@ -133,13 +134,13 @@ impl Ledger {
         }
     }
 
-    /// What was spent within the longest limit.
+    /// Reads the requests spent within the longest limit.
     fn read(&self, now: DateTime<Utc>) -> Result<Spent> {
         let text = files::read(&self.path).map_err(|error| self.bad(&format!("cannot be read: {error}")))?;
         let mut spent: Spent = match text.filter(|text| !text.is_empty()) {
             None => Spent::default(),
             Some(text) => serde_json::from_str(&text).map_err(|error| {
-                self.bad(&format!("is no ledger of requests: {error}")).advice("delete it to begin anew")
+                self.bad(&format!("not a valid request ledger: {error}")).advice("delete it to start over")
             })?,
         };
         spent.requests.retain(|(at, _)| *at > now.timestamp() - self.longest());
@@ -152,7 +153,7 @@ impl Ledger {
 }
 
 impl Spent {
-    /// When a limit that is used up has room for so many units again.
+    /// Returns the time at which a used-up limit has room for this many units again.
     fn free_at(&self, window: RateWindow, now: DateTime<Utc>, units: u64) -> DateTime<Utc> {
         let length = i64::from(window.seconds);
         let mut counted: Vec<(i64, u64)> =
@@ -175,7 +176,7 @@ mod tests {
     use crate::profile::Profile;
 
     fn at(text: &str) -> DateTime<Utc> {
-        text.parse().expect("an instant")
+        text.parse().expect("valid instant")
     }
 
     fn ledger(folder: &Path, windows: &[(u32, u32)]) -> Ledger {
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn processes_spend_from_one_budget_and_are_told_when_it_is_renewed() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("temporary folder");
         let (one, other) = (ledger(folder.path(), &[(3, 86_400)]), ledger(folder.path(), &[(3, 86_400)]));
         let noon = at("2026-07-01T12:00:00Z");
         one.spend(noon, 1).expect("the first");
@@ -195,8 +196,8 @@ mod tests {
         let error = other.spend(noon + TimeDelta::hours(4), 1).expect_err("used up");
         assert_eq!(error.kind(), ErrorKind::Quota);
         assert!(error.to_string().contains("3 requests in 86400 s is used up until 2026-07-02T12:01:00Z"), "{error}");
-        assert_eq!(one.standing(noon + TimeDelta::hours(4)).expect("a standing")[0].1, 3);
-        // A minute late at most, and two are free again.
+        assert_eq!(one.standing(noon + TimeDelta::hours(4)).expect("readable ledger")[0].1, 3);
+        // At most a minute later, two are free again.
         let renewed = noon + TimeDelta::hours(24) + TimeDelta::minutes(1);
         one.spend(renewed, 1).expect("renewed");
         other.spend(renewed, 1).expect("renewed");
@@ -205,21 +206,21 @@ mod tests {
 
     #[test]
     fn a_lock_that_another_process_keeps_is_an_error_in_time_and_reading_needs_none() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("temporary folder");
         let ledger = ledger(folder.path(), &[(3, 86_400)]);
         let noon = at("2026-07-01T12:00:00Z");
         ledger.spend(noon, 2).expect("two");
         let kept = ledger.lock().expect("the lock");
         assert_eq!(ledger.standing(noon).expect("no lock is needed")[0].1, 2);
         let error = ledger.spend(noon, 1).expect_err("it is locked");
-        assert!(error.kind() == ErrorKind::Config && error.to_string().contains("kept it locked for 5 s"), "{error}");
+        assert!(error.kind() == ErrorKind::Config && error.to_string().contains("held the lock for 5 s"), "{error}");
         drop(kept);
         ledger.spend(noon, 1).expect("the third");
     }
 
     #[test]
     fn every_limit_holds_and_a_damaged_file_is_told() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("temporary folder");
         let ledger = ledger(folder.path(), &[(2, 7_200), (3, 2_592_000)]);
         let start = at("2026-07-01T00:00:00Z");
         ledger.spend(start, 1).expect("one");
@@ -232,13 +233,13 @@ mod tests {
         std::fs::write(&ledger.path, "{\"requests\":7}").expect("written");
         let error = ledger.spend(start, 1).expect_err("damaged");
         assert!(
-            error.to_string().contains("is no ledger of requests") && error.to_string().contains("delete it"),
+            error.to_string().contains("not a valid request ledger") && error.to_string().contains("delete it"),
             "{error}"
         );
         let pipe = ledger.path.with_extension("lock");
-        std::fs::remove_file(&pipe).expect("it was made");
+        std::fs::remove_file(&pipe).expect("lock file exists");
         #[cfg(unix)]
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("pipe created");
         assert!(ledger.spend(start, 1).expect_err("a pipe").to_string().contains("not a regular file"));
         let short = Budget { windows: vec![RateWindow { requests: 1, seconds: 60 }], ..Profile::v4().budget };
         assert!(Ledger::of(folder.path(), [7; 32], &short).is_none());

@@ -1,6 +1,6 @@
-//! Answers from the service itself, within its limits and the budget of who asks.
+//! Responses from the service itself, within its limits and the budget of the query.
 //!
-//! Invariant: every request that leaves has passed the limiter of its key and the budget of its query.
+//! Invariant: every request that is sent has passed the limiter of its key and the budget of its query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, past_dea
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The service, and what may be spent there.
+/// The service and its limits.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     pub(super) service: Arc<dyn HttpService>,
@@ -34,13 +34,13 @@ impl AnswerSource for Live {
 }
 
 impl Live {
-    /// Waits for a place in the scan and at the limiter, takes the request out of the budget, and sends it.
+    /// Waits for a permit of the scan and of the limiter, spends a request of the budget, and sends it.
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
         let Self { service, limiter, ledger, clock } = self;
         let Spending { query, places, units } = spending;
         let begun = Instant::now();
         let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
-        // What may not be spent takes nobody's place.
+        // A request that may not be spent must not take up a permit.
         query.check()?;
         let _permit = match limiter.acquire(query.deadline, units, &query.share).await {
             Ok(permit) => permit,
@@ -50,10 +50,13 @@ impl Live {
         let wait = begun.elapsed();
         query.spend().inspect_err(|_| limiter.give_back(units))?;
         if let Some(ledger) = ledger {
-            // Another process may hold the file.
+            // Another process may hold the lock.
             let spent = spawn_blocking(move || ledger.spend(clock.now(), units)).await;
-            let spent =
-                spent.map_err(|error| Error::new(ErrorKind::Config, format!("the ledger failed: {error}"))).flatten();
+            let spent = spent
+                .map_err(|error| {
+                    Error::new(ErrorKind::Config, format!("internal error in the request ledger: {error}"))
+                })
+                .flatten();
             spent.inspect_err(|_| {
                 query.take_back();
                 limiter.give_back(units);

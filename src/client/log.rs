@@ -1,4 +1,4 @@
-//! What was asked of the service: the rows of `system.requests`, and running totals for a progress display.
+//! Log of requests: the rows of `system.requests`, and running totals for a progress display.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::error::Error;
 /// Calls remembered; older ones are forgotten.
 const REMEMBERED: usize = 10_000;
 
-/// Bytes of a text in a record.
+/// Longest string in a record, in bytes.
 const TEXT: usize = 2_000;
 
-/// A text as it is remembered: its beginning, and how long it was, where it is long.
+/// Shortens a long string to its beginning and its length.
 fn shortened(text: String) -> String {
     match text.len() {
         ..=TEXT => text,
@@ -28,17 +28,17 @@ fn shortened(text: String) -> String {
 /// A call: one request with its retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Whom it served, where sessions say so.
+    /// Caller that it served, if the session has one.
     pub caller: Option<Arc<str>>,
-    /// When the first attempt began.
+    /// Start of the first attempt.
     pub at: DateTime<Utc>,
     /// Query that it served.
     pub query: String,
     /// Endpoint.
     pub endpoint: String,
-    /// Parameters as they were sent, decoded; the beginning of long ones, with their length.
+    /// Parameters as sent, decoded; long ones are shortened to their beginning and their length.
     pub parameters: String,
-    /// Status of the last answer; `None` where there was none.
+    /// Status of the last response; `None` if there was none.
     pub status: Option<u16>,
     /// Attempts, the first included.
     pub attempts: u32,
@@ -50,42 +50,42 @@ pub struct RequestRecord {
     pub bytes: u64,
     /// Records received.
     pub rows: u64,
-    /// Whether the last answer came from an equal request of somebody else.
+    /// Set if the last response came from an identical request of another scan.
     pub cached: bool,
-    /// Requests allowed in a window, as the last answer told.
+    /// Requests allowed per window, according to the last response.
     pub rate_limit: Option<i64>,
-    /// Requests left in the window, as the last answer told.
+    /// Requests left in the window, according to the last response.
     pub rate_remaining: Option<i64>,
-    /// The error that the call ended with.
+    /// Error that the call ended with.
     pub error: Option<String>,
-    /// What reading the mentions came to, on the last call for them.
+    /// Conclusion of reading the mentions, on the last call for them.
     pub conclusion: Option<String>,
 }
 
-/// What a query was told beside its rows.
+/// Message about a query's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Whether rows are missing; otherwise the result is whole, and may not be what was meant.
+    /// Set if rows are missing; otherwise the result is complete, but may not be what was intended.
     pub incomplete: bool,
-    /// Whom it was for, where sessions say so.
+    /// Caller that the query served, if the session has one.
     pub caller: Option<Arc<str>>,
     /// Query.
     pub query: String,
     /// Saved search.
     pub aid: Option<String>,
-    /// What is missing, or to be known, in one line.
+    /// Missing rows, or a note, in one line.
     pub message: String,
 }
 
-/// The calls of a connection and their totals. What enters it has the key taken out here, and nowhere before.
+/// Calls of a connection and their totals. The key is redacted here, and nowhere before.
 #[derive(Debug)]
 pub struct RequestLog {
     key: Secret,
     records: Mutex<VecDeque<RequestRecord>>,
     warnings: Mutex<VecDeque<Warning>>,
-    /// Warnings given so far.
+    /// Warnings and notes recorded so far.
     warned: AtomicU64,
-    /// Calls added so far.
+    /// Calls recorded so far.
     added: AtomicU64,
     /// Requests issued, retries included.
     pub requests: AtomicU64,
@@ -98,23 +98,23 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// A log of nothing yet.
+    /// Creates an empty log.
     pub(super) fn new(key: Secret) -> Self {
         let (records, warnings, [warned, added, requests, pages, rows, bytes]) = Default::default();
         Self { key, records, warnings, warned, added, requests, pages, rows, bytes }
     }
 
-    /// An error as a text without the key, which is taken out before anything is cut for people.
+    /// Formats an error with the key redacted, before anything is cut for display.
     pub(super) fn clean_error(&self, error: &Error) -> String {
         error.clone().map_text(|text| self.key.redact(text)).to_string()
     }
 
-    /// A text as it is remembered: without the key, and its beginning where it is long.
+    /// Redacts the key in a string and shortens it for the log.
     fn clean(&self, text: &str) -> String {
         shortened(self.key.redact(text))
     }
 
-    /// Remembers a call. Gives its number.
+    /// Records a call and returns its number.
     pub(crate) fn add(&self, mut record: RequestRecord) -> u64 {
         record.parameters = self.clean(&record.parameters);
         record.error = record.error.map(|error| self.clean(&error));
@@ -142,7 +142,7 @@ impl RequestLog {
         self.added.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says of a call, if it is still remembered, what reading came to with it.
+    /// Sets the conclusion of a call, if it is still remembered.
     pub(crate) fn conclude(&self, call: u64, conclusion: String) {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let first = self.added.load(Ordering::Relaxed) - records.len() as u64;
@@ -152,12 +152,12 @@ impl RequestLog {
         }
     }
 
-    /// Remembers what a query lacks.
+    /// Records a warning that a query's result is incomplete.
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
         self.tell(query, error.place().aid.clone(), self.clean_error(error), true);
     }
 
-    /// Remembers what the author of a query should know about its result, which is whole.
+    /// Records a note for the author of a query whose result is complete.
     pub(crate) fn note(&self, query: &QueryBudget, aid: Option<String>, message: String) {
         self.tell(query, aid, message, false);
     }
@@ -179,17 +179,17 @@ impl RequestLog {
         self.warned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Warnings given so far.
+    /// Warnings and notes recorded so far.
     pub fn warned(&self) -> u64 {
         self.warned.load(Ordering::Relaxed)
     }
 
-    /// What queries lacked, oldest first.
+    /// Warnings and notes that are remembered, oldest first.
     pub fn warnings(&self) -> Vec<Warning> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The calls remembered, oldest first.
+    /// Calls that are remembered, oldest first.
     pub fn records(&self) -> Vec<RequestRecord> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

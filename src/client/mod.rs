@@ -1,4 +1,4 @@
-//! Talks HTTP to the service: keys, limits, retries and pages.
+//! HTTP client of the service: keys, limits, retries and pages.
 //!
 //! ```text
 //! RequestPlan ──pages──▶ PageRequest ──fetch──▶ attempt ▶ source ▶ classify ▶ decode ──▶ rows
@@ -6,12 +6,12 @@
 //!                                          └──── retry (pure) decides ────────┘
 //! ```
 //!
-//! An answer counts only once its decoder has accepted it, so that a truncated page is asked for again like a failed
-//! one. The module refuses to follow redirects, to guess what a status means (the profile says), and to wait past a
-//! query's deadline.
+//! A response counts only once its decoder has accepted it, so that a truncated page is requested again like a failed
+//! one. The module does not follow redirects, does not guess the meaning of a status (the profile defines it), and does
+//! not wait past a query's deadline.
 //!
-//! Invariant: every request of a query passes the limiter of its key and the budget of the query. The probe alone goes around
-//! both ([`Direct`]), and counts its own calls.
+//! Invariant: every request of a query passes the limiter of its key and the budget of the query. Only the probe
+//! bypasses both ([`Direct`]), and counts its own calls.
 
 mod attempt;
 mod auth;

@@ -1,8 +1,9 @@
-//! One limiter a key: how many requests may be under way, and when the next may start.
+//! One limiter per key: bounds the requests in flight and decides when the next one may start.
 //!
-//! [`LimitState`] is the policy, pure and given the time: additive increase and multiplicative decrease of the
-//! concurrency, a gate that stays closed while the service asked for quiet, declared windows, and turns among those who
-//! wait. [`Limiter`] makes the callers wait for it; all queries of the process that use one key at one service share one.
+//! [`LimitState`] is the policy, pure, with the time passed in: additive increase and multiplicative decrease of the
+//! concurrency, a gate that stays closed for as long as the service asked to wait, declared windows, and turns among
+//! waiting requests. [`Limiter`] makes the callers wait; all queries of the process that use the same key at the same
+//! service share one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -15,7 +16,7 @@ use super::ledger::SHORT;
 use super::sliding_window::SlidingWindows;
 use crate::profile::{Budget, RateWindow};
 
-/// The policy. Times are monotonic.
+/// Rate-limit policy. Times are monotonic.
 #[derive(Debug)]
 pub(super) struct LimitState {
     most: usize,
@@ -26,34 +27,34 @@ pub(super) struct LimitState {
     turns: Turns,
 }
 
-/// Turns among those who wait: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all of them
-/// were served a unit at a time; who comes back soon is not taken for new.
+/// Turns among waiting requests: start-time fair queueing (Goyal, Vin, Cheng 1996). Each share is served as if all
+/// shares were served one unit at a time; a share that soon comes back is not treated as new.
 #[derive(Debug, Default)]
 struct Turns {
-    /// The start of the request that was let through last, in units that a share is given.
+    /// Start of the last admitted request, in units served to a share.
     clock: u64,
     shares: HashMap<Arc<str>, Share>,
-    /// Tickets given out so far.
+    /// Tickets issued so far.
     tickets: u64,
 }
 
-/// Those of one share.
+/// Waiting requests of one share.
 #[derive(Debug, Default)]
 struct Share {
-    /// Who waits, oldest first.
+    /// Tickets of the waiting requests, oldest first.
     tickets: VecDeque<u64>,
-    /// Where its next request starts.
+    /// Start of its next request, on the same clock.
     start: u64,
 }
 
-/// Whether a request may start.
+/// Decision on whether a request may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It may; it is counted as under way.
+    /// It may start, and is counted as in flight.
     Go,
-    /// Not before this instant.
+    /// It may not start before this instant.
     NotBefore(Instant),
-    /// Not before it has its turn, and another one has ended.
+    /// It may not start before its turn comes and another request has ended.
     Full,
 }
 
@@ -72,18 +73,18 @@ impl Turns {
         if let Some(known) = self.shares.get_mut(share) {
             known.tickets.retain(|other| *other != ticket);
         }
-        // What has a debt is remembered until all others have come as far.
+        // A share that is ahead of the clock is remembered until all others have caught up.
         let clock = self.clock;
         self.shares.retain(|_, share| !share.tickets.is_empty() || share.start > clock);
     }
 
-    /// Whose turn it is.
+    /// Ticket of the request whose turn it is.
     fn next(&self) -> Option<u64> {
         let first = |share: &Share| Some((share.start, *share.tickets.front()?));
         self.shares.values().filter_map(first).min().map(|(_, ticket)| ticket)
     }
 
-    /// The turn was taken, for so many units.
+    /// Records that a request of `share` took its turn, at a cost of `units`.
     fn taken(&mut self, share: &Arc<str>, units: u64) {
         if let Some(known) = self.shares.get_mut(share) {
             self.clock = self.clock.max(known.start);
@@ -93,36 +94,36 @@ impl Turns {
 }
 
 impl LimitState {
-    /// Starts at the full concurrency of the profile.
+    /// Creates the state with the full concurrency of the profile.
     pub(super) fn new(budget: &Budget) -> Self {
         Self {
             most: budget.concurrency,
             allowed: budget.concurrency as f64,
             under_way: 0,
             closed_until: None,
-            // The longer ones are a ledger's.
+            // The ledger has the longer windows.
             windows: SlidingWindows::new(budget.windows.iter().copied().filter(|window| window.seconds <= SHORT)),
             turns: Turns::default(),
         }
     }
 
-    /// A request of `share` begins to wait. Gives its ticket.
+    /// Adds a waiting request of `share` and returns its ticket.
     pub(super) fn enter(&mut self, share: &Arc<str>) -> u64 {
         self.turns.enter(share)
     }
 
-    /// A request of `share` waits no longer.
+    /// Removes a waiting request of `share`.
     pub(super) fn leave(&mut self, share: &Arc<str>, ticket: u64) {
         self.turns.leave(share, ticket);
     }
 
-    /// The ticket of the request whose turn it is.
+    /// Ticket of the request whose turn it is.
     pub(super) fn next(&self) -> Option<u64> {
         self.turns.next()
     }
 
-    /// Asks for a place for a request that waits, at a cost of so many units of the windows; a profile's windows have room
-    /// for a page.
+    /// Requests a permit for a waiting request that costs this many units of the windows. The windows of a profile
+    /// always have room for one page.
     pub(super) fn admit(&mut self, now: Instant, units: u64, share: &Arc<str>, ticket: u64) -> Admission {
         if let Some(until) = self.closed_until
             && until > now
@@ -141,57 +142,58 @@ impl LimitState {
         Admission::Go
     }
 
-    /// A request that was let through is not sent.
+    /// Gives back the units of a request that was admitted but not sent.
     pub(super) fn give_back(&mut self, units: u64) {
         self.windows.give_back(units);
     }
 
-    /// Requests that may start until then, as far as declared windows say; `None`: none is declared.
+    /// Requests that the declared windows allow to start before `until`; `None` if none is declared.
     pub(super) fn possible(&self, now: Instant, until: Instant) -> Option<u64> {
         self.windows.possible(now, until)
     }
 
-    /// The declared windows, each with the requests that count against it.
+    /// Returns the declared windows with the requests counted against each.
     pub(super) fn standing(&self, now: Instant) -> Vec<(RateWindow, u64)> {
         self.windows.standing(now)
     }
 
-    /// A request ended, however it did.
+    /// Records that a request ended, successfully or not.
     pub(super) fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// A request was answered: about one more place a round of answers.
+    /// Records a response: adds about one permit per round of responses.
     pub(super) fn answered(&mut self) {
         self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most as f64);
     }
 
-    /// A request was throttled: half the places, and quiet for as long as the service asked.
+    /// Records throttling: halves the permits and closes the gate for as long as the service asked.
     pub(super) fn throttled(&mut self, now: Instant, quiet: Duration) {
         self.allowed = (self.allowed / 2.0).max(1.0);
         self.close(now, quiet);
     }
 
-    /// No request before `quiet` has passed. After an hour one may look whether the service still means it.
+    /// Closes the gate for `quiet`, but no longer than an hour: then a request may find out whether the service
+    /// still insists.
     pub(super) fn close(&mut self, now: Instant, quiet: Duration) {
         let until = now + quiet.min(Duration::from_secs(3_600));
         self.closed_until = self.closed_until.max(Some(until));
     }
 }
 
-/// Makes callers wait for the policy.
+/// Makes callers wait as the policy decides.
 #[derive(Debug)]
 pub(super) struct Limiter {
     state: Mutex<LimitState>,
-    /// Those who wait, by their tickets. One of them is woken at a time.
+    /// Waiting requests by ticket. One of them is woken at a time.
     waiting: Mutex<HashMap<u64, Arc<Notify>>>,
 }
 
-/// A place among the requests under way; given back on drop.
+/// Permit for a request in flight, returned on drop.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<Limiter>);
 
-/// A request among those that wait; it leaves on drop.
+/// Waiting request, removed from the queue on drop.
 struct Queued<'l> {
     limiter: &'l Limiter,
     share: &'l Arc<str>,
@@ -200,12 +202,12 @@ struct Queued<'l> {
 }
 
 impl Limiter {
-    /// A limiter of its own.
+    /// Creates a limiter that is not shared.
     pub(super) fn new(budget: &Budget) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(LimitState::new(budget)), waiting: Mutex::default() })
     }
 
-    /// The limiter that this process shares for a key at a service.
+    /// Returns the limiter that this process shares for a key at a service.
     pub(super) fn shared(identity: [u8; 32], budget: &Budget) -> Arc<Self> {
         // A profile that declares another budget gets a limiter of its own.
         type Registry = Mutex<HashMap<([u8; 32], String), Weak<Limiter>>>;
@@ -221,8 +223,8 @@ impl Limiter {
         limiter
     }
 
-    /// Waits for a place for a request of `share`, at a cost of so many units. `Err(wait)` at once where it cannot be had
-    /// before `deadline`; zero where that has passed.
+    /// Waits for a permit for a request of `share` that costs this many units. Returns `Err(wait)` at once if there is
+    /// none before `deadline`; zero if that has passed.
     pub(super) async fn acquire(
         self: &Arc<Self>,
         deadline: Instant,
@@ -240,7 +242,7 @@ impl Limiter {
                 Admission::Go => return Ok(Permit(Arc::clone(self))),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
                 Admission::NotBefore(at) => sleep_until(at).await,
-                // Past the deadline the next round says so.
+                // Past the deadline, the next iteration reports it.
                 Admission::Full => drop(timeout_at(deadline, queued.woken.notified()).await),
             }
         }
@@ -252,7 +254,7 @@ impl Limiter {
         Queued { limiter: self, share, ticket, woken }
     }
 
-    /// Wakes the one whose turn it is. A word that comes before he listens is kept for him.
+    /// Wakes the request whose turn it is. If it is not waiting yet, the notification is kept.
     fn wake(&self) {
         let next = self.state().next();
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,7 +263,7 @@ impl Limiter {
         }
     }
 
-    /// A request that was let through is not sent.
+    /// See [`LimitState::give_back`].
     pub(super) fn give_back(&self, units: u64) {
         self.state().give_back(units);
     }
@@ -292,7 +294,7 @@ impl Limiter {
         self.state().close(Instant::now(), quiet);
     }
 
-    /// How long the gate stays closed, or a declared window keeps those who wait; zero while they may go.
+    /// Time for which the gate stays closed, or a declared window keeps requests waiting; zero if they may start.
     pub(super) fn closed_for(&self) -> Duration {
         let (now, mut state) = (Instant::now(), self.state());
         let full = state.next().and_then(|_| state.windows.free_at(now, 1));
@@ -315,7 +317,7 @@ impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.limiter.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.ticket);
         self.limiter.state().leave(self.share, self.ticket);
-        // It may be the next one's turn now, and there may be a place.
+        // The next request may have its turn now, and there may be a permit.
         self.limiter.wake();
     }
 }
@@ -334,7 +336,7 @@ mod tests {
         "me".into()
     }
 
-    /// Asks for a place as the only one who waits.
+    /// Requests a permit as the only waiting request.
     fn go(state: &mut LimitState, now: Instant, units: u64) -> Admission {
         let ticket = state.enter(&me());
         let admission = state.admit(now, units, &me(), ticket);
@@ -382,7 +384,7 @@ mod tests {
         assert_eq!(go(&mut state, now, 4), Admission::Go);
         assert_eq!(go(&mut state, later(5), 4), Admission::Go);
         assert_eq!(go(&mut state, later(6), 2), Admission::Go);
-        assert_eq!(go(&mut state, later(7), 5), Admission::NotBefore(later(65)), "the first four are not enough");
+        assert_eq!(go(&mut state, later(7), 5), Admission::NotBefore(later(65)), "the first four units are not enough");
         assert_eq!(go(&mut state, later(60), 4), Admission::Go);
         assert_eq!(state.standing(later(60))[0].1, 10);
     }
@@ -399,7 +401,7 @@ mod tests {
     async fn a_place_is_handed_on_when_a_request_ends() {
         let limiter = Limiter::new(&budget(1, &[]));
         let deadline = Instant::now() + Duration::from_secs(60);
-        let first = limiter.acquire(deadline, 1, &me()).await.expect("a place");
+        let first = limiter.acquire(deadline, 1, &me()).await.expect("permit granted");
         let waiting = tokio::spawn({
             let limiter = Arc::clone(&limiter);
             async move { limiter.acquire(deadline, 1, &me()).await.map(drop) }
@@ -407,7 +409,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         drop(first);
-        waiting.await.expect("joined").expect("a place");
+        waiting.await.expect("task finished").expect("permit granted");
     }
 
     #[test]
@@ -425,7 +427,7 @@ mod tests {
         assert_eq!(state.possible(now, later(9)), Some(2));
     }
 
-    /// Who is let through, one after another, where each asks for his next request when he was served.
+    /// Order in which requests are admitted if each client makes its next request as soon as it was served.
     fn turns(clients: &[(&str, usize)], rounds: usize) -> String {
         let now = Instant::now();
         let mut state = LimitState::new(&budget(1, &[]));
@@ -437,11 +439,11 @@ mod tests {
         let mut served = String::new();
         for _ in 0..rounds {
             let at = waiting.iter().position(|(share, ticket)| state.admit(now, 1, share, *ticket) == Admission::Go);
-            let (share, ticket) = waiting.remove(at.expect("somebody's turn"));
+            let (share, ticket) = waiting.remove(at.expect("a request has its turn"));
             state.leave(&share, ticket);
             state.ended();
             served.push_str(&share);
-            // He comes back at once, before all others ask.
+            // The client comes back at once, before all others ask.
             waiting.insert(0, (Arc::clone(&share), state.enter(&share)));
         }
         served
@@ -450,7 +452,7 @@ mod tests {
     #[test]
     fn those_who_wait_take_turns_whatever_each_of_them_wants() {
         assert_eq!(turns(&[("g", 50), ("m", 2)], 8), "gmgmgmgm");
-        // Also where each has one request at a time, and has just been served.
+        // Also if each has a single request at a time, and has just been served.
         assert_eq!(turns(&[("a", 1), ("b", 1), ("c", 1)], 9), "abcabcabc");
     }
 
@@ -465,14 +467,14 @@ mod tests {
             state.leave(&old, ticket);
         }
         let (first, other) = (state.enter(&old), state.enter(&new));
-        assert_eq!(state.next(), Some(other), "the new one, though he came later");
+        assert_eq!(state.next(), Some(other), "the new one, though it came later");
         assert_eq!(state.admit(now, 1, &new, other), Admission::Go);
         state.leave(&new, other);
-        assert_eq!(state.next(), Some(first), "he has waited long enough");
+        assert_eq!(state.next(), Some(first), "it has waited long enough");
         state.leave(&old, first);
         assert_eq!(state.turns.shares.len(), 2, "debts are remembered");
         state.turns.clock = 3;
         state.leave(&old, first);
-        assert!(state.turns.shares.is_empty(), "until all others have come as far");
+        assert!(state.turns.shares.is_empty(), "until all others have caught up");
     }
 }

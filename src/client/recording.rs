@@ -1,11 +1,12 @@
-//! What was asked and answered, in files: for reports of what went wrong, and to answer from without a network.
+//! Recording of requests and responses in files: for bug reports, and for replay without a network.
 //!
 //! ```text
-//! DIR/recording.json        when it began, and the address of the service
-//! DIR/00001.json …          a question with its answer, in the order in which they came
+//! DIR/recording.json        start time, and base URL of the service
+//! DIR/00001.json …          a request with its response, in order of arrival
 //! ```
 //!
-//! No key is written: not in a header, which is not kept, and not where an answer repeats it. The files are their owner's alone.
+//! No key is written: request headers are not recorded, and a key that a response repeats is redacted. Only their owner
+//! can read the files.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -31,12 +32,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 use crate::request::RequestKey;
 
-/// File about the recording as a whole.
+/// File with the metadata of the recording.
 const HEAD: &str = "recording.json";
-/// Headers of answers that mean something to a client.
+/// Response headers that matter to a client.
 const KEPT: [&str; 4] = ["content-type", "date", "age", "retry-after"];
 
-/// What is known of a recording as a whole.
+/// Metadata of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -44,28 +45,28 @@ struct Head {
     begun: DateTime<Utc>,
 }
 
-/// A question with its answer.
+/// A request with its response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RecordedExchange {
     /// Path and query.
     question: String,
-    /// The status; absent where there was no answer.
+    /// Status; absent if there was no response.
     status: Option<u16>,
     #[serde(default)]
     headers: Vec<(String, String)>,
-    /// The body as text.
+    /// Body as text.
     #[serde(default)]
     body: Option<String>,
-    /// The body in base64, where it is no text.
+    /// Body in base64, if it is not valid UTF-8.
     #[serde(default)]
     bytes: Option<String>,
     #[serde(default)]
     wire_bytes: u64,
-    /// Why there was no answer.
+    /// Reason why there was no response.
     #[serde(default)]
     failure: Option<String>,
-    /// Whether another attempt could have had one.
+    /// Set if another attempt could have had one.
     #[serde(default)]
     temporary: bool,
 }
@@ -74,36 +75,36 @@ fn bad(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::Config, format!("{}: {what}", path.display()))
 }
 
-/// Writes down what is asked and answered. Answers come through [`Exchanges::over`].
+/// Records requests with their responses. Attached to a source by [`Exchanges::over`].
 #[derive(Debug, Clone)]
 pub struct Recorder {
     key: Secret,
     folder: PathBuf,
-    /// The last one written; all who write into the folder share it.
+    /// Number of the last file written, shared by all that write into the folder.
     number: Arc<AtomicU64>,
 }
 
-/// A source whose exchanges are written down.
+/// Source whose exchanges are recorded.
 #[derive(Debug)]
 struct Recorded {
     recorder: Recorder,
     source: Arc<dyn AnswerSource>,
 }
 
-/// Where the answers of a connection come from.
+/// Origin of a connection's responses.
 #[derive(Debug, Clone, Default)]
 pub enum Exchanges {
-    /// From the service.
+    /// The service.
     #[default]
     Live,
-    /// From the service, and each is written down.
+    /// The service, with each exchange recorded.
     Recorded(Recorder),
-    /// From what was written down.
+    /// A recording.
     Replayed(Arc<Replay>),
 }
 
 impl Exchanges {
-    /// The source that answers, where `live` asks the service.
+    /// Returns the source of the responses; `live` is the service.
     pub fn over(&self, live: Arc<dyn AnswerSource>) -> Arc<dyn AnswerSource> {
         match self {
             Self::Live => live,
@@ -114,15 +115,15 @@ impl Exchanges {
 }
 
 impl Recorder {
-    /// Writes into a folder, which is made, and must be empty if it is there.
+    /// Starts a recording in a folder, which is created if missing and must be empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where the folder cannot be written to, or holds something.
+    /// [`ErrorKind::Config`] if the folder cannot be written to, or is not empty.
     pub fn begin(key: Secret, folder: &Path, base_url: &str, begun: DateTime<Utc>) -> Result<Self> {
         let unwritable = |error: std::io::Error| bad(folder, &format!("cannot be written to: {error}"));
         std::fs::create_dir_all(folder).map_err(unwritable)?;
         if std::fs::read_dir(folder).map_err(unwritable)?.next().is_some() {
-            return Err(bad(folder, "is not empty").advice("name a new folder for the recording"));
+            return Err(bad(folder, "is not empty").advice("choose a new folder for the recording"));
         }
         let head = Head { base_url: key.redact(base_url), begun };
         let text = serde_json::to_string_pretty(&head).unwrap_or_default();
@@ -136,12 +137,12 @@ impl Recorder {
         let question = self.key.redact(&url[url::Position::BeforePath..]);
         let text = serde_json::to_string_pretty(&self.exchange(question, answer)).unwrap_or_default();
         files::create(&path, &text).map_err(|error| {
-            let message = format!("the recording {} cannot be written: {error}", path.display());
+            let message = format!("cannot write the recording {}: {error}", path.display());
             HttpFailure { kind: ErrorKind::Config, message, temporary: false }
         })
     }
 
-    /// The question with its answer as they are written, without the key.
+    /// Returns the request with its response as they are written, with the key redacted.
     fn exchange(&self, question: String, answer: &Result<HttpResponse, HttpFailure>) -> RecordedExchange {
         match answer {
             Ok(answer) => {
@@ -152,7 +153,7 @@ impl Recorder {
                     Some((name.as_str().to_owned(), self.key.redact(value.to_str().ok()?)))
                 });
                 let text = std::str::from_utf8(&answer.body).ok().map(|text| self.key.redact(text));
-                // Of what is no text nothing can be taken out: what may have the key in it is left out whole.
+                // Binary bodies cannot be redacted: one that may contain the key is omitted.
                 let lossy = String::from_utf8_lossy(&answer.body);
                 let clean = text.is_some() || self.key.redact(&lossy) == lossy;
                 RecordedExchange {
@@ -197,8 +198,8 @@ impl AnswerSource for Recorded {
     }
 }
 
-/// Answers from a recording, each question as it was answered: in turn where it was asked several times, and
-/// the last time over again.
+/// Replays a recording. A request that was recorded several times gets the responses in turn, and then the last one
+/// again and again.
 #[derive(Debug)]
 pub struct Replay {
     head: Head,
@@ -209,15 +210,16 @@ impl Replay {
     /// Reads a recording.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where there is none in the folder, or a file of it is damaged.
+    /// [`ErrorKind::Config`] if the folder contains no recording, or a file of it is damaged.
     pub fn read(folder: &Path) -> Result<Self> {
         let text =
             |path: &Path| std::fs::read_to_string(path).map_err(|error| bad(path, &format!("cannot be read: {error}")));
-        let parsed = |path: &Path, error: serde_json::Error| bad(path, &format!("is no part of a recording: {error}"));
+        let parsed =
+            |path: &Path, error: serde_json::Error| bad(path, &format!("not a valid part of a recording: {error}"));
         let path = folder.join(HEAD);
         let head: Head = serde_json::from_str(&text(&path)?).map_err(|error| parsed(&path, error))?;
         let files = std::fs::read_dir(folder).map_err(|error| bad(folder, &format!("cannot be read: {error}")))?;
-        // Whatever else is there is none of ours.
+        // Other files in the folder are ignored.
         let ours = |path: &PathBuf| {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             path.extension().is_some_and(|end| end == "json") && stem.bytes().all(|byte| byte.is_ascii_digit())
@@ -234,12 +236,12 @@ impl Replay {
         Ok(Self { head, answers: Mutex::new(answers) })
     }
 
-    /// The address of the service that was recorded.
+    /// Base URL of the recorded service.
     pub fn base_url(&self) -> &str {
         &self.head.base_url
     }
 
-    /// When the recording began: periods that end now are asked for as of then.
+    /// Start of the recording: periods that end now are requested as of this time.
     pub fn begun(&self) -> DateTime<Utc> {
         self.head.begun
     }
@@ -263,14 +265,14 @@ impl Replay {
         let question = &question.request.url[url::Position::BeforePath..];
         let Some(exchange) = exchange else {
             return Err(failure(format!(
-                "the recording has no answer to {question}: periods that end now are others each time"
+                "the recording has no response to {question}: periods that end now differ from run to run"
             )));
         };
         let Some(status) = exchange.status else {
-            let failed = failure(exchange.failure.unwrap_or_else(|| "there was no answer".to_owned()));
+            let failed = failure(exchange.failure.unwrap_or_else(|| "there was no response".to_owned()));
             return Err(HttpFailure { temporary: exchange.temporary, ..failed });
         };
-        let damaged = || failure(format!("the recorded answer to {question} is damaged"));
+        let damaged = || failure(format!("the recorded response to {question} is damaged"));
         let body = match (exchange.body, exchange.bytes) {
             (Some(text), _) => Bytes::from(text),
             (None, Some(bytes)) => Bytes::from(BASE64_STANDARD.decode(bytes).map_err(|_| damaged())?),
@@ -286,7 +288,7 @@ impl Replay {
     }
 }
 
-/// The identity of a question that is written as path and query; the base URL has a path of its own.
+/// Returns the identity of a request that is written as path and query; the path of the base URL is stripped.
 fn key_of(question: &str, base_path: &str) -> RequestKey {
     let (path, query) = question.split_once('?').unwrap_or((question, ""));
     let path = path.strip_prefix(base_path.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/');

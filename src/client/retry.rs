@@ -1,7 +1,8 @@
-//! Whether to try again, and when: a pure policy, given the cause and a random number. The caller sleeps.
+//! Retry policy: decides whether and when to retry, given the cause and a random number. Pure; the caller sleeps.
 //!
-//! Throttling and temporary failures are bounded apart: a service that throttles is well, and each wait that it names is
-//! honoured; one that fails is asked a few times only (seed section 7: bounded retries for 429 and 5xx).
+//! Throttling and temporary failures are bounded separately: a service that throttles is healthy, and each wait that it
+//! names is honoured; a request that fails is retried only a few times (API description, section 7: bounded retries for
+//! 429 and 5xx).
 
 use std::time::Duration;
 
@@ -12,17 +13,17 @@ use http::HeaderMap;
 use crate::clock::Clock;
 use crate::profile::{ResetFormat, Throttle};
 
-/// Bounds of trying again.
+/// Bounds of retries.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Attempts at a request that fails, the first included. Set to 1 to disable retries.
+    /// Attempts at a request that fails, including the first. Set to 1 to disable retries.
     pub failures: u32,
-    /// Attempts at a request that is throttled, the first included.
+    /// Attempts at a request that is throttled, including the first.
     pub throttles: u32,
-    /// Longest wait before the second attempt; doubles with each further one.
+    /// Longest wait before the second attempt; doubles with each further attempt.
     pub base: Duration,
-    /// Longest wait that is ours to choose. A wait that the service names may be longer.
+    /// Longest wait that this client chooses itself. A wait that the service names may be longer.
     pub cap: Duration,
 }
 
@@ -32,27 +33,27 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Why an attempt gave nothing.
+/// Reason why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// The service throttled, and named a wait or not.
+    /// The service throttled the request, and may have named a wait.
     Throttled(Option<Duration>),
-    /// A failure that may pass.
+    /// A temporary failure.
     Temporary,
-    /// The service is not available, and named a wait.
+    /// The service is unavailable, and named this wait; zero if none.
     Unavailable(Duration),
 }
 
-/// What to do after an attempt that gave nothing.
+/// Decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Wait so long, then try again.
+    /// Wait this long, then retry.
     Wait(Duration),
-    /// Report the cause.
+    /// Give up and report the cause.
     GiveUp,
 }
 
-/// The attempts at one request so far.
+/// Attempts at one request so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RetryState {
     failures: u32,
@@ -60,8 +61,8 @@ pub(super) struct RetryState {
 }
 
 impl RetryState {
-    /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and a tenth
-    /// on top of a wait that the service named, so that its clients do not come back together.
+    /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and up to a
+    /// tenth on top of a wait that the service named, so that its clients do not return all at once.
     pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
         let (count, bound) = match cause {
             Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
@@ -76,7 +77,7 @@ impl RetryState {
             Cause::Throttled(Some(named)) if named > Duration::ZERO => {
                 named.saturating_add(ceiling.min(named).mul_f64(random / 10.0))
             }
-            // A throttle without a wait deserves half of the ceiling at least.
+            // Throttling without a named wait deserves at least half of the ceiling.
             Cause::Throttled(_) => ceiling.mul_f64(0.5 + random / 2.0),
             Cause::Temporary => ceiling.mul_f64(random),
             Cause::Unavailable(named) => named.saturating_add(ceiling.mul_f64(random)),
@@ -84,19 +85,20 @@ impl RetryState {
     }
 }
 
-/// The wait that a throttled answer names: `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), else the end of an
-/// exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need not agree.
+/// Returns the wait that a throttled response names: `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3),
+/// otherwise the end of an exhausted window. Dates are taken relative to the server's own `Date`, so that clocks need
+/// not agree.
 pub(super) fn named_wait(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     retry_after(throttle, headers, now).or_else(|| reset(throttle, headers, now))
 }
 
-/// The same, by the clock of the machine where the answer has no date.
+/// Same as [`named_wait`], by the clock of this machine if the response has no date.
 #[cfg(feature = "probe")]
 pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Duration> {
     named_wait(throttle, headers, Clock::system().now())
 }
 
-/// The wait that `Retry-After` names.
+/// Returns the wait that `Retry-After` names.
 pub(super) fn retry_after(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
         Ok(seconds) => Some(duration(seconds)),
@@ -104,10 +106,10 @@ pub(super) fn retry_after(throttle: &Throttle, headers: &HeaderMap, now: DateTim
     })
 }
 
-/// The wait until the window is reset, where the answer says that no request is left in it.
+/// Returns the wait until the window is reset, if the response says that no request is left in it.
 pub(super) fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let remaining: f64 = text(headers, throttle.remaining.as_deref())?.parse().ok()?;
-    // A window that ends days from now is another one than that of the limit.
+    // A window that ends days from now is not that of the limit.
     let plausible = |wait: &Duration| *wait <= Duration::from_secs(3_600);
     if remaining <= 0.0 { reset(throttle, headers, now).filter(plausible) } else { None }
 }
@@ -121,7 +123,7 @@ fn reset(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option
     })
 }
 
-/// A header that holds a whole number.
+/// Returns the value of a header that holds an integer.
 pub(super) fn number(headers: &HeaderMap, name: Option<&str>) -> Option<i64> {
     text(headers, name)?.parse().ok()
 }
@@ -137,7 +139,7 @@ fn date(value: &str) -> Option<DateTime<Utc>> {
         .or_else(|| Some(DateTime::parse_from_rfc3339(value).ok()?.to_utc()))
 }
 
-/// The service's own time (RFC 9110, 6.6.1).
+/// Returns the service's own time (RFC 9110, section 6.6.1).
 pub(super) fn server_date(headers: &HeaderMap) -> Option<DateTime<Utc>> {
     text(headers, Some("date")).and_then(date)
 }
@@ -147,7 +149,7 @@ fn until(at: DateTime<Utc>, headers: &HeaderMap, now: DateTime<Utc>) -> Duration
     (at - server).to_std().unwrap_or(Duration::ZERO)
 }
 
-/// A wait in seconds as a duration: what is negative or no number is none, what overflows is the longest.
+/// Converts a wait in seconds to a duration: negative values and NaN are zero, an overflow is the longest duration.
 fn duration(seconds: f64) -> Duration {
     if seconds.is_nan() || seconds <= 0.0 {
         return Duration::ZERO;
@@ -163,11 +165,11 @@ mod tests {
     use crate::profile::Profile;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), v.parse().expect("a value"))).collect()
+        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), v.parse().expect("valid header value"))).collect()
     }
 
     fn wait(pairs: &[(&'static str, &str)]) -> Option<Duration> {
-        let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+        let now = DateTime::from_timestamp(1_000_000, 0).expect("valid instant");
         named_wait(&Profile::v4().throttle, &headers(pairs), now)
     }
 
@@ -194,7 +196,7 @@ mod tests {
             let headers = headers(&[
                 ("retry-after", &retry_after), ("date", &date), ("x-ratelimit-reset", &reset), ("x-ratelimit-remaining", "0"),
             ]);
-            let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+            let now = DateTime::from_timestamp(1_000_000, 0).expect("valid instant");
             for wait in [named_wait(&throttle, &headers, now), exhausted(&throttle, &headers, now)] {
                 let mut state = RetryState::default();
                 prop_assert!(matches!(state.after(&RetryPolicy::default(), Cause::Throttled(wait), 0.99), Decision::Wait(_)));
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_exhausted_window_is_waited_out() {
-        let now = DateTime::from_timestamp(1_000_000, 0).expect("an instant");
+        let now = DateTime::from_timestamp(1_000_000, 0).expect("valid instant");
         let throttle = Profile::v4().throttle;
         let left = headers(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "1000030")]);
         assert_eq!(exhausted(&throttle, &left, now), None);

@@ -1,9 +1,9 @@
-//! Equal requests under way are sent once.
+//! Single flight: identical requests in flight are sent once.
 //!
-//! Whoever asks first sends; those who ask for the same while it is under way get the same answer, which each judges
-//! and decodes for itself. The request ends when nobody waits for it any more.
+//! The first caller sends the request; others that make the same one while it is in flight get the same response, which
+//! each of them checks and decodes for itself. The request is cancelled when nobody waits for it any more.
 //!
-//! Invariant: an answer is shared only with those who asked before it came. What is finished is asked for again.
+//! Invariant: a response is shared only with callers that asked before it arrived. Later callers send a new request.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,15 +12,15 @@ use std::sync::{Mutex, PoisonError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 
-/// The requests under way of one client, by their identities `K`. `T` is what comes of one.
+/// The requests of one client in flight, by identity `K`. `T` is the outcome of a request.
 #[derive(Debug)]
 pub(super) struct SingleFlight<K, T: Clone>(Mutex<HashMap<K, WeakShared<BoxFuture<'static, T>>>>);
 
-/// A request under way.
+/// A request in flight.
 pub(super) struct Flight<T: Clone> {
     /// Its outcome.
     pub(super) outcome: Shared<BoxFuture<'static, T>>,
-    /// Whether somebody else sent it.
+    /// Set if another caller sent it.
     pub(super) shared: bool,
 }
 
@@ -31,10 +31,10 @@ impl<K, T: Clone> Default for SingleFlight<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T: Clone + Send + 'static> SingleFlight<K, T> {
-    /// The request of this identity that is under way, or else the one that `send` makes.
+    /// Joins the request in flight with this identity, or sends one with `send`.
     pub(super) fn join(&self, key: &K, send: impl FnOnce() -> BoxFuture<'static, T>) -> Flight<T> {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A future that has its outcome, or that nobody waits for, is of the past.
+        // A future that has completed, or that nobody waits for, no longer counts.
         let under_way = |flight: &WeakShared<_>| flight.upgrade().filter(|flight: &Shared<_>| flight.peek().is_none());
         if let Some(outcome) = flights.get(key).and_then(under_way) {
             return Flight { outcome, shared: true };

@@ -1,4 +1,4 @@
-//! Requests counted in rolling windows: so many in so many seconds. Pure, and given the time.
+//! Sliding-window request counter: at most so many requests in so many seconds. Pure, with the time passed in.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use tokio::time::Instant;
 
 use crate::profile::RateWindow;
 
-/// The units that were spent in each window, by the instants at which they were.
+/// Units spent in each window, by the instants at which they were spent.
 #[derive(Debug, Default)]
 pub(super) struct SlidingWindows(Vec<(RateWindow, VecDeque<Instant>)>);
 
 impl SlidingWindows {
-    /// Windows in which nothing was spent yet.
+    /// Creates windows in which nothing has been spent.
     pub(super) fn new(windows: impl IntoIterator<Item = RateWindow>) -> Self {
         Self(windows.into_iter().map(|window| (window, VecDeque::new())).collect())
     }
 
-    /// When so many units may be spent at the earliest; `None`: now.
+    /// Returns the earliest instant at which this many units may be spent; `None` if that is now.
     pub(super) fn free_at(&mut self, now: Instant, units: u64) -> Option<Instant> {
         let mut latest = None;
         for (window, starts) in &mut self.0 {
@@ -28,7 +28,7 @@ impl SlidingWindows {
             let over = (starts.len() as u64).saturating_add(units).saturating_sub(window.requests.into());
             if over > 0 {
                 let last = usize::try_from(over - 1).unwrap_or(usize::MAX).min(starts.len().saturating_sub(1));
-                // More than the window ever has: never, and no sooner than after its length.
+                // More units than the window ever has: never, and not before its length has passed.
                 latest = latest.max(Some(starts.get(last).map_or(now, |start| *start) + length));
             }
         }
@@ -42,7 +42,7 @@ impl SlidingWindows {
         }
     }
 
-    /// Takes back units that were spent last.
+    /// Takes back the units that were spent last.
     pub(super) fn give_back(&mut self, units: u64) {
         for (_, starts) in &mut self.0 {
             let left = starts.len().saturating_sub(usize::try_from(units).unwrap_or(usize::MAX));
@@ -50,14 +50,14 @@ impl SlidingWindows {
         }
     }
 
-    /// Whether so many units are more than there ever are.
+    /// True if this many units are more than a window ever has.
     pub(super) fn exceeded(&self, units: u64) -> bool {
         self.0.iter().any(|(window, _)| units > u64::from(window.requests))
     }
 
-    /// Requests that may start until then; `None`: there are no windows.
+    /// Requests that may start before `until`; `None` if there are no windows.
     pub(super) fn possible(&self, now: Instant, until: Instant) -> Option<u64> {
-        /// More than any query may issue.
+        /// More requests than any query may issue.
         const MANY: usize = 1_000_000;
         let possible = self.0.iter().map(|(window, starts)| {
             let length = Duration::from_secs(window.seconds.into());
@@ -76,7 +76,7 @@ impl SlidingWindows {
         possible.min()
     }
 
-    /// Each window with the units that count against it.
+    /// Returns the windows with the units counted against each.
     pub(super) fn standing(&self, now: Instant) -> Vec<(RateWindow, u64)> {
         let counts = |(window, starts): &(RateWindow, VecDeque<Instant>)| {
             let length = Duration::from_secs(window.seconds.into());

@@ -1,13 +1,13 @@
-//! Where answers come from.
+//! Sources of responses.
 //!
 //! ```text
 //! Client ─▶ single flight ─▶ Recorder ─▶ Live: limiter, ledger, budget ─▶ HttpService
 //!                        └─▶ Replay
 //! ```
 //!
-//! An [`AnswerSource`] answers a [`Question`] once, or says why it was not sent. Sources stack: what keeps answers stands above
-//! what spends requests, so that an answer that is there costs none. Questions are the same where their
-//! [`RequestKey`]s are.
+//! An [`AnswerSource`] answers a [`Question`] once, or reports why it was not sent. Sources stack: a source that keeps
+//! responses is above the one that spends requests, so that a kept response costs none. Questions are identical if
+//! their [`RequestKey`]s are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use super::http::{HttpFailure, HttpRequest, HttpResponse, HttpService};
 use crate::error::{Error, ErrorKind};
 use crate::request::RequestKey;
 
-/// Answers questions, each once: nothing is tried again here.
+/// Source of responses. Sends each question once, without retries.
 pub trait AnswerSource: fmt::Debug + Send + Sync {
-    /// The answer to a question. Dropping the future cancels what is under way.
+    /// Returns the response to a question. Dropping the future cancels the request.
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Exchange, Unsent>>;
 }
 
-/// A question on its way to an answer.
+/// A request to be answered, with what it may spend.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Its identity.
+    /// Identity of the request.
     pub key: RequestKey,
-    /// The request, with the header that holds the key of the service.
+    /// HTTP request, including the header with the API key.
     pub request: HttpRequest,
-    /// What it may spend.
+    /// Budget of the request.
     pub(super) spending: Spending,
 }
 
 impl Question {
-    /// A question that nothing limits: each of its sender's calls is counted elsewhere.
+    /// Creates a question without limits, for a sender that counts its calls itself.
     #[cfg(feature = "probe")]
     pub(crate) fn unlimited(key: RequestKey, request: HttpRequest, patience: Duration) -> Self {
         let query = Arc::new(QueryBudget::new("-".to_owned(), u64::MAX, patience, patience));
@@ -49,12 +49,12 @@ impl Question {
     }
 }
 
-/// A service that is asked at once, however much that spends.
+/// Source that calls a service at once, without limits.
 #[derive(Debug, Clone)]
 pub struct Direct(Arc<dyn HttpService>);
 
 impl Direct {
-    /// Asks this service.
+    /// Creates a source for this service.
     pub fn new(service: Arc<dyn HttpService>) -> Self {
         Self(service)
     }
@@ -71,42 +71,45 @@ impl AnswerSource for Direct {
     }
 }
 
-/// What a question may spend: requests of its query and of the service's limits, a place among those of its scan, and time.
+/// Budget of a question: the requests of its query, the limits of the service, the permits of its scan, and time.
 #[derive(Debug, Clone)]
 pub(super) struct Spending {
     pub(super) query: Arc<QueryBudget>,
     pub(super) places: Arc<Semaphore>,
-    /// Units of the declared limits that it costs.
+    /// Units of the declared limits that the request costs.
     pub(super) units: u64,
 }
 
-/// A question with its answer.
+/// Outcome of a question that was sent.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// The answer, or why there is none; `None`: it did not come in time.
+    /// Response, or the reason why there is none; `None` if it did not arrive in time.
     pub answer: Option<Result<HttpResponse, HttpFailure>>,
-    /// The wait before the question was sent.
+    /// Wait before the question was sent.
     pub wait: Duration,
 }
 
-/// Why a question was not sent.
+/// Reason why a question was not sent.
 #[derive(Debug, Clone)]
 pub enum Unsent {
-    /// The query that asks may not.
+    /// The query must not send it.
     Refused(Error),
-    /// The source ended early.
+    /// The source panicked or was cancelled.
     Panicked(String),
 }
 
-/// The end of a query's time.
+/// Error for a query whose deadline has passed.
 pub(super) fn past_deadline() -> Error {
-    Error::new(ErrorKind::Timeout, "the query's deadline has passed")
-        .advice("SET savedsearch.query_deadline = … allows more time")
+    Error::new(ErrorKind::Timeout, "query deadline exceeded")
+        .advice("to allow more time: SET savedsearch.query_deadline = …")
 }
 
-/// A wait that outlasts the query.
+/// Error for a wait that exceeds the query's deadline.
 pub(super) fn too_long(wait: Duration) -> Error {
     let seconds = wait.as_secs_f64().ceil();
-    Error::new(ErrorKind::Throttled, format!("the service asks to wait {seconds} s, longer than the query may take"))
-        .advice("try again then, or allow more time: SET savedsearch.query_deadline = …")
+    Error::new(
+        ErrorKind::Throttled,
+        format!("the rate limit requires a wait of {seconds} s, longer than the query may take"),
+    )
+    .advice("try again after that time, or allow more time: SET savedsearch.query_deadline = …")
 }

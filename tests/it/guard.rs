@@ -60,7 +60,7 @@ async fn what_was_repaired_is_told() {
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
     assert!(analyzed.contains("pages_reread=1") && analyzed.contains("incomplete=0"), "{analyzed}");
     let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
-    assert!(told[0][0].starts_with("repaired: the total changed, a page read again"), "{told:?}");
+    assert!(told[0][0].starts_with("repaired: the total changed, 1 page re-read"), "{told:?}");
     let world = service(&[], unchanged);
     world.rows(&all(BIG)).await;
     let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;

@@ -61,7 +61,7 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         let replay = ["--profile", "mine.toml", "--replay", "recorded", "sql", "--format", "csv", "-c"];
         assert_eq!(well(&run(folder, &[&replay, [sql].as_slice()].concat())), live, "{preset}");
         let other = run(folder, &[&replay, ["SELECT * FROM mentions WHERE aid = 'other'"].as_slice()].concat());
-        assert!(err(&other).contains("the recording has no answer to /v4/search"), "{}", err(&other));
+        assert!(err(&other).contains("the recording has no response to /v4/search"), "{}", err(&other));
     }
 }
 

@@ -227,7 +227,7 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
             vec![answer(400, r#"{"error":{"code":"validation_error","message":"at most 50","field":"dataSize"}}"#)],
             ErrorKind::Rejected,
             1,
-            "400 Bad Request validation_error about `dataSize`: at most 50",
+            "400 Bad Request validation_error (parameter `dataSize`): at most 50",
         ),
         (vec![answer(200, r#"{"data":[]}"#)], ErrorKind::Contradiction, 1, "the answer has no `/mentions/items`"),
         (vec![answer(200, "[]")], ErrorKind::Contradiction, 1, "not what the profile says"),
@@ -273,12 +273,7 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
         (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
         (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not satisfy the filters it was sent"),
-        (
-            Warp::MissingRow(120),
-            all,
-            ErrorKind::Incomplete,
-            "349 distinct mentions received in 3 passes instead of 350",
-        ),
+        (Warp::MissingRow(120), all, ErrorKind::Incomplete, "349 distinct mentions received in 3 passes, expected 350"),
     ] {
         let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");
@@ -354,7 +349,7 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
     assert!(all.iter().all(|part| shown.contains(part)), "{shown}");
     let asked = lab.requests();
     let sql = "SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
-    assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, another pass"]]);
+    assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, 1 further pass"]]);
     // Four pages, three more for what the total promised, and four again.
     assert_eq!(asked, 11);
 }
@@ -397,7 +392,7 @@ async fn a_declared_depth_is_not_overrun() {
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     let error = lab.scan().await.expect_err("too deep");
     assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
-    assert!(error.to_string().contains("350 mentions match, and paging reaches 300 only"), "{error}");
+    assert!(error.to_string().contains("350 mentions match, but paging reaches only 300"), "{error}");
     // The second one looks for values to ask for one by one.
     assert_eq!(lab.requests(), 2);
 }
@@ -411,7 +406,7 @@ async fn a_service_without_totals_is_read_until_a_page_is_empty() {
     // This service takes any window for the same.
     let lab = Lab::with(350, Warp::No, Vec::new(), profile.clone());
     let error = lab.scan().await.expect_err("mentions from before the cut");
-    assert!(error.to_string().contains("the answer has mentions of other times"), "{error}");
+    assert!(error.to_string().contains("the response contains mentions outside the requested period"), "{error}");
     profile.window.absolute = None;
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     assert_eq!(lab.scan().await.unwrap(), 350);
@@ -482,9 +477,9 @@ async fn a_body_that_unpacks_to_gigabytes_is_refused() {
     }
     let error = list_error(&raw_service("gzip", packed.finish().unwrap(), false).await).await;
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
-    assert!(error.to_string().contains("more than 128 MiB after decompression"), "{error}");
+    assert!(error.to_string().contains("exceeds 128 MiB after decompression"), "{error}");
     let error = list_error(&raw_service("identity", vec![b' '; 33 << 20], false).await).await;
-    assert!(error.to_string().contains("more than 32 MiB on the wire"), "{error}");
+    assert!(error.to_string().contains("exceeds 32 MiB on the wire"), "{error}");
 }
 
 #[tokio::test]

@@ -1,101 +1,101 @@
-//! Whether pages hang together, and which of their rows are new.
+//! Links between pages, and detection of new rows.
 //!
 //! ```text
-//! page   … a b c [d]          the last row is an anchor: the next page is asked for from it on
-//! page           [d] e f g    it is there: nothing between d and e was lost
-//! page                h i j   it is not: rows before it are gone, or the order changed; read from further back
+//! page   … a b c [d]          the last row is an anchor: the next page is requested from it on
+//! page           [d] e f g    the anchor is present: nothing between d and e was lost
+//! page                h i j   it is missing: rows before it are gone, or the order changed; read further back
 //! ```
 //!
-//! An anchor in a page shows that the rows behind it follow those that were received, since one answer shows one state
-//! of the service. Where mentions of one instant change places from answer to answer, that shows it only of an anchor
-//! whose instant was received whole; a careful pass takes no others.
+//! An anchor in a page shows that the rows after it follow those already received, since one response shows one state
+//! of the service. If mentions of one instant change places between responses, only an anchor whose instant was
+//! received completely shows this; a careful pass uses no others.
 //!
-//! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and then the count shows it.
+//! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and the count would then show it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::profile::{Direction, Grid};
 
-/// What is known of the rows of a page.
+/// Facts about the rows of a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'p> {
-    /// A hash of each row's id.
+    /// Hash of each row's id.
     pub(super) ids: &'p [u64],
-    /// The instant of each row, in microseconds.
+    /// Instant of each row, in microseconds.
     pub(super) times: Option<&'p [i64]>,
-    /// When each row was last changed, in microseconds.
+    /// Time of each row's last change, in microseconds.
     pub(super) versions: Option<&'p [i64]>,
 }
 
-/// What is done with the rows of a page.
+/// Result of taking the rows of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// Whether each row leaves.
+    /// Flag for each row, set if it is emitted.
     pub(super) keep: Vec<bool>,
-    /// Rows that came for the first time in this pass.
+    /// Rows received for the first time in this pass.
     pub(super) new: u64,
-    /// Rows that came before and do not leave.
+    /// Rows received before, which are not emitted.
     pub(super) doubles: u64,
-    /// Doubles whose version differs from one in the same page.
+    /// Duplicates whose version differs from one in the same page.
     pub(super) edited: u64,
-    /// Rows that came before in this pass, and do not belong behind the anchor that the page hangs on.
+    /// Rows received before in this pass that do not belong after the anchor that the page links to.
     pub(super) astray: u64,
 }
 
-/// The rows of a window that were received, in the order in which they came.
+/// Rows received of a window, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
-    /// Ids that have left before this pass.
+    /// Ids emitted before this pass.
     known: HashSet<u64>,
     /// Ids of this pass.
     pass: HashSet<u64>,
-    /// Ids of this pass that had not left before it.
+    /// Number of ids of this pass that were not emitted before it.
     fresh: u64,
-    /// Ids of the last page that the next one may hang on, in their order.
+    /// Ids of the last page that the next one may link to, in order.
     anchors: Vec<u64>,
-    /// Ids of the last page behind its anchors, which the next page has again.
+    /// Ids of the last page after its anchors, which the next page repeats.
     unsettled: HashSet<u64>,
     /// Rows from the last anchor to the end of its page, both included.
     pub(super) overlap: u64,
-    /// The last row of the last page, and its instant.
+    /// Last row of the last page, and its instant.
     tail: Option<u64>,
     last: Option<i64>,
-    /// The last span of time that cuts are made between, as its first instant, and the ids within it.
+    /// Last span of the grid that was reached, as its first instant, and the ids within it.
     edge: Option<(i64, HashSet<u64>)>,
-    /// Whether all rows came in the order of time that was asked for.
+    /// Set while all rows have arrived in the requested time order.
     pub(super) sorted: bool,
     order: Option<Direction>,
-    /// The instants at which a window can be cut.
+    /// Instants at which the window can be cut.
     grid: Option<Grid>,
-    /// Whether what lies at such an instant belongs to the span that ends there.
+    /// Set if rows at such an instant belong to the span that ends there.
     closed: bool,
-    /// Only rows whose instant was received whole are to be anchors.
+    /// Set if only rows of a completely received instant may be anchors.
     careful: bool,
-    /// They are.
+    /// Set if the present anchors are such rows.
     settled: bool,
 }
 
-/// How a page hangs on those before it.
+/// Link of a page to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// It does, wherever mentions of one instant may have changed places.
+    /// Linked, even if mentions of one instant have changed places.
     Firm,
-    /// It does, if the order is the same in every answer.
+    /// Linked, provided that the order is the same in every response.
     Loose,
-    /// It does not.
+    /// Not linked.
     Missing,
 }
 
 impl Chain {
-    /// The chain of a window whose rows come in this order of time, if any, and which can be cut at the instants of a grid,
-    /// where ends belong to windows if it is `closed`. `known` have left before.
+    /// Creates the chain of a window whose rows arrive in this time order, if any, and which can be cut at the instants
+    /// of a grid. If `closed`, windows include their ends. The rows `known` were emitted before.
     pub(super) fn new(order: Option<Direction>, grid: Grid, closed: bool, known: HashSet<u64>) -> Self {
-        // Who goes back in time reads on at an end.
+        // In descending order, reading continues at an end.
         let closed = closed && order == Some(Direction::Desc);
         Self { known, order, grid: Some(grid), closed, sorted: true, ..Self::default() }
     }
 
-    /// The first instant of the span of the grid that an instant lies in.
+    /// First instant of the span of the grid that contains an instant.
     fn edge_of(&self, at: i64) -> i64 {
         match self.grid {
             Some(grid) if self.closed && grid.floor(at) == at => grid.floor(at.saturating_sub(1)),
@@ -104,27 +104,27 @@ impl Chain {
         }
     }
 
-    /// The end of the span of the grid that begins there.
+    /// End of the span of the grid that begins at `edge`.
     pub(super) fn next_edge(&self, edge: i64) -> i64 {
         self.grid.map_or(edge, |grid| grid.ceil(edge.saturating_add(1)))
     }
 
-    /// The same, taking no order of equal instants for granted.
+    /// Returns the chain in careful mode, which assumes no order of equal instants.
     pub(super) fn careful(self) -> Self {
         Self { careful: self.order.is_some(), ..self }
     }
 
-    /// Takes no order of equal instants for granted from here on.
+    /// Switches to careful mode from here on.
     pub(super) fn be_careful(&mut self) {
         self.careful = self.order.is_some();
     }
 
-    /// Whether rows come in an order of time.
+    /// True if rows arrive in time order.
     pub(super) fn is_by_time(&self) -> bool {
         self.order.is_some()
     }
 
-    /// Begins another pass over the window.
+    /// Starts another pass over the window.
     pub(super) fn again(&mut self, careful: bool) {
         self.known.extend(self.pass.drain());
         self.anchors.clear();
@@ -143,28 +143,28 @@ impl Chain {
         self.known.len() as u64 + self.fresh
     }
 
-    /// Rows that came in this pass for the first time at all.
+    /// Rows of this pass that no earlier pass had received.
     pub(super) fn fresh(&self) -> u64 {
         self.fresh
     }
 
-    /// Bytes that the ids take, about.
+    /// Approximate memory of the ids, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // Eight for the id, one for its place, and room to grow.
+        // Eight bytes for the id, one for its slot, and room to grow.
         let edge = self.edge.as_ref().map_or(0, |(_, ids)| ids.capacity());
         let sets = self.known.capacity() + self.pass.capacity() + self.unsettled.capacity();
         (sets + edge + self.anchors.capacity()) * 10
     }
 
-    /// How a page hangs on the chain.
+    /// Returns the link of a page to the chain.
     pub(super) fn link(&self, rows: Rows<'_>) -> Link {
         let last = self.anchors.last();
         let found = self.anchor_in(rows.ids).map(|at| (at, last == rows.ids.get(at)));
-        // Of other orders the keys are not known.
+        // The keys of other orders are not known.
         match (found, rows.times.filter(|_| self.order.is_some())) {
             (None, _) => Link::Missing,
             (Some(_), Some(_)) if self.settled => Link::Firm,
-            // Of the anchor's instant, what was not received lies neither before the page nor behind the anchor.
+            // Rows of the anchor's instant that were not received lie neither before the page nor after the anchor.
             (Some((at, true)), Some(times))
                 if times[0] != times[at] && (at + 1 == times.len() || times[at] != times[at + 1]) =>
             {
@@ -174,7 +174,7 @@ impl Chain {
         }
     }
 
-    /// The place of the last anchor that a page has.
+    /// Position of the last anchor that a page contains.
     fn anchor_in(&self, ids: &[u64]) -> Option<usize> {
         let place = |anchor: &u64| ids.iter().position(|id| id == anchor);
         self.anchors.last().and_then(place).or_else(|| {
@@ -183,11 +183,11 @@ impl Chain {
         })
     }
 
-    /// Takes the rows of a page that hangs on the chain, or begins it.
+    /// Takes the rows of a page that links to the chain, or that starts it.
     pub(super) fn take(&mut self, rows: Rows<'_>) -> Taken {
         let mut taken = Taken { keep: Vec::with_capacity(rows.ids.len()), ..Taken::default() };
         let behind = self.anchor_in(rows.ids).map_or(0, |at| at + 1);
-        // Where each id of the page leaves, once a double was met.
+        // Position of each id emitted from this page; filled when the first duplicate is met.
         let mut kept: Option<HashMap<u64, usize>> = None;
         for (at, id) in rows.ids.iter().enumerate() {
             let first = self.pass.insert(*id);
@@ -208,7 +208,7 @@ impl Chain {
                         .map(|(at, id)| (*id, at))
                         .collect()
                 });
-                // Of those in one page the newest leaves.
+                // Of several versions in one page, the newest is emitted.
                 if let Some(known) = kept.get_mut(id) {
                     taken.edited += u64::from(versions[at] != versions[*known]);
                     if versions[at] > versions[*known] {
@@ -220,7 +220,7 @@ impl Chain {
                 kept.insert(*id, at);
             }
         }
-        // An empty page leaves what the next one may hang on as it is.
+        // After an empty page, the next one may link to the same rows as before.
         if !rows.ids.is_empty() {
             self.tail = rows.ids.last().copied();
             self.follow(rows, taken.new > 0);
@@ -228,12 +228,12 @@ impl Chain {
         taken
     }
 
-    /// Whether a page ends with the last row of the one before it, and shows more than that row.
+    /// True if a page has several rows and ends with the last row of the one before it.
     pub(super) fn ends_with(&self, rows: Rows<'_>) -> bool {
         rows.ids.len() > 1 && rows.ids.last() == self.tail.as_ref()
     }
 
-    /// Takes note of the order, the edge and the anchors that a page leaves.
+    /// Updates the order, the edge and the anchors after a page.
     fn follow(&mut self, Rows { ids, times, .. }: Rows<'_>, progress: bool) {
         let (Some(order), Some(times)) = (self.order, times) else {
             self.anchors = ids.to_vec();
@@ -242,7 +242,7 @@ impl Chain {
         };
         let before = |a: i64, b: i64| if order == Direction::Asc { a < b } else { b < a };
         for (at, (id, time)) in ids.iter().zip(times).enumerate() {
-            // A page may begin with rows that came before.
+            // A page may begin with rows received before.
             let behind = at.checked_sub(1).map(|at| times[at]);
             self.sorted &= behind.is_none_or(|behind| !before(*time, behind));
             let edge = self.edge_of(*time);
@@ -255,34 +255,34 @@ impl Chain {
             }
         }
         let Some(last) = times.last() else { return };
-        // A page that brings nothing new may end anywhere.
+        // A page without new rows may end anywhere.
         self.sorted &= !progress || self.last.is_none_or(|known| !before(*last, known));
         self.last = Some(*last);
         let whole = if self.careful { times.iter().rposition(|time| time != last) } else { None };
         self.settled = whole.is_some();
-        // A page of one instant has no other anchors than its rows.
+        // In a page of a single instant, every row is an anchor.
         let end = whole.map_or(ids.len(), |at| at + 1);
         self.anchors = ids[..end].to_vec();
         self.unsettled = ids[end..].iter().copied().collect();
         self.overlap = (ids.len() - end) as u64 + 1;
     }
 
-    /// Makes every row of the last page an anchor, where its instants do not fit into pages.
+    /// Makes every row of the last page an anchor, if the rows of an instant do not fit into a page.
     pub(super) fn loosen(&mut self, Rows { ids, .. }: Rows<'_>) {
         self.anchors = ids.to_vec();
         self.unsettled.clear();
         (self.overlap, self.settled) = (1, false);
     }
 
-    /// Where the window can be cut: the first instant of the last step that was reached, and the rows of this pass that
-    /// lie on the near side of it. `None` where the order does not show that these are whole.
+    /// Returns where the window can be cut: the first instant of the last span reached, and the number of rows of this
+    /// pass on the near side of it. `None` if the order does not show that these are complete.
     pub(super) fn cut(&self) -> Option<(i64, u64)> {
         let (edge, ids) = self.edge.as_ref().filter(|_| self.sorted)?;
         Some((*edge, self.received() - ids.len() as u64))
     }
 
-    /// The ids that have left and may lie on the far side of the cut: those of an earlier pass, which may have gone further,
-    /// all may.
+    /// Returns the emitted ids that may lie on the far side of the cut, including all ids of an earlier pass, which may
+    /// have gone further.
     pub(super) fn at_edge(&mut self, earlier: bool) -> HashSet<u64> {
         let mut ids = self.edge.take().map(|(_, ids)| ids).unwrap_or_default();
         if earlier {
@@ -291,7 +291,7 @@ impl Chain {
         ids
     }
 
-    /// All ids that have left.
+    /// Returns all ids emitted.
     pub(super) fn into_known(mut self) -> HashSet<u64> {
         self.known.extend(self.pass);
         self.known

@@ -1,40 +1,40 @@
-//! What to ask for next: spans of rows, in strides that the service keeps, as far as paging reaches.
+//! Page policy: the spans of rows to request, in strides that the service honours, as far as paging reaches.
 //!
 //! ```text
 //! offsets count rows    [0 100) [99 199) [198 298) …    pages share a row, and may begin anywhere
-//! offsets count pages   [0 100) [100 200) [200 300) …   pages lie side by side, all of one size
+//! offsets count pages   [0 100) [100 200) [200 300) …   pages are adjacent, all of one size
 //! ```
 //!
-//! What an offset counts is known here and nowhere else: [`Layout`] has both ways. Pure; what the rows prove is for
-//! [`proof`](super::proof) to say, which tells how far it has come by [`Seen`].
+//! The unit of offsets matters only here: [`Layout`] covers both. Pure; [`proof`](super::proof) decides what the rows
+//! prove, and reports the progress in [`Seen`].
 
 use crate::profile::{OffsetUnit, Oversize, Profile};
 use crate::request::Pages;
 
-/// Pages without anything new that are asked for again before that is believed.
+/// Times that a page without new rows is requested again before it is believed.
 pub(super) const STALLS: u32 = 2;
-/// Times that a page which does not link is looked for further back.
+/// Attempts to link a page by reading further back.
 const BACK_UPS: u64 = 4;
-/// Rows of the smallest page that shares one: below it, a shared row in each page costs too much.
+/// Smallest page that shares a row, in rows: in smaller pages, the shared row costs too much.
 const OVERLAP_FROM: u64 = 5;
 
-/// Rows to ask for.
+/// Rows to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     /// First row, 0-based.
     pub(super) row: u64,
-    /// Number of rows to ask for.
+    /// Number of rows.
     pub(super) size: u64,
 }
 
-/// How pages lie in the rows of a window.
+/// Layout of the pages in the rows of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// A page begins at any row: it shares one with the page before it, goes on behind a short one, and is looked for
-    /// further back where it does not link.
+    /// A page begins at any row: it shares one with the page before it, and continues after a short one. If it does not
+    /// link, rows from further back are read.
     RowOffsets,
-    /// A page is one of those that lie side by side: all of a scan have one size, a short one leaves a gap, and one that does
-    /// not link can only be asked for again.
+    /// Pages are adjacent: all pages of a scan have one size, a short one leaves a gap, and one that does not link can
+    /// only be requested again.
     PageNumbers,
 }
 
@@ -46,12 +46,12 @@ impl Layout {
         }
     }
 
-    /// Whether pages of a size share a row.
+    /// True if pages of this size share a row.
     fn shares_rows(self, size: u64) -> bool {
         self == Self::RowOffsets && size >= OVERLAP_FROM
     }
 
-    /// Rows to ask for where so many are wanted: pages that are counted are asked for whole.
+    /// Rows to request if this many are wanted: numbered pages are requested in full.
     fn wanted(self, rows: u64) -> u64 {
         match self {
             Self::RowOffsets => rows,
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// The rank behind a page that was asked for.
+    /// Row number after a requested page.
     fn behind(self, span: Span, stride: u64) -> u64 {
         match self {
             Self::RowOffsets => span.row + span.size,
@@ -67,7 +67,7 @@ impl Layout {
         }
     }
 
-    /// Ranks that a page takes which has so many rows.
+    /// Row numbers that a page of this many rows takes up.
     fn advance(self, span: Span, got: u64) -> u64 {
         match self {
             Self::PageNumbers if got > 0 => span.size,
@@ -75,7 +75,7 @@ impl Layout {
         }
     }
 
-    /// Times that a page which does not link is asked for.
+    /// Number of attempts to link a page.
     fn tries(self) -> u64 {
         match self {
             Self::RowOffsets => BACK_UPS,
@@ -84,49 +84,49 @@ impl Layout {
     }
 }
 
-/// How far reading has come, as the rows show it.
+/// Progress of reading, as the rows show it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// The number of rows that the service announced last.
+    /// Total that the service announced last.
     pub(super) total: Option<u64>,
     /// Distinct rows of this pass.
     pub(super) received: u64,
-    /// Rows from the last row that the next page may hang on to the end of its page.
+    /// Rows from the last row that the next page may link to, to the end of its page.
     pub(super) overlap: u64,
-    /// The next page hangs on what the last one was, so pages are asked for one at a time.
+    /// Set if the next page depends on the last one, so that pages are requested one at a time.
     pub(super) one_by_one: bool,
-    /// The last page showed that nothing lies behind it.
+    /// Set if the last page showed that nothing follows it.
     pub(super) end_shown: bool,
 }
 
-/// The policy of one window.
+/// Page policy of one window.
 #[derive(Debug)]
 pub(super) struct PagePolicy {
     pub(super) pages: Pages,
     layout: Layout,
-    /// Rows that paging reaches, as declared or met.
+    /// Rows that paging reaches, declared or discovered.
     depth: Option<u64>,
     depth_met: bool,
-    /// A first page smaller than asked for tells the page size.
+    /// Set if a first page that is smaller than requested shows the page size.
     clamped: bool,
-    /// Whether pages share a row.
+    /// Set if pages share a row.
     pub(super) overlapping: bool,
-    /// Rows that a page has, as far as the service was seen to keep to what it is asked.
+    /// Rows per page, as far as the service was seen to honour the requested size.
     stride: u64,
-    /// Rank behind the last row received in this pass.
+    /// Row number after the last row received in this pass.
     row: u64,
-    /// Rank behind the last row asked for.
+    /// Row number after the last row requested.
     asked: u64,
-    /// Rows of the last page that was shorter than asked for, where reading goes on behind it.
+    /// Rows of the last page, if it was shorter than requested and reading continues after it.
     short: Option<u64>,
-    /// Whether the last page was shorter than asked for, where pages are counted.
+    /// Set if the last page was shorter than requested; only for numbered pages.
     partial: bool,
-    /// Pages that were, though others followed.
+    /// Number of short numbered pages that others followed.
     gaps: u64,
 }
 
 impl PagePolicy {
-    /// The start of a window.
+    /// Creates the policy of a window.
     pub(super) fn new(pages: Pages, profile: &Profile) -> Self {
         let layout = Layout::of(profile.offset.unit);
         Self {
@@ -145,66 +145,66 @@ impl PagePolicy {
         }
     }
 
-    /// Begins another pass.
+    /// Starts another pass.
     pub(super) fn again(&mut self) {
         (self.row, self.asked, self.short) = (self.pages.skip, self.pages.skip, None);
         (self.partial, self.gaps) = (false, 0);
     }
 
-    /// Takes note that paging reaches so far.
+    /// Records that paging reaches this many rows.
     pub(super) fn reach(&mut self, depth: Option<u64>) {
         self.depth = self.depth.into_iter().chain(depth).min();
     }
 
-    /// Takes note that the service keeps pages to a size.
+    /// Records that the service limits pages to this size.
     pub(super) fn keep_to(&mut self, stride: u64) {
         self.stride = stride.min(self.stride);
     }
 
-    /// Rows of a page, as far as the service was seen to keep them.
+    /// Rows per page, as far as the service was seen to honour the requested size.
     pub(super) fn stride(&self) -> u64 {
         self.stride
     }
 
-    /// Whether a first page smaller than asked for tells the page size.
+    /// True if a first page that is smaller than requested shows the page size.
     pub(super) fn is_clamped(&self) -> bool {
         self.clamped
     }
 
-    /// Rank behind the last row that came.
+    /// Row number after the last row received.
     pub(super) fn row(&self) -> u64 {
         self.row
     }
 
-    /// The declared depth, or the one that was met.
+    /// Depth of paging in rows, declared or discovered.
     pub(super) fn depth(&self) -> Option<u64> {
         self.depth
     }
 
-    /// The depth that the service was found to have.
+    /// Depth of paging in rows, if it was discovered.
     pub(super) fn depth_found(&self) -> Option<u64> {
         self.depth.filter(|_| self.depth_met)
     }
 
-    /// Pages that were shorter than asked for, though others followed, where pages are counted.
+    /// Number of numbered pages that were shorter than requested although others followed.
     pub(super) fn gaps(&self) -> u64 {
         self.gaps
     }
 
-    /// Takes note that the service answers nothing behind the rows that have come.
+    /// Records that the service returns nothing after the rows received so far.
     pub(super) fn met_depth(&mut self) {
         self.depth = Some(self.depth.unwrap_or(u64::MAX).min(self.row.max(1)));
         self.depth_met = true;
     }
 
-    /// The first span of a pass.
+    /// Returns the first span of a pass.
     pub(super) fn first(&self) -> Span {
         let size = self.stride.min(self.limit().saturating_sub(self.pages.skip)).max(1);
         Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
     }
 
-    /// The next span of a pass that is not over. `idle`: no page is under way. None while those have to come first, and where
-    /// there is no more to ask for.
+    /// Returns the next span of a pass that is not over. `idle` is true if no page is in flight. `None` if the pages in
+    /// flight have to arrive first, or if there is nothing more to request.
     pub(super) fn next(&mut self, idle: bool, seen: Seen) -> Option<Span> {
         if idle {
             self.asked = self.row;
@@ -212,8 +212,8 @@ impl PagePolicy {
         if (seen.one_by_one || self.end(seen.total).is_none() || self.short.is_some()) && !idle {
             return None;
         }
-        // A full page that ends where the total does is followed by another one, and where rows came twice, a limit lies
-        // further than it seemed.
+        // A full page that ends at the total is followed by another one, and with duplicates, a limit is reached later
+        // than it seemed.
         let end = if idle { seen.total } else { self.end(seen.total) };
         if end.is_some_and(|end| self.asked >= end) && (!idle || seen.end_shown) {
             return None;
@@ -224,7 +224,7 @@ impl PagePolicy {
             () => 1,
         };
         let row = self.asked.saturating_sub(overlap.min(self.stride.saturating_sub(1)));
-        // The last page is asked for whole, so that the end shows, and a total that is too low.
+        // The last page is requested in full, so that it shows the end, and a total that is too low.
         let wanted = match self.pages.fetch {
             Some(fetch) if idle => self.layout.wanted(overlap + fetch.saturating_sub(seen.received)),
             Some(_) => self.layout.wanted(self.limit().saturating_sub(row)),
@@ -238,14 +238,14 @@ impl PagePolicy {
         Some(Span { row, size })
     }
 
-    /// What to read for a page that does not link: on from the last row where rows before it have not come, else from
-    /// further back, `tried` times without success so far. `None` where that was tried often enough.
+    /// Returns the span to read for a page that does not link: on from the last row if rows before the page have not
+    /// been received, otherwise from further back. `tried` attempts have failed so far; `None` after enough of them.
     pub(super) fn repair(&self, span: Span, tried: u64, overlap: u64) -> Option<Span> {
         if self.gives_up(tried) {
             return None;
         }
         if self.layout == Layout::PageNumbers {
-            // The page before it, where that was the short one.
+            // The page before it, if that was the short one.
             let row = if self.partial { self.row.saturating_sub(self.stride) } else { span.row };
             return Some(Span { row, size: self.stride });
         }
@@ -257,13 +257,13 @@ impl PagePolicy {
         (size > 0).then_some(Span { row, size })
     }
 
-    /// Whether a page that does not link was looked for often enough.
+    /// True after enough attempts to link a page.
     pub(super) fn gives_up(&self, tried: u64) -> bool {
         tried >= self.layout.tries()
     }
 
-    /// Whether a page of pages side by side, behind those that have come, leaves no row out: it is whole, and so was the one
-    /// before it. `None` where pages share rows, or nothing follows from where it lies.
+    /// True if an adjacent page after those received leaves no row out: it is full, and so was the one before it.
+    /// `None` if pages share rows, or if its position shows nothing.
     pub(super) fn lies_whole(&self, span: Span, rows: u64, total: Option<u64>) -> Option<bool> {
         if self.layout == Layout::RowOffsets || span.row < self.row || rows == 0 {
             return None;
@@ -273,8 +273,8 @@ impl PagePolicy {
         Some(!short && !self.partial)
     }
 
-    /// The span that a page stands for. Pages that are counted can be had in the size of the first one, whatever made that
-    /// smaller.
+    /// Returns the span that a page stands for. Numbered pages are available in the size of the first one, for whatever
+    /// reason that was smaller than requested.
     pub(super) fn stands_for(&mut self, span: Span, got: u64, total: Option<u64>) -> Span {
         if self.layout == Layout::RowOffsets {
             return span;
@@ -286,19 +286,19 @@ impl PagePolicy {
         Span { size: span.size.min(self.stride), ..span }
     }
 
-    /// Takes note of a page whose rows are not told apart.
+    /// Records a page whose rows cannot be told apart.
     pub(super) fn passed(&mut self, span: Span, got: u64) {
         self.row = span.row + self.layout.advance(span, got);
     }
 
-    /// Takes note of a page with `new` rows; `first`: it is the first one of the pass. `last_again`: behind the end the last
-    /// page comes again.
+    /// Records a page with `new` rows. `first` is true for the first page of the pass; `last_again` is true if the last
+    /// page is returned again beyond the end.
     pub(super) fn take(&mut self, span: Span, got: u64, new: u64, first: bool, last_again: bool, total: Option<u64>) {
         let behind = span.row >= self.row;
         let counted = self.layout == Layout::PageNumbers;
         let advance = self.layout.advance(span, got);
         if new > 0 || first {
-            // A page that goes further than there are rows began before the row that was asked for.
+            // A page that goes beyond the total began before the row that was requested.
             let displaced = !first && !counted && total.is_some_and(|total| span.row + advance > total);
             self.row = if displaced { self.row + new } else { span.row + advance };
         }
@@ -308,45 +308,45 @@ impl PagePolicy {
                 self.stride = got;
                 None
             }
-            // Without a total it may be the end.
+            // Without a total, this may be the end.
             (true, None) if self.clamped && !counted && total.is_some() => {
                 self.stride = got;
                 None
             }
-            // Pages that are counted cannot be continued in their middle.
+            // Numbered pages cannot be continued in the middle.
             (true, _) if !counted => Some(got),
             _ => None,
         };
-        // The last page may come again.
+        // The last page may be returned again.
         if counted && got > 0 && (first || new > 0 || !last_again) {
             self.gaps += u64::from(self.partial && behind);
             self.partial = got < span.size;
         }
     }
 
-    /// Takes note that a page read from further back ended there: the next one hangs on its rows now.
+    /// Records that a page read from further back ended at `row`: the next page links to its rows now.
     pub(super) fn fall_back(&mut self, row: u64) {
         if self.layout == Layout::RowOffsets {
             self.row = self.row.min(row);
         }
     }
 
-    /// Whether pages are held to share rows, where the service announces so many.
+    /// True if pages have to share rows, given this total.
     pub(super) fn shares_rows(&self, total: Option<u64>) -> bool {
-        // Of rows in no order any will do, as long as not all are needed.
+        // Without an order, any rows will do, as long as not all are needed.
         let any =
             self.pages.fetch.is_some() && !self.pages.ordered && self.end(total).is_some_and(|end| Some(end) < total);
         self.overlapping && !any
     }
 
-    /// Requests that are still to come, as far as the total tells.
+    /// Number of remaining requests, as far as the total shows.
     pub(super) fn requests(&self, total: Option<u64>) -> Option<u64> {
         let left = self.end(total)?.saturating_sub(self.row);
         let advance = if self.shares_rows(total) { self.stride.saturating_sub(1).max(1) } else { self.stride };
         Some(left.div_ceil(advance))
     }
 
-    /// The row behind the last one that is needed, where it is known.
+    /// Row number after the last row needed, if known.
     pub(super) fn end(&self, total: Option<u64>) -> Option<u64> {
         total.map(|total| total.min(self.limit()))
     }
@@ -355,7 +355,7 @@ impl PagePolicy {
         self.pages.fetch.map_or(u64::MAX, |fetch| self.pages.skip.saturating_add(fetch))
     }
 
-    /// The number of rows from `row` on that paging reaches, `size` at most.
+    /// Returns how many of the `size` rows from `row` on paging reaches.
     pub(super) fn reachable(&self, row: u64, size: u64) -> u64 {
         self.depth.map_or(size, |depth| size.min(depth.saturating_sub(row)))
     }

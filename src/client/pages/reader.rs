@@ -1,4 +1,4 @@
-//! Reads the pages of one plan: asks ahead, links what comes, reads again what does not fit, and cuts windows.
+//! Reader of the pages of one plan: requests ahead, links pages, re-reads those that do not fit, and cuts windows.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Direction, Zone};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
-/// Pages that have come and wait for an earlier one, on top of the requests under way.
+/// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
-/// Pages that are read for one that does not link, however much they bring: in a set that moves there may be always more.
+/// Pages read to link one that does not, however much they contain: in a changing set there may always be more.
 const REPAIRS: u32 = 8;
 
 /// See the module's documentation.
@@ -32,9 +32,9 @@ pub(super) struct PageReader<'a, D: PageDecoder> {
     plan: Arc<RequestPlan>,
     decoder: &'a D,
     pace: Pace,
-    /// The zone that periods are said in.
+    /// Time zone in which periods are expressed.
     zone: Zone,
-    /// The order of time in which rows come, if any.
+    /// Time order in which rows arrive, if any.
     order: Option<Direction>,
     /// Windows still to be read, the next one last.
     windows: Vec<Window>,
@@ -42,23 +42,23 @@ pub(super) struct PageReader<'a, D: PageDecoder> {
     reading: Option<Reading>,
     begun: bool,
     part: Option<Part>,
-    /// Rows of a page, as far as the service was seen to keep them.
+    /// Rows per page, as far as the service was seen to honour the requested size.
     stride: Option<u64>,
     queue: FuturesOrdered<Asked<'a, D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
     withheld: Option<Withheld<D::Page>>,
-    /// The memory of the ids.
+    /// Memory of the ids.
     ids: Held,
-    /// Rows that have left.
+    /// Rows emitted.
     given: u64,
     last_call: Option<u64>,
     history: History,
 }
 
-/// A page that was asked for.
+/// A requested page.
 type Asked<'a, P> = BoxFuture<'a, (Span, Result<PageAnswer<P>>)>;
 
-/// A page that has come, what it tells, its memory, and the call that brought it.
+/// A received page, its facts, its memory, and the call that fetched it.
 struct PageAnswer<P> {
     page: P,
     facts: PageFacts,
@@ -66,31 +66,32 @@ struct PageAnswer<P> {
     call: Option<u64>,
 }
 
-/// The near side of a cut, until the total of the far side shows whether it is whole.
+/// Near side of a cut, until the total of the far side shows whether it is complete.
 struct Part {
     instants: (i64, i64),
-    /// Ids that have left, on both sides.
+    /// Ids emitted, on both sides.
     known: HashSet<u64>,
-    /// Rows that came on this side, and that the service announced for both sides together.
+    /// Rows received on this side.
     received: u64,
+    /// Total that the service announced for both sides together.
     announced: Option<u64>,
-    /// Whether the announced number stood still.
+    /// Set if the announced total did not change.
     steady: bool,
     proof: PartProof,
 }
 
-/// What shows that nothing of a part was lost.
+/// Evidence that no row of a part is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PartProof {
     /// The links between its pages, whatever changed meanwhile.
     Links,
-    /// They do if nothing changed, which the totals show.
+    /// The links between its pages if nothing changed, which the totals show.
     Totals,
-    /// Nothing.
+    /// No evidence.
     None,
 }
 
-/// A row that the next page is to bring again, in its newest version.
+/// Row held back until the next page repeats it, possibly in a newer version.
 struct Withheld<P> {
     id: u64,
     version: i64,
@@ -98,7 +99,7 @@ struct Withheld<P> {
     memory: Held,
 }
 
-/// What had to be done for the rows to be whole.
+/// Repairs that were needed to get all rows.
 #[derive(Default)]
 struct History {
     passes: u64,
@@ -109,7 +110,7 @@ struct History {
 }
 
 impl History {
-    /// What reading came to, in words.
+    /// Describes the result of reading.
     fn conclusion(&self) -> String {
         if !self.missing.is_empty() {
             return format!("incomplete: {}", self.missing.join("; "));
@@ -117,9 +118,9 @@ impl History {
         let mut events = Vec::new();
         for (number, one, many) in [
             (u64::from(self.changed), "the total changed", ""),
-            (self.repaired, "a page read again", "pages read again"),
-            (self.passes, "another pass", "further passes"),
-            (self.doubles, "a double dropped", "doubles dropped"),
+            (self.repaired, "1 page re-read", "pages re-read"),
+            (self.passes, "1 further pass", "further passes"),
+            (self.doubles, "1 duplicate dropped", "duplicates dropped"),
         ] {
             match number {
                 0 => {}
@@ -153,7 +154,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
             withheld: None,
-            // Nothing is always granted.
+            // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
             last_call: None,
@@ -162,7 +163,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         }
     }
 
-    /// The next page; `None` when all have left.
+    /// Returns the next page; `None` after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<D::Page>> {
         let Some(pages) = self.plan.pages else {
             if self.windows.pop().is_none() {
@@ -171,7 +172,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             return Ok(Some(self.ask(Span { row: 0, size: 0 }).await.1?.page));
         };
         loop {
-            // Its memory is the consumer's from here on.
+            // From here on, the consumer accounts for its memory.
             if let Some((page, _)) = self.ready.pop_front() {
                 return Ok(Some(page));
             }
@@ -196,18 +197,18 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
 
     fn begin_window(&mut self, mut window: Window, pages: Pages) {
         let profile = self.client.profile();
-        // Rows are left out at the beginning of all.
+        // Only the beginning of the first window is skipped.
         let skip = if window.words.is_none() { pages.skip } else { 0 };
         let left = |fetch: u64| fetch.saturating_sub(self.given) + window.known.len() as u64;
         let pages = match window.again {
-            // Of what is read again all is needed.
+            // A part that is read again is needed completely.
             true => Pages { fetch: None, skip: 0, ..pages },
             false => Pages { fetch: pages.fetch.map(left), skip, ..pages },
         };
         let known = std::mem::take(&mut window.known);
         let reading =
             Reading::new(pages, profile, self.order, profile.window.grid(self.zone), known).reaching(self.scan.depth());
-        // Nothing judges what is left unread.
+        // If the reader may stop early, nothing judges the unread rows.
         let stops = self.pace == Pace::OnDemand || pages.fetch.is_some_and(|fetch| fetch > pages.size);
         let early = stops && pages.ordered && self.order.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
@@ -220,7 +221,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         self.begun = false;
     }
 
-    /// Asks for the first page of a pass.
+    /// Requests the first page of a pass.
     async fn begin_pass(&mut self) -> Result<()> {
         let Some(reading) = &self.reading else { return Ok(()) };
         let span = reading.first();
@@ -238,7 +239,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         reading.announce(answer.facts.total);
         reading.hint(answer.facts.hint, answer.facts.counted);
         reading.check_depth()?;
-        // Where totals cannot show that a part is whole, its pages have to.
+        // If totals cannot show that a part is complete, its pages have to.
         let sayable = self.window.is_sayable(window, self.zone);
         let sayable = sayable && window.is_half_open();
         let comparable = answer.facts.total.is_some() && (sayable || !reading.will_be_cut());
@@ -263,7 +264,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
     fn ask_ahead(&mut self) {
         let ahead = match self.pace {
             Pace::OnDemand => 1,
-            // Pages that have come do not take the place of those under way.
+            // Received pages do not count against the requests in flight.
             Pace::Ahead(requests) => requests.max(1) + HELD,
         };
         while self.queue.len() < ahead {
@@ -274,7 +275,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         }
     }
 
-    /// Asks for rows of the window.
+    /// Requests rows of the window.
     fn ask(&self, span: Span) -> Asked<'a, D::Page> {
         let (client, scan, decoder) = (self.client, self.scan, self.decoder);
         let plan = Arc::clone(&self.plan);
@@ -290,8 +291,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         })
     }
 
-    /// Takes a page that was asked for ahead; where it does not link, what was lost between it and those before is
-    /// looked for.
+    /// Takes a page that was requested ahead. If it does not link, looks for the rows lost between it and those before.
     async fn arrive(&mut self, span: Span, answer: Result<PageAnswer<D::Page>>) -> Result<()> {
         let answer = match answer {
             Ok(answer) => answer,
@@ -312,7 +312,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tries)) else {
                 if self.reading.as_ref().is_some_and(|reading| !reading.may_skip()) {
                     let reason =
-                        "the pages do not hang together, so that mentions between them would be missing in the order";
+                        "the pages do not link up, so mentions between them would be missing from the sorted result";
                     self.incomplete(reason.to_owned())?;
                 }
                 break;
@@ -330,19 +330,19 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
                     reading.fall_back(end);
                 }
             }
-            // What leads on may lead further on.
+            // Any progress restarts the count of attempts.
             tried = if self.reached() != before { 0 } else { tried + 1 };
         }
         self.announce(span, answer.facts)?;
         self.absorb(span, answer)
     }
 
-    /// Whether an answer says that paging reaches no further: the rows before came by the same question.
+    /// True if a response says that paging reaches no further, since the rows before were returned for the same query.
     fn is_depth(&self, error: &Error) -> bool {
         is_refusal(error) && self.reading.as_ref().is_some_and(Reading::can_be_cut)
     }
 
-    /// The rows that have come, and the rank behind the last of them.
+    /// Number of rows received, and the row number after the last of them.
     fn reached(&self) -> (u64, u64) {
         self.reading.as_ref().map_or((0, 0), |reading| (reading.proof.chain.received(), reading.row()))
     }
@@ -356,7 +356,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
 
     fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
-        // Who says that there are rows and gives none is not believed.
+        // A total from a page that should have rows but has none is not believed.
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
             reading.announce(facts.total);
         }
@@ -364,7 +364,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         reading.check_depth()
     }
 
-    /// Takes the rows of a page that are new.
+    /// Takes the new rows of a page.
     fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
         let PageAnswer { page, facts, memory, call } = answer;
         self.check_times(span, &page)?;
@@ -379,18 +379,19 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         if reading.too_late() {
             self.reading = None;
             self.queue = FuturesOrdered::new();
-            let reason = "mentions came too late for the order, since others came or went while they were read";
+            let reason =
+                "mentions arrived too late for the sort order, since others were added or removed during the read";
             return self.incomplete(reason.to_owned());
         }
         let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
         let doubles = taken.doubles.saturating_sub(repeats);
         self.scan.doubles.fetch_add(doubles, Ordering::Relaxed);
         self.scan.edited.fetch_add(taken.edited, Ordering::Relaxed);
-        // Those of another pass were dropped as a whole.
+        // Duplicates of a further pass are expected.
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
         self.ids.resize(reading.proof.chain.bytes())?;
-        // What was asked for along with the window's own instants.
+        // Drops the rows outside the window's own instants.
         if let Some(times) = page.times().filter(|_| self.window.is_wider()) {
             let half_open = self.client.profile().window.is_half_open();
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
@@ -412,8 +413,8 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         Ok(())
     }
 
-    /// The part of a window that was cut has no mentions of other times. A service that takes any window for the same would
-    /// give them again.
+    /// Checks that a part of a cut window contains no mentions outside its period. A service that ignores the period
+    /// would return them again.
     fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
         let asked = self.window.wider.or(self.window.instants).filter(|_| self.window.cut);
         let (Some((from, to)), Some(times)) = (asked, page.times()) else {
@@ -422,12 +423,12 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         if times.iter().all(|time| (from..=to).contains(time)) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Contradiction, "the answer has mentions of other times than were asked for")
-            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")
+        Err(Error::new(ErrorKind::Contradiction, "the response contains mentions outside the requested period")
+            .advice("the service ignores the period or interprets it differently: check the profile's [window]")
             .at(Place { aid: self.plan.aid.clone(), row: Some(span.row), ..Place::default() }))
     }
 
-    /// Lets the row go that was withheld: as the page brings it again, or as it came where it is the newer one.
+    /// Emits the row that was withheld: as the page repeats it, or as it was received if that is the newer version.
     fn release(&mut self, page: &D::Page, keep: &mut [bool]) {
         let Some(Withheld { id, version, page: last, memory }) = self.withheld.take() else { return };
         let version_at = |at: usize| page.versions().and_then(|versions| versions.get(at).copied()).unwrap_or(i64::MIN);
@@ -447,7 +448,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         self.ready.push_back((last, memory));
     }
 
-    /// Ends a pass: another window, another pass, or the end.
+    /// Ends a pass: continues with another window or another pass, or finishes.
     fn end_of_pass(&mut self) -> Result<()> {
         if let Some(Withheld { page, memory, .. }) = self.withheld.take() {
             self.given += 1;
@@ -474,7 +475,8 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         Ok(())
     }
 
-    /// Cuts the window where its first part is to be read no further, or finds that it cannot be. Whether either is so.
+    /// Cuts the window if its first part is not to be read further, or finds that it cannot be cut. Returns true in
+    /// both cases.
     fn cut(&mut self) -> bool {
         let spec = &self.client.profile().window;
         let (Some((from, to)), Some(order)) = (self.window.instants, self.order) else { return false };
@@ -492,7 +494,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             Some((near, window, received))
         });
         let Some((near, window, received)) = cut else {
-            // All that was reached lies in one instant: on as far as paging reaches.
+            // All rows reached lie in one instant: continue as far as paging reaches.
             reading.set_cuttable(false);
             self.reading = Some(reading);
             return true;
@@ -516,20 +518,20 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
                 () if reading.proof.is_proven() => PartProof::Totals,
                 () => PartProof::None,
             },
-            // What lies at the edge belongs to the other side.
+            // Rows at the edge belong to the other side.
             known: reading.proof.chain.into_known().difference(&edge).copied().collect(),
         });
         true
     }
 
-    /// Whether the near side of a cut is whole, by the total of the far one. Otherwise it is read again.
+    /// Decides from the total of the far side whether the near side of a cut is complete. If not, it is read again.
     fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        // The rest of a window that is asked for with more around it has a total of its own.
+        // If the rest was requested with a wider window, its total includes other rows.
         let rest = rest.filter(|_| !self.window.is_wider());
         let agree =
             part.announced.zip(rest).map(|(announced, rest)| part.received.checked_add(rest) == Some(announced));
         let whole = match part.proof {
-            // Numbers that stood still and do not agree contradict even links.
+            // Unchanged totals that disagree contradict even links.
             PartProof::Links => agree != Some(false) || !part.steady,
             PartProof::Totals => agree == Some(true),
             PartProof::None => false,
@@ -538,11 +540,11 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
-        // A part with an end that belongs to both sides would bring the rows of that instant twice.
+        // If an end belongs to both sides, the rows of that instant would be repeated.
         let again = Window::part(spec, self.zone, part.instants, part.known, true).filter(|_| spec.is_half_open());
         let Some(again) = again else {
             self.incomplete(format!(
-                "{} distinct mentions received, and the part cannot be read again",
+                "{} distinct mentions received, and this part of the window cannot be read again",
                 part.received
             ))?;
             return Ok(true);
@@ -560,13 +562,13 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         self.scan.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Not all rows came: an error, or a note where the query asks for a report.
+    /// Reports that rows are missing: an error, or a warning if the query asks for a report.
     fn incomplete(&mut self, reason: String) -> Result<()> {
         self.history.missing.push(reason.clone());
         self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
         let error = Error::new(ErrorKind::Incomplete, reason).advice(
-            "mentions come or go faster than they can be read, or equal keys come in no stable order; narrow the window, \
-             or take what came: SET savedsearch.completeness = 'report'",
+            "mentions are added or removed faster than they can be read, or rows with equal sort keys have no stable \
+             order; narrow the window, or accept an incomplete result: SET savedsearch.completeness = 'report'",
         );
         let error = error.at(Place { aid: self.plan.aid.clone(), ..Place::default() });
         match self.scan.query.completeness {
@@ -581,7 +583,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         }
     }
 
-    /// Writes down what reading came to.
+    /// Logs the result of reading.
     fn conclude(&mut self) {
         let conclusion = self.history.conclusion();
         if let Some(call) = self.last_call.take() {
@@ -590,7 +592,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
     }
 }
 
-/// Whether the service refuses what was asked, and not who asks.
+/// True if the service rejects the request itself, not the caller.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound)
 }

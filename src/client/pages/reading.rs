@@ -1,14 +1,14 @@
-//! Reading one window: the policy says what to ask for next, the proof whether all of it came.
+//! Reading of one window: the policy decides what to request next, the proof whether all of it was received.
 //!
 //! ```text
-//! first page ─▶ total ─▶ spans (policy) ─▶ each page linked (proof), or read again from further back
+//! first page ─▶ total ─▶ spans (policy) ─▶ each page linked (proof), or re-read from further back
 //!                           │                             │
 //!                           └ depth or memory: cut        └ end seen, count agrees ─▶ complete
 //!                                                           else another pass, careful ─▶ … ─▶ incomplete
 //! ```
 //!
-//! Pure. A short page in the middle is never taken for the end, nor an empty one; what is asked for again, how often
-//! and from where is bounded.
+//! Pure. A short or empty page in the middle is never treated as the end; what is requested again, how often and from
+//! where is bounded.
 
 use std::collections::HashSet;
 
@@ -19,23 +19,23 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Grid, Profile};
 use crate::request::Pages;
 
-/// Rows after which a window is cut where it can be, so that their ids can be forgotten.
+/// Rows after which a window is cut if possible, so that their ids can be forgotten.
 const FORGET: u64 = 100_000;
 
-/// The progress of reading one window.
+/// Progress of reading one window.
 #[derive(Debug)]
 pub(super) struct Reading {
     policy: PagePolicy,
     pub(super) proof: Proof,
-    /// Pages are asked for one after another.
+    /// Set if pages are requested one after another.
     one_by_one: bool,
-    /// The window may be cut, and is to be when that saves memory.
+    /// Set if the window may be cut, and is to be when that saves memory.
     cuttable: bool,
 }
 
 impl Reading {
-    /// The start of reading a window, of which the rows `known` have left already. `order` is the order of time in which
-    /// rows come, if any; `grid` the instants at which windows can be cut.
+    /// Creates the reading of a window whose rows `known` were emitted already. `order` is the time order in which rows
+    /// arrive, if any; `grid` has the instants at which windows can be cut.
     pub(super) fn new(
         pages: Pages,
         profile: &Profile,
@@ -51,70 +51,70 @@ impl Reading {
         }
     }
 
-    /// The same, where paging is known to reach so far.
+    /// Sets the number of rows that paging is known to reach.
     pub(super) fn reaching(mut self, depth: Option<u64>) -> Self {
         self.policy.reach(depth);
         self
     }
 
-    /// The same, for the rest of a window that was cut, in pages of a size that the service was seen to keep.
+    /// Returns the reading for the rest of a window that was cut, in pages of a size that the service was seen to
+    /// honour.
     pub(super) fn rest(mut self, stride: u64) -> Self {
         self.policy.keep_to(stride);
         Self { proof: self.proof.of_the_rest(), ..self }
     }
 
-    /// Begins with a pass that takes nothing for granted: the window was read before, and not all of it came.
+    /// Starts with a careful pass: the window was read before, but not completely.
     pub(super) fn careful(mut self) -> Self {
         self.proof.once_more();
         self
     }
 
-    /// The same reading, which takes no order of equal instants for granted from the first page on: its reader may stop
-    /// before the end.
+    /// Returns the reading in careful mode from the first page on, which assumes no order of equal instants, for a
+    /// reader that may stop before the end.
     pub(super) fn stopping_early(self) -> Self {
         Self { proof: self.proof.carefully(), one_by_one: true, ..self }
     }
 
-    /// Takes no order of equal instants for granted from the first page on: what comes of this pass has to be proved by
-    /// its pages alone.
+    /// Switches to careful mode from the first page on: the rows of this pass have to be proven by its pages alone.
     pub(super) fn be_careful(&mut self) {
         self.proof.chain.be_careful();
         self.one_by_one = true;
     }
 
-    /// Says whether the window can be cut.
+    /// Sets whether the window can be cut.
     pub(super) fn set_cuttable(&mut self, cuttable: bool) {
-        // What was left out at the beginning is not known on the far side.
+        // The far side does not know the rows skipped at the beginning.
         self.cuttable = cuttable && self.policy.pages.skip == 0;
     }
 
-    /// Rows of a page, as far as the service was seen to keep them.
+    /// Rows per page, as far as the service was seen to honour the requested size.
     pub(super) fn stride(&self) -> u64 {
         self.policy.stride()
     }
 
-    /// Rank behind the last row that came.
+    /// Row number after the last row received.
     pub(super) fn row(&self) -> u64 {
         self.policy.row()
     }
 
-    /// The depth that the service was found to have.
+    /// Depth of paging in rows, if it was discovered.
     pub(super) fn depth_found(&self) -> Option<u64> {
         self.policy.depth_found()
     }
 
-    /// Whether rows of a page that does not hang on the others may leave: not in an order, where what is between them could
-    /// only come too late.
+    /// True if rows of a page that does not link may be emitted. Not if an order is wanted, since the rows in between
+    /// would be too late.
     pub(super) fn may_skip(&self) -> bool {
         !self.policy.pages.ordered
     }
 
-    /// Takes note of a total.
+    /// Records a total.
     pub(super) fn announce(&mut self, total: Option<u64>) {
         self.proof.announce(total);
     }
 
-    /// Takes note of about how many rows there are, and of how many another part of the answer counts.
+    /// Records the approximate number of rows, and the number by another count in the response.
     pub(super) fn hint(&mut self, hint: Option<u64>, counted: Option<u64>) {
         self.proof.hint(hint, counted);
     }
@@ -123,16 +123,16 @@ impl Reading {
         self.policy.end(self.proof.total())
     }
 
-    /// Whether there are more rows than are read in one window.
+    /// True if there are more rows than are read in one window.
     pub(super) fn will_be_cut(&self) -> bool {
         let most = self.policy.depth().map_or(FORGET, |depth| depth.min(FORGET));
         self.end().is_some_and(|end| end > most)
     }
 
-    /// The rows needed that paging does not reach, where the window cannot be cut.
+    /// Fails if rows are needed that paging does not reach, and the window cannot be cut.
     ///
     /// # Errors
-    /// [`ErrorKind::TooDeep`] naming them.
+    /// [`ErrorKind::TooDeep`], naming their number.
     pub(super) fn check_depth(&self) -> Result<()> {
         let (Some(depth), false) = (self.policy.depth(), self.cuttable) else { return Ok(()) };
         let (skip, total) = (self.policy.pages.skip, self.proof.total());
@@ -145,18 +145,18 @@ impl Reading {
         }
     }
 
-    /// Requests that are still to come, as far as the total tells.
+    /// Number of remaining requests, as far as the total shows.
     pub(super) fn requests(&self) -> Option<u64> {
         self.policy.requests(self.proof.total())
     }
 
-    /// The first span of a pass.
+    /// Returns the first span of a pass.
     pub(super) fn first(&self) -> Span {
         self.policy.first()
     }
 
-    /// The next span of the pass. None while the pages under way have to come first, and when there is no more to ask
-    /// for.
+    /// Returns the next span of the pass. `None` if the pages in flight have to arrive first, or if there is nothing
+    /// more to request.
     pub(super) fn next_span(&mut self, idle: bool) -> Option<Span> {
         if self.satisfied() || self.proof.ends(&self.policy) || self.wants_cut() {
             return None;
@@ -172,18 +172,18 @@ impl Reading {
         self.policy.next(idle, seen)
     }
 
-    /// Whether pages are held to hang together.
+    /// True if pages have to share rows.
     pub(super) fn overlaps(&self) -> bool {
         self.policy.shares_rows(self.proof.total())
     }
 
-    /// Whether a page hangs on those before it.
+    /// True if a page links to those before it.
     pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
         self.proof.links(&self.policy, span, rows)
     }
 
-    /// What to read for a page that does not link, `tried` times without success so far; `None` where that was tried often
-    /// enough.
+    /// Returns the span to read for a page that does not link. `tried` attempts have failed so far; `None` after enough
+    /// of them.
     pub(super) fn repair(&mut self, span: Span, tried: u64) -> Option<Span> {
         let back = self.policy.repair(span, tried, self.proof.chain.overlap);
         if back.is_none() && self.policy.gives_up(tried) {
@@ -195,9 +195,9 @@ impl Reading {
     /// Takes the rows of a page.
     ///
     /// # Errors
-    /// [`ErrorKind::Contradiction`] where a further page repeats the first one: the offset has no effect.
+    /// [`ErrorKind::Contradiction`] if a further page repeats the first one: the offset has no effect.
     pub(super) fn take(&mut self, span: Span, got: u64, rows: Option<Rows<'_>>) -> Result<Option<Taken>> {
-        // A page may have more than was asked for; they come again.
+        // A page may have more rows than requested; the others come again.
         let got = got.min(span.size);
         let total = self.proof.total();
         let span = self.policy.stands_for(span, got, total);
@@ -215,39 +215,39 @@ impl Reading {
         Ok(Some(taken))
     }
 
-    /// Takes note that a page read from further back ended there: the chain hangs on its rows now.
+    /// Records that a page read from further back ended at `row`: the chain links to its rows now.
     pub(super) fn fall_back(&mut self, row: u64) {
         self.policy.fall_back(row);
     }
 
-    /// Takes note that the service answers nothing behind the rows that have come.
+    /// Records that the service returns nothing after the rows received so far.
     pub(super) fn met_depth(&mut self) {
         self.policy.met_depth();
     }
 
-    /// The same, where pages brought nothing new again and again.
+    /// Does the same if pages repeatedly contained nothing new.
     pub(super) fn note_depth(&mut self) {
         if self.proof.is_stuck() {
             self.met_depth();
         }
     }
 
-    /// Whether the rows that came can be left to a window of their own.
+    /// True if the rows received can be left to a window of their own.
     pub(super) fn can_be_cut(&self) -> bool {
         self.cuttable && self.proof.chain.cut().is_some_and(|(_, received)| received > 0)
     }
 
-    /// Whether more pages are to come.
+    /// True if more pages follow.
     pub(super) fn goes_on(&self) -> bool {
         self.overlaps() && !self.satisfied() && self.end().is_none_or(|end| self.row() < end)
     }
 
-    /// Whether the rest of the window has to be asked for as a window of its own.
+    /// True if the rest of the window has to be requested as a window of its own.
     pub(super) fn wants_cut(&self) -> bool {
         if !self.cuttable || self.satisfied() {
             return false;
         }
-        // A total that is just what paging reaches may be no more than that.
+        // A total that equals the depth of paging may be capped by it.
         let depth = self.policy.depth();
         let all_reached = depth.is_some_and(|depth| self.row() >= depth);
         let more = all_reached || self.end().is_none_or(|end| self.row() < end);
@@ -257,35 +257,35 @@ impl Reading {
         more && (deep || self.proof.chain.received() >= FORGET) || self.proof.may_go_on(&self.policy)
     }
 
-    /// Whether rows have come that a pass before should have had, where they are wanted in order.
+    /// True if rows arrived that an earlier pass should have had, and the plan wants them in order.
     pub(super) fn too_late(&self) -> bool {
         self.proof.too_late(&self.policy)
     }
 
-    /// Whether the rows that the plan wants are there.
+    /// True if the rows that the plan wants were received.
     pub(super) fn satisfied(&self) -> bool {
         self.proof.satisfies(&self.policy)
     }
 
-    /// The verdict at the end of a pass.
+    /// Returns the verdict at the end of a pass.
     pub(super) fn end_of_pass(&mut self) -> Verdict {
         self.proof.end_of_pass(&mut self.policy)
     }
 }
 
-const NARROWER: &str = "narrow the range of published_at, or add a filter that the service takes";
+const NARROWER: &str = "narrow the range of published_at, or add a filter that the service supports";
 
-/// More mentions than paging reaches.
+/// Error for more mentions than paging reaches.
 pub(super) fn too_deep(rows: &str, depth: u64) -> Error {
-    Error::new(ErrorKind::TooDeep, format!("{rows} mentions match, and paging reaches {depth} only")).advice(NARROWER)
+    Error::new(ErrorKind::TooDeep, format!("{rows} mentions match, but paging reaches only {depth}")).advice(NARROWER)
 }
 
-/// A page behind the first rows that the service refuses, where the window cannot be cut.
+/// Error for a further page that the service rejects, if the window cannot be cut.
 pub(super) fn refused_behind(row: u64, refusal: Error) -> Error {
     if refusal.kind() == ErrorKind::NotFound {
-        // The saved search may be gone by now.
+        // The saved search may have been deleted.
         return refusal.advice(format!("if paging reaches no further, {NARROWER}; otherwise check the aid"));
     }
-    let message = format!("the service refuses the rows from {row} on: {}", refusal.message());
+    let message = format!("the service rejects the rows from {row} on: {}", refusal.message());
     Error::new(ErrorKind::TooDeep, message).advice(NARROWER).at(refusal.place().clone())
 }

@@ -1,4 +1,4 @@
-//! The policies by themselves: which rows are asked for, which leave, and what is believed at the end.
+//! Tests of the policies alone: which rows are requested, which are emitted, and what is believed at the end.
 
 mod reader;
 
@@ -31,14 +31,14 @@ fn timed<'r>(ids: &'r [u64], times: &'r [i64]) -> Rows<'r> {
     Rows { ids, times: Some(times), versions: None }
 }
 
-/// Reads `rows` as a service would give them, all at once ahead. Gives the requests.
+/// Reads `rows` as a service would return them, all requested ahead. Returns the requests.
 fn read(reading: &mut Reading, rows: u64, clamp: u64) -> Vec<Span> {
     let answer = |span: Span| -> Vec<u64> { (span.row..rows.min(span.row + span.size.min(clamp))).collect() };
     let first = reading.first();
     let mut asked = vec![first];
     reading.announce(Some(rows));
     let page = answer(first);
-    reading.take(first, page.len() as u64, Some(ids(&page))).expect("rows");
+    reading.take(first, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
     let mut queue = std::collections::VecDeque::new();
     loop {
         while let Some(span) = reading.next_span(queue.is_empty()) {
@@ -53,12 +53,12 @@ fn read(reading: &mut Reading, rows: u64, clamp: u64) -> Vec<Span> {
             asked.push(back);
             let page = answer(back);
             if reading.links(back, ids(&page)) {
-                reading.take(back, page.len() as u64, Some(ids(&page))).expect("rows");
+                reading.take(back, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
             }
             tried += 1;
         }
         reading.announce(Some(rows));
-        reading.take(span, page.len() as u64, Some(ids(&page))).expect("rows");
+        reading.take(span, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
     }
 }
 
@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(asked.iter().all(|span| span.size > 0 && span.size <= size));
         prop_assert!(!aligned || asked.iter().all(|span| span.row % size == 0 || span.row == 0));
         let overlap = u64::from(!aligned && size >= 5 && (ordered || fetch.is_none_or(|fetch| fetch >= rows)));
-        // The last page is short, unless a limit was met.
+        // The last page is short, unless a limit was reached.
         let whole = fetch.is_none_or(|fetch| fetch > rows);
         let least = match whole {
             true => 1 + if rows < size { 0 } else { (rows - size) / (size - overlap).max(1) + 1 },
@@ -101,12 +101,12 @@ proptest! {
 fn a_page_hangs_on_a_row_of_the_last_one() {
     let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
     chain.take(timed(&[1, 2, 3], &[10, 20, 30]));
-    // Another one of its instant may lie before it by now.
+    // Another row of its instant may lie before it by now.
     assert_eq!(chain.link(timed(&[3, 4], &[30, 40])), Link::Loose);
     assert_eq!(chain.link(timed(&[9, 3, 4], &[15, 30, 40])), Link::Firm);
-    // Others of its instant may have been before it in the last page.
+    // Other rows of its instant may have been before it in the last page.
     assert_eq!(chain.link(timed(&[3, 4], &[30, 30])), Link::Loose);
-    // It is gone itself, and what came before it is there.
+    // The anchor itself is gone, and a row before it is present.
     assert_eq!(chain.link(timed(&[2, 4], &[20, 40])), Link::Loose);
     assert_eq!(chain.link(timed(&[4, 5], &[40, 50])), Link::Missing);
 }
@@ -138,7 +138,7 @@ fn a_cut_leaves_the_last_instant_to_the_other_side() {
     assert_eq!(chain.cut(), Some((10, 1)));
     assert_eq!(chain.at_edge(false), HashSet::from([2, 3, 4]));
     chain.take(timed(&[5, 6], &[40, 30]));
-    assert_eq!(chain.cut(), None, "rows that come in no order show nothing");
+    assert_eq!(chain.cut(), None, "rows that arrive in no order show nothing");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn the_first_page_again_is_no_progress() {
     let mut reading = reading(5, None, false, |_| {});
     reading.announce(Some(20));
     let page = [1, 2, 3, 4, 5];
-    reading.take(reading.first(), 5, Some(ids(&page))).expect("rows");
+    reading.take(reading.first(), 5, Some(ids(&page))).expect("rows are accepted");
     let span = reading.next_span(true).expect("more");
     assert_eq!(reading.take(span, 5, Some(ids(&page))).expect_err("again").kind(), ErrorKind::Contradiction);
 }
@@ -155,19 +155,19 @@ fn the_first_page_again_is_no_progress() {
 fn a_scan_is_complete_only_when_rows_hang_together_and_are_as_many_as_there_are() {
     let mut reading = reading(5, None, false, |_| {});
     for total in [6, 7] {
-        // Rows that came or went where they were read already.
+        // Rows were added or removed where pages had already been read.
         reading.announce(Some(total));
-        reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+        reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     }
     let page = [5, 6];
     assert!(reading.links(Span { row: 4, size: 5 }, ids(&page)));
-    reading.take(Span { row: 4, size: 5 }, 2, Some(ids(&page))).expect("rows");
+    reading.take(Span { row: 4, size: 5 }, 2, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.end_of_pass(), Verdict::Again);
     reading.announce(Some(7));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[7, 1, 2, 3, 4]))).expect("rows");
+    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[7, 1, 2, 3, 4]))).expect("rows are accepted");
     let page = [4, 5, 6];
     assert!(reading.links(Span { row: 4, size: 5 }, ids(&page)));
-    reading.take(Span { row: 4, size: 5 }, 3, Some(ids(&page))).expect("rows");
+    reading.take(Span { row: 4, size: 5 }, 3, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.end_of_pass(), Verdict::Complete);
 }
 
@@ -176,7 +176,7 @@ fn passes_are_bounded() {
     let mut reading = reading(5, None, false, |_| {});
     for pass in 1..=3 {
         reading.announce(Some(3));
-        reading.take(Span { row: 0, size: 5 }, 2, Some(ids(&[1, 2]))).expect("rows");
+        reading.take(Span { row: 0, size: 5 }, 2, Some(ids(&[1, 2]))).expect("rows are accepted");
         let verdict = reading.end_of_pass();
         assert_eq!(matches!(verdict, Verdict::Incomplete(_)), pass == 3, "{verdict:?}");
     }
@@ -208,11 +208,11 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
     let rows = 1_000_000;
     let (mut span, mut received) = (reading.first(), 0);
     while !reading.wants_cut() {
-        assert!(received < 200_000, "it goes on and on");
+        assert!(received < 200_000, "no cut after 200,000 rows");
         let page: Vec<u64> = (span.row..span.row + span.size).collect();
-        let times: Vec<i64> = page.iter().map(|row| i64::try_from(*row).expect("small") * 1_000_000).collect();
+        let times: Vec<i64> = page.iter().map(|row| i64::try_from(*row).expect("fits") * 1_000_000).collect();
         reading.announce(Some(rows));
-        reading.take(span, page.len() as u64, Some(timed(&page, &times))).expect("rows");
+        reading.take(span, page.len() as u64, Some(timed(&page, &times))).expect("rows are accepted");
         received = span.row + span.size;
         if let Some(next) = reading.next_span(true) {
             span = next;
@@ -222,7 +222,7 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
     assert!(reading.proof.chain.bytes() < 4 << 20);
     assert_eq!(
         reading.proof.chain.cut(),
-        Some(((i64::try_from(received).expect("small") - 1) * 1_000_000, received - 1))
+        Some(((i64::try_from(received).expect("fits") - 1) * 1_000_000, received - 1))
     );
 }
 
@@ -230,35 +230,35 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
 fn as_many_rows_as_there_are_do_not_make_an_end_that_was_not_seen() {
     let mut reading = reading(5, None, false, |_| {});
     reading.announce(Some(9));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
-    // The first one is gone, and so are others that never came.
+    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
+    // The first row was deleted, and so were others that were never received.
     let page = [2, 3, 4, 5, 6];
     reading.announce(Some(6));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows");
+    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.proof.chain.received(), 6);
     assert_eq!(reading.end_of_pass(), Verdict::Again);
 }
 
-/// A reading of a service that tells no total.
+/// Reading of a service that reports no total.
 fn without_total(size: u64) -> Reading {
     reading(size, None, false, |profile| profile.total.trust = Trust::Absent)
 }
 
-/// Reads the rows of one pass, page by page as they are asked for. All of them are, and no more.
+/// Reads one pass, page by page as they are requested. All of these pages are requested, and no more.
 fn pass(reading: &mut Reading, pages: &[&[u64]]) -> Verdict {
     let mut next = Some(reading.first());
     for page in pages {
-        let span = next.expect("another page is asked for");
-        reading.take(span, page.len() as u64, Some(ids(page))).expect("rows");
+        let span = next.expect("another page is requested");
+        reading.take(span, page.len() as u64, Some(ids(page))).expect("rows are accepted");
         next = reading.next_span(true);
     }
-    assert_eq!(next, None, "no more is asked for");
+    assert_eq!(next, None, "no more is requested");
     reading.end_of_pass()
 }
 
 #[test]
 fn a_cut_between_windows_that_share_their_ends_leaves_an_end_to_the_span_before_it() {
-    // Newest first, where what lies at the end of a window belongs to it.
+    // Newest first, with windows that include their ends.
     let mut chain = Chain::new(Some(Direction::Desc), Grid::Steps(10), true, HashSet::new());
     chain.take(timed(&[1, 2, 3], &[25, 20, 15]));
     assert_eq!(chain.cut(), Some((10, 1)));
@@ -275,7 +275,7 @@ fn rows_of_the_anchors_instant_may_change_places_and_what_comes_again_may_end_an
     assert_eq!(taken.astray, 0, "it lies at the anchor's instant");
     let again = chain.take(timed(&[1, 2], &[10, 20]));
     assert_eq!(again.new, 0);
-    assert!(chain.sorted, "a page without new rows says nothing about the order");
+    assert!(chain.sorted, "a page without new rows shows nothing about the order");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood
     let mut deep = reading(100, None, false, |profile| profile.depth.rows = Some(300));
     let mut plain = reading(100, None, false, |_| {});
     for (reading, most) in [(&mut deep, 300), (&mut plain, 100_000)] {
-        assert!(!reading.will_be_cut(), "nothing was announced yet");
+        assert!(!reading.will_be_cut(), "no total was announced yet");
         reading.announce(Some(most));
         assert!(reading.proof.is_steady() && !reading.will_be_cut());
         reading.announce(Some(most + 1));
@@ -295,11 +295,11 @@ fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood
 fn an_end_is_not_believed_where_the_service_tells_of_many_more() {
     for (about, verdict) in [(200, Verdict::Complete), (201, Verdict::Again)] {
         let mut reading = without_total(200);
-        // The page is short, and another number of the answer ends with it.
+        // The page is short, and another count in the response ends with it.
         reading.hint(Some(about), Some(100));
         let page: Vec<u64> = (0..100).collect();
         let times: Vec<i64> = (0..100).collect();
-        reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows");
+        reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows are accepted");
         assert_eq!(reading.end_of_pass(), verdict, "about {about}");
     }
 }
@@ -312,32 +312,32 @@ fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
     });
     assert!(reading.check_depth().is_ok());
     let page: Vec<u64> = (0..100).collect();
-    reading.take(reading.first(), 100, Some(ids(&page))).expect("rows");
+    reading.take(reading.first(), 100, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.check_depth().expect_err("more may follow").kind(), ErrorKind::TooDeep);
 
-    // Of rows that are left out, those that there are may be as many as paging reaches.
+    // The rows skipped may be as many as paging reaches.
     let mut profile = Profile::v4();
     profile.depth.rows = Some(100);
     let pages = Pages { size: 100, skip: 100, fetch: None, ordered: false };
     let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), HashSet::new());
     behind.announce(Some(100));
-    assert!(behind.check_depth().is_ok(), "all that there are were left out");
+    assert!(behind.check_depth().is_ok(), "all rows were skipped");
     behind.announce(Some(101));
     assert_eq!(behind.check_depth().expect_err("one more").kind(), ErrorKind::TooDeep);
 }
 
 #[test]
 fn pages_that_are_counted_are_asked_for_whole_and_rows_no_more_than_are_wanted() {
-    // The page behind the first 100 rows is another one in any other size.
+    // In any other size, the page after the first 100 rows would be another one.
     let mut counted = reading(100, Some(150), false, |profile| profile.offset.unit = OffsetUnit::Page);
     counted.announce(Some(1_000));
     let page: Vec<u64> = (0..100).collect();
-    counted.take(counted.first(), 100, Some(ids(&page))).expect("rows");
+    counted.take(counted.first(), 100, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(counted.next_span(true), Some(Span { row: 100, size: 100 }));
-    // A double is made up for.
+    // A duplicate is compensated for.
     let mut rows = reading(5, Some(7), true, |_| {});
     rows.announce(Some(20));
-    rows.take(rows.first(), 5, Some(ids(&[1, 2, 2, 3, 4]))).expect("rows");
+    rows.take(rows.first(), 5, Some(ids(&[1, 2, 2, 3, 4]))).expect("rows are accepted");
     assert_eq!(rows.next_span(true), Some(Span { row: 4, size: 4 }));
 }
 
@@ -345,11 +345,11 @@ fn pages_that_are_counted_are_asked_for_whole_and_rows_no_more_than_are_wanted()
 fn a_counted_page_that_is_short_does_not_link_and_neither_does_what_follows_it() {
     let mut reading = reading(5, None, false, |profile| profile.offset.unit = OffsetUnit::Page);
     reading.announce(Some(20));
-    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     let (second, third) = (Span { row: 5, size: 5 }, Span { row: 10, size: 5 });
     assert!(reading.links(second, ids(&[6, 7, 8, 9, 10])));
     assert!(!reading.links(second, ids(&[6, 7, 8])));
-    reading.take(second, 3, Some(ids(&[6, 7, 8]))).expect("rows");
+    reading.take(second, 3, Some(ids(&[6, 7, 8]))).expect("rows are accepted");
     assert!(!reading.links(third, ids(&[11, 12, 13, 14, 15])));
 }
 
@@ -357,7 +357,7 @@ fn a_counted_page_that_is_short_does_not_link_and_neither_does_what_follows_it()
 fn the_first_rows_and_an_empty_page_need_no_anchor() {
     let mut reading = reading(5, None, false, |_| {});
     reading.announce(Some(20));
-    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     assert!(reading.links(Span { row: 0, size: 5 }, ids(&[7, 8])));
     assert!(reading.links(Span { row: 4, size: 5 }, ids(&[])));
     assert!(!reading.links(Span { row: 4, size: 5 }, ids(&[7, 8])));
@@ -367,8 +367,8 @@ fn the_first_rows_and_an_empty_page_need_no_anchor() {
 fn a_full_page_that_ends_with_another_number_of_the_answer_is_not_the_end() {
     let mut reading = without_total(5);
     reading.hint(None, Some(5));
-    reading.take(reading.first(), 5, Some(timed(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]))).expect("rows");
-    // From the last instant on that is known to be whole.
+    reading.take(reading.first(), 5, Some(timed(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]))).expect("rows are accepted");
+    // From the last completely received instant on.
     assert_eq!(reading.next_span(true), Some(Span { row: 3, size: 5 }));
 }
 
@@ -379,16 +379,16 @@ fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
     let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
     let known = HashSet::from([1, 2]);
     let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), known).rest(5);
-    rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows");
+    rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows are accepted");
     assert_eq!(rest.next_span(true), None);
 }
 
 #[test]
 fn pages_that_share_no_row_are_believed_when_a_pass_has_all_rows_of_those_before_and_no_other() {
-    // So small ones share none.
+    // Such small pages share no row.
     let mut reading = without_total(4);
     let whole: [&[u64]; 5] = [&[1, 2, 3, 4], &[5, 6], &[], &[], &[]];
-    assert_eq!(pass(&mut reading, &whole), Verdict::Again, "nothing agrees with it yet");
+    assert_eq!(pass(&mut reading, &whole), Verdict::Again, "no other pass agrees with it yet");
     assert_eq!(pass(&mut reading, &[&[1, 2, 3, 4], &[5], &[], &[], &[]]), Verdict::Again, "a row is missing");
     assert_eq!(pass(&mut reading, &whole), Verdict::Complete);
 }
@@ -397,8 +397,8 @@ fn pages_that_share_no_row_are_believed_when_a_pass_has_all_rows_of_those_before
 fn a_short_page_at_the_end_says_nothing_about_the_size_of_pages() {
     let mut reading = reading(5, None, false, |profile| profile.page.beyond = Oversize::Clamped);
     reading.announce(Some(8));
-    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows");
-    reading.take(Span { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows");
+    reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
+    reading.take(Span { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows are accepted");
     assert_eq!(reading.stride(), 5);
 }
 
@@ -410,7 +410,7 @@ fn a_window_of_many_rows_is_cut_only_where_more_are_to_come() {
         let mut reading = reading(100_000, None, false, |_| {});
         reading.set_cuttable(true);
         reading.announce(Some(total));
-        reading.take(reading.first(), 100_000, Some(timed(&page, &times))).expect("rows");
+        reading.take(reading.first(), 100_000, Some(timed(&page, &times))).expect("rows are accepted");
         assert_eq!(reading.wants_cut(), cut, "{total} rows");
     }
 }
@@ -418,17 +418,17 @@ fn a_window_of_many_rows_is_cut_only_where_more_are_to_come() {
 #[test]
 fn a_window_of_instants_that_cannot_be_said_is_held_to_them() {
     let spec = Profile::v4().window;
-    let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant");
+    let at = |text: &str| text.parse::<DateTime<Utc>>().expect("valid instant");
     let told = |fraction: &str| {
         let mut window = Window::of(&spec, Some("7d"), Zone::UTC);
-        assert!(!window.is_sayable(&spec, Zone::UTC), "nobody knows its instants yet");
+        assert!(!window.is_sayable(&spec, Zone::UTC), "its instants are not known yet");
         let ends = (format!("2026-06-24T12:00:00{fraction}Z"), format!("2026-07-01T12:00:00{fraction}Z"));
         window.freeze(&spec, Zone::UTC, Some((at(&ends.0), at(&ends.1))));
         (window.is_sayable(&spec, Zone::UTC), window.words.is_some())
     };
     assert_eq!(told(""), (true, true));
     assert_eq!(told(".5"), (false, false));
-    let part = Window::part(&spec, Zone::UTC, (500_000, 1_500_000), HashSet::new(), false).expect("a part");
+    let part = Window::part(&spec, Zone::UTC, (500_000, 1_500_000), HashSet::new(), false).expect("expressible part");
     let held = |half_open| [499_999, 500_000, 1_499_999, 1_500_000, 1_500_001].map(|at| part.holds(at, half_open));
     assert_eq!(held(true), [false, true, true, false, false]);
     assert_eq!(held(false), [false, true, true, true, false]);

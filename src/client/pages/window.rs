@@ -1,4 +1,4 @@
-//! What is read at a time: the plan's window, held at the instants that the service told, or a part of it.
+//! Windows to read: the plan's window, fixed to the instants that the service reported, or a part of it.
 
 use std::collections::HashSet;
 
@@ -9,34 +9,34 @@ use crate::profile::{WindowSpec, Zone};
 /// A span of time, [from, to), in microseconds since 1970.
 pub(super) type Instants = (i64, i64);
 
-/// A window to be read.
+/// A window to read.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// Its words, where they are not those of the plan.
+    /// Value of the period parameter, if it differs from the plan's.
     pub(super) words: Option<String>,
-    /// Its instants, where they are known.
+    /// Instants, if known.
     pub(super) instants: Option<Instants>,
-    /// The instants that are asked for where the grammar cannot say its own: rows outside of its own are left out.
+    /// Instants to request if the period syntax cannot express its own; rows outside its own are dropped.
     pub(super) wider: Option<Instants>,
-    /// Ids within it that have left already.
+    /// Ids within it that were already emitted.
     pub(super) known: HashSet<u64>,
-    /// Whether these may lie anywhere in it, and not at the cut it begins with only.
+    /// Set if these may lie anywhere in the window, not only at the cut that it begins with.
     pub(super) scattered: bool,
-    /// Whether it is a part of another one.
+    /// Set if it is a part of another window.
     pub(super) cut: bool,
-    /// Whether it was read before, and not all of it came.
+    /// Set if it was read before, but not completely.
     pub(super) again: bool,
 }
 
 impl Window {
-    /// The window of a plan in the service's words.
+    /// Creates the window of a plan from the value of its period parameter.
     pub(super) fn of(spec: &WindowSpec, words: Option<&str>, zone: Zone) -> Self {
         let instants = words.and_then(|words| spec.span_of(words, zone)).map(micros);
         Self { instants, ..Self::default() }
     }
 
-    /// Holds a relative period at the instants that the service resolved it to, where it takes such. Instants that the
-    /// grammar cannot say are kept for the day when the window is cut.
+    /// Fixes a relative period to the instants that the service resolved it to, if the service accepts instants.
+    /// Instants that the period syntax cannot express are kept in case the window is cut.
     pub(super) fn freeze(&mut self, spec: &WindowSpec, zone: Zone, told: Option<(DateTime<Utc>, DateTime<Utc>)>) {
         let Some(told) = told.filter(|_| self.instants.is_none() && self.words.is_none()) else { return };
         let told = micros(told);
@@ -46,23 +46,23 @@ impl Window {
         self.instants = spec.takes_instants().then_some(told);
     }
 
-    /// Whether its parts can be asked for just as they are, so that their totals add up to its own.
+    /// True if its parts can be requested exactly, so that their totals add up to its own.
     pub(super) fn is_sayable(&self, spec: &WindowSpec, zone: Zone) -> bool {
         self.instants.is_some_and(|instants| outward(spec, zone, instants) == instants)
     }
 
-    /// Whether its rows are held to instants that the service cannot be asked for.
+    /// True if the requested window is wider than its own.
     pub(super) fn is_wider(&self) -> bool {
         self.wider.is_some()
     }
 
-    /// Whether a row at this instant belongs to it, and not only to what was asked for.
+    /// True if a row at this instant belongs to the window itself, not only to the wider one that was requested.
     pub(super) fn holds(&self, at: i64, half_open: bool) -> bool {
         let Some((from, to)) = self.instants.filter(|_| self.wider.is_some()) else { return true };
         from <= at && (at < to || (at == to && !half_open))
     }
 
-    /// A part of it, in the service's words; `None` where it cannot be said.
+    /// Creates a part of a window; `None` if the period syntax cannot express it.
     pub(super) fn part(
         spec: &WindowSpec,
         zone: Zone,
@@ -77,7 +77,7 @@ impl Window {
     }
 }
 
-/// The instants that can be said, as near as can be, around these.
+/// Returns the narrowest expressible window that contains these instants.
 fn outward(spec: &WindowSpec, zone: Zone, (from, to): Instants) -> Instants {
     let grid = spec.grid(zone);
     (grid.floor(from), grid.ceil(to))

@@ -1,4 +1,4 @@
-//! The page reader over a service of rows, one a second: what it asks for, and what leaves.
+//! Page reader over a service with one row per second: its requests, and the rows emitted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,10 +20,10 @@ use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 /// Rows of the service.
 const ROWS: i64 = 25;
 const SECOND: i64 = 1_000_000;
-/// The period that is asked for.
+/// Requested period.
 const HOUR: &str = "1970-01-01T00:00:00Z..1970-01-01T01:00:00Z";
 
-/// The service, and the first row and the number of rows of each request.
+/// Simulated service, with the first row and the number of rows of each request.
 #[derive(Debug)]
 struct Service {
     profile: Arc<Profile>,
@@ -36,9 +36,9 @@ impl HttpService for Service {
         let parameters: HashMap<String, String> = request.url.query_pairs().into_owned().collect();
         let number = |name: &str| parameters[name].parse::<usize>().expect("a number");
         let (from, size) = (number("dataFrom"), number("dataSize"));
-        self.asked.lock().expect("whole").push((from, size));
+        self.asked.lock().expect("not poisoned").push((from, size));
         let window = &self.profile.window;
-        let (start, end) = window.span_of(&parameters["duration"], Zone::UTC).expect("a period");
+        let (start, end) = window.span_of(&parameters["duration"], Zone::UTC).expect("valid period");
         let (start, end) = (start.timestamp_micros(), end.timestamp_micros());
         let within = |at: &i64| start <= *at && (*at < end || (*at == end && !window.is_half_open()));
         let all: Vec<i64> = (0..ROWS).map(|row| row * SECOND).filter(within).collect();
@@ -49,7 +49,7 @@ impl HttpService for Service {
     }
 }
 
-/// Rows by their instants; the id of each is the second that it lies in.
+/// Rows by their instants; the id of each is its second.
 #[derive(Debug, Clone)]
 struct Seconds {
     ids: Vec<u64>,
@@ -102,15 +102,15 @@ impl PageDecoder for Decoder {
     }
 }
 
-/// The rows that leave, and the first row and the number of rows of each request.
+/// Returns the rows emitted, and the first row and the number of rows of each request.
 async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (Vec<u64>, Vec<(usize, usize)>) {
     let mut profile = Profile::v4();
     change(&mut profile);
     let profile = Arc::new(profile);
     let service = Arc::new(Service { profile: Arc::clone(&profile), asked: Mutex::default() });
     let spec = ClientSpec {
-        base_url: parse_base_url("http://reader.test/v4").expect("an address"),
-        key: Secret::new("key").expect("a key"),
+        base_url: parse_base_url("http://reader.test/v4").expect("valid URL"),
+        key: Secret::new("key").expect("valid key"),
         profile,
         service: Arc::clone(&service) as Arc<dyn HttpService>,
         clock: Clock::system(),
@@ -118,7 +118,7 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
         state_folder: None,
         exchanges: Exchanges::Live,
     };
-    let client = Client::try_new(spec).expect("a client");
+    let client = Client::try_new(spec).expect("client is built");
     let budget = QueryBudget::new("query-1".to_owned(), 1_000, Duration::from_secs(60), Duration::from_secs(60));
     let scan = Scan::new(Arc::new(budget), 4);
     let plan = RequestPlan {
@@ -132,7 +132,7 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
     };
     let read: Vec<Seconds> =
         read_pages(&client, &scan, Arc::new(plan), &Decoder, pace).try_collect().await.expect("all rows");
-    let asked = service.asked.lock().expect("whole").clone();
+    let asked = service.asked.lock().expect("not poisoned").clone();
     (read.into_iter().flat_map(|page| page.ids).collect(), asked)
 }
 
@@ -140,11 +140,11 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
 async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants_where_only_links_prove_it() {
     let (half_open, closed) = (End::Exclusive, End::Inclusive);
     for (pace, fetch, ordered, end, careful) in [
-        // Nothing judges what is left unread by who stops early.
+        // If the reader may stop early, nothing judges the unread rows.
         (Pace::OnDemand, None, true, half_open, true),
         (Pace::OnDemand, Some(18), true, half_open, true),
         (Pace::Ahead(1), Some(20), true, half_open, true),
-        // Of rows in no order any will do; and who reads all has the totals.
+        // Without an order, any rows will do; and a reader of all rows has the totals.
         (Pace::OnDemand, None, false, half_open, false),
         (Pace::Ahead(1), None, true, half_open, false),
         (Pace::Ahead(1), None, false, half_open, false),
@@ -159,7 +159,7 @@ async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants
         })
         .await;
         assert_eq!(ids, (0..fetch.unwrap_or(25)).collect::<Vec<u64>>(), "{case}");
-        // The second page begins two rows back, at an instant that came whole, or one row.
+        // The second page begins two rows back, at a completely received instant, or one row back.
         assert_eq!(asked.contains(&(3, 5)), careful, "{case}: {asked:?}");
         assert!(careful || asked.contains(&(4, 5)), "{case}: {asked:?}");
     }
