@@ -1,13 +1,13 @@
-//! Monotone functions of an instant, such as `date_trunc('day', t)`, `t::date` or a cast to seconds, as steps.
+//! Steps: monotone functions of an instant, such as `date_trunc('day', t)`, `t::date` or a cast to seconds.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-/// A function that maps an instant to the start of the step that it lies in; microseconds since 1970 throughout.
+/// A function that maps an instant to the start of the step containing it, all in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// A fixed length, counted from 1970; 1 is the instant itself.
+    /// A fixed length, counted from 1970; length 1 maps an instant to itself.
     Micros(i64),
-    /// Weeks from Monday, UTC.
+    /// Weeks that start on Monday, UTC.
     Week,
     /// Calendar months, UTC.
     Months(u32),
@@ -17,7 +17,7 @@ pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
 
 impl Step {
-    /// The step of `date_trunc` with this unit.
+    /// Returns the step of `date_trunc` with this unit.
     pub(super) fn of_unit(unit: &str) -> Option<Self> {
         Some(match unit.to_lowercase().as_str() {
             "microsecond" | "nanosecond" => Self::Micros(1),
@@ -34,7 +34,7 @@ impl Step {
         })
     }
 
-    /// The step of one function over another; `None` where weeks and months overlap.
+    /// Composes two steps; `None` for weeks with months, which overlap.
     pub(super) fn and(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Week, Self::Months(_)) | (Self::Months(_), Self::Week) => None,
@@ -42,7 +42,7 @@ impl Step {
         }
     }
 
-    /// The start of the step that `at` lies in; `None` beyond the calendar.
+    /// Returns the start of the step that contains `at`; `None` outside the calendar.
     pub(super) fn floor(self, at: i64) -> Option<i64> {
         match self {
             Self::Micros(length) => Some(at.div_euclid(length) * length),
@@ -57,7 +57,7 @@ impl Step {
         }
     }
 
-    /// The start of the step after the one that `at` lies in.
+    /// Returns the start of the step after the one that contains `at`.
     pub(super) fn next(self, at: i64) -> Option<i64> {
         let floor = self.floor(at)?;
         match self {
@@ -67,7 +67,7 @@ impl Step {
         }
     }
 
-    /// The first step start that is not before `at`.
+    /// Returns the first step start that is not before `at`.
     pub(super) fn ceil(self, at: i64) -> Option<i64> {
         if self.floor(at)? == at { Some(at) } else { self.next(at) }
     }

@@ -272,7 +272,7 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
         (Warp::Backwards, newest, ErrorKind::Contradiction, "does not keep the order `date_desc` by `published_at`"),
         (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
-        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not satisfy the filters it was sent"),
+        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
         (
             Warp::MissingRow(120),
             all,
