@@ -283,8 +283,8 @@ mod tests {
 
     #[test]
     fn a_plan_travels_as_json() {
-        let json = serde_json::to_string(&plan()).expect("a plan serializes");
-        assert_eq!(serde_json::from_str::<RequestPlan>(&json).expect("and back"), plan());
+        let json = serde_json::to_string(&plan()).expect("plan should serialize");
+        assert_eq!(serde_json::from_str::<RequestPlan>(&json).expect("plan should deserialize"), plan());
         assert_eq!(plan().to_string(), "search aid=7 duration=7d timezone=UTC language=en|de sort=date_asc");
     }
 }

@@ -74,7 +74,7 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
         scans.push((scan, Cost { certain, ..scan.cost().clone() }));
         return;
     }
-    // A sort reads its whole input, whatever its limit; any other operator with a limit reads on demand.
+    // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none();
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");

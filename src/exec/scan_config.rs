@@ -179,7 +179,7 @@ impl ScanConfig {
                 Some(known) => conjuncts.push(known),
                 // It would filter the response to a different request.
                 None if looks_at_question(bound, &self.spec) => {
-                    let message = format!("`{bound}` cannot determine the request");
+                    let message = format!("`{bound}` cannot set the time window or zone");
                     let error = Error::new(ErrorKind::Query, message)
                         .advice("compare the column directly: duration = (SELECT …), or timezone = '…'");
                     return Err(error.at(self.place()).into());

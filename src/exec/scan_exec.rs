@@ -180,7 +180,7 @@ impl FetchExec {
         collect_columns(filter).iter().any(gives)
     }
 
-    /// Makes filters over the output part of the scan where possible. A scan with a limit returns any rows; filtering
+    /// Moves filters over the output into the scan where possible. A scan with a limit returns any rows; filtering
     /// them first would select others.
     fn take_on(
         &self,

@@ -309,7 +309,7 @@ impl Driver {
                     Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?
                 };
                 let mut check = reader.check();
-                // Two rows reveal a wrong direction; a full page may show that there are no more, which saves the other
+                // Two rows reveal a wrong direction; a larger page may show that there are no more, which saves the other
                 // sort orders.
                 let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders.len() > 1);
                 let size = page.unwrap_or(2);

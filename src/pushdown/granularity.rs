@@ -95,7 +95,7 @@ mod tests {
         fn an_instant_lies_between_its_step_and_the_next(
             at in -4_000_000_000_000_000_i64..4_000_000_000_000_000, unit in 0..STEPS.len(),
         ) {
-            let step = Step::of_unit(STEPS[unit]).expect("a unit");
+            let step = Step::of_unit(STEPS[unit]).expect("valid unit");
             let (floor, next) = (step.floor(at).expect("floor"), step.next(at).expect("next"));
             prop_assert!(floor <= at && at < next);
             prop_assert_eq!(step.floor(floor), Some(floor));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_step_begins_where_its_unit_does() {
-        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
         for (unit, begin) in [
             ("second", "2026-08-05T13:45:10Z"),
             ("minute", "2026-08-05T13:45:00Z"),
@@ -118,7 +118,7 @@ mod tests {
             ("quarter", "2026-07-01T00:00:00Z"),
             ("year", "2026-01-01T00:00:00Z"),
         ] {
-            let step = Step::of_unit(unit).expect("a unit");
+            let step = Step::of_unit(unit).expect("valid unit");
             assert_eq!(step.floor(at("2026-08-05T13:45:10.5Z")), Some(at(begin)), "{unit}");
         }
     }

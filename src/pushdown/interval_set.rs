@@ -29,7 +29,7 @@ impl Range {
 pub(super) struct Ranges {
     /// Non-empty, disjoint and non-adjacent ranges in order of time.
     spans: Vec<Range>,
-    /// Set if the set is exactly what the conjuncts behind it allow.
+    /// Set if the set is exactly what the underlying conjuncts allow.
     pub(super) exact: bool,
 }
 

@@ -140,8 +140,8 @@ mod tests {
     use crate::pushdown::order_named;
 
     fn plan(conjuncts: &[Expr]) -> ScanPlan {
-        let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
-        plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("a plan")
+        let now = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+        plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("valid plan")
     }
 
     fn by(columns: &[&str], days: Option<Tz>) -> Result<SummaryRows, String> {
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(by(&["aid", "duration"], None), Ok(SummaryRows::Total));
         assert!(matches!(by(&["aid", "language"], None), Ok(SummaryRows::List(list)) if !list.whole));
         assert_eq!(by(&["aid"], Some(Tz::UTC)), Ok(SummaryRows::Days(Tz::UTC)));
-        assert!(by(&["language", "source"], None).expect_err("two").contains("together"));
-        assert!(by(&["language"], Some(Tz::UTC)).expect_err("two").contains("together"));
+        assert!(by(&["language", "source"], None).expect_err("two columns").contains("together"));
+        assert!(by(&["language"], Some(Tz::UTC)).expect_err("two columns").contains("together"));
         assert!(by(&["title"], None).expect_err("no list").contains("does not count by `title`"));
         assert_eq!(by(&["timezone"], Some(Tz::Asia__Tokyo)), Ok(SummaryRows::Days(Tz::Asia__Tokyo)));
     }
@@ -165,17 +165,17 @@ mod tests {
     fn conditions_that_stay_here_and_profiles_that_promise_nothing_are_named() {
         let total = Wanted { counts: true, ..Wanted::default() };
         let residual = summarize(&Profile::v4(), &plan(&[col("reach").gt(lit(5_i64))]), &total, false);
-        assert_eq!(residual.expect_err("residual"), "the service cannot evaluate reach > 5");
+        assert_eq!(residual.expect_err("residual filter"), "the service cannot evaluate reach > 5");
         let mut profile = Profile::v4();
         profile.counts.as_mut().expect("counts").trust = Trust::Advisory;
-        assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory").contains("advisory"));
+        assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory counts").contains("advisory"));
         assert!(summarize(&profile, &plan(&[]), &total, true).is_ok());
-        profile.window.names.insert("7d".to_owned(), "7d".to_owned().try_into().expect("a period"));
+        profile.window.names.insert("7d".to_owned(), "7d".to_owned().try_into().expect("valid period"));
         let tokyo = Wanted { days: Some(Tz::Asia__Tokyo), counts: true, ..Wanted::default() };
-        let zone = summarize(&profile, &plan(&[]), &tokyo, true).expect_err("a named period");
+        let zone = summarize(&profile, &plan(&[]), &tokyo, true).expect_err("named period");
         assert!(zone.contains("timezone = 'Asia/Tokyo'"), "{zone}");
         profile.counts = None;
-        assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("none").contains("[counts]"));
+        assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("no counts").contains("[counts]"));
     }
 
     #[test]
@@ -183,11 +183,14 @@ mod tests {
         let profile = Profile::v4();
         let kept = plan(&[col("reach").gt(lit(5_i64))]);
         let firsts = |orders: &[&str]| {
-            let firsts = orders.iter().map(|value| order_named(&profile, value).expect("an order")).collect();
+            let firsts = orders.iter().map(|value| order_named(&profile, value).expect("known sort order")).collect();
             let wanted = Wanted { firsts, ..Wanted::default() };
             summarize(&profile, &kept, &wanted, false).map(|summary| summary.rows)
         };
         assert!(firsts(&["date_asc"]).is_ok());
-        assert_eq!(firsts(&["date_asc", "date_desc"]).expect_err("two"), "the service cannot evaluate reach > 5");
+        assert_eq!(
+            firsts(&["date_asc", "date_desc"]).expect_err("two sort orders"),
+            "the service cannot evaluate reach > 5"
+        );
     }
 }

@@ -71,7 +71,8 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
         return days.then_some(Tz::UTC);
     }
     let Instant { step, zone, wall, loose } = instant_of(expr, time)?;
-    // An instant identifies a day only if every day of the zone starts at one; a date always does.
+    // As an instant, the start of a day is unique only if every day of the zone starts at one midnight; as a local date
+    // it always is.
     let one = wall || zone.is_none_or(starts_at_midnight);
     (!loose && one && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
 }

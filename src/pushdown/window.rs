@@ -181,7 +181,7 @@ mod tests {
     use crate::pushdown::granularity::SECOND;
 
     fn at(text: &str) -> i64 {
-        text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()
+        text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros()
     }
 
     fn range(from: Option<&str>, to: Option<&str>) -> Ranges {
@@ -189,11 +189,11 @@ mod tests {
     }
 
     fn now() -> DateTime<Utc> {
-        "2026-07-01T12:00:00Z".parse().expect("an instant")
+        "2026-07-01T12:00:00Z".parse().expect("valid timestamp")
     }
 
     fn windows(spec: &WindowSpec, ranges: &Ranges) -> Windows {
-        windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("a window")
+        windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("valid window")
     }
 
     #[test]
@@ -244,9 +244,9 @@ mod tests {
     fn a_range_open_to_the_past_is_closed_by_the_profile_or_refused() {
         let mut spec = Profile::v4().window;
         let open = range(None, Some("2026-06-01T00:00:00Z"));
-        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open");
+        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open range");
         assert!(error.to_string().contains("published_at >= now()"), "{error}");
-        spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("an instant"));
+        spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("valid timestamp"));
         assert_eq!(windows(&spec, &open).words, ["2025-01-01T00:00:00Z..2026-06-01T00:00:00Z"]);
     }
 
@@ -260,22 +260,22 @@ mod tests {
             (vec!["3h".to_owned()], Some("2026-07-01T09:30:00+00:00".to_owned()))
         );
         assert_eq!(windows(&spec, &range(Some("2026-07-01T08:55:00Z"), None)).words, ["4h"]);
-        spec.longest = Some("7d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("7d".to_owned().try_into().expect("valid period"));
         let long = range(Some("2026-06-01T00:00:00Z"), None);
-        let error = windows_of(&spec, &long, "t", Zone::UTC, false, now()).expect_err("too long");
+        let error = windows_of(&spec, &long, "t", Zone::UTC, false, now()).expect_err("range too long");
         assert!(error.to_string().contains("longer than the service accepts (7d)"), "{error}");
     }
 
     #[test]
     fn a_range_longer_than_the_longest_window_is_cut_into_several() {
         let mut spec = Profile::v4().window;
-        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("31d".to_owned().try_into().expect("valid period"));
         let quarter = range(Some("2026-01-01T00:00:00Z"), Some("2026-03-04T00:00:00Z"));
         let cut = windows(&spec, &quarter);
         let words = ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z..2026-03-04T00:00:00Z"];
         assert_eq!((cut.words, cut.exact), (words.map(str::to_owned).to_vec(), true));
         // Days of a zone are not cut, not even the shorter one in March.
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = "Europe/Berlin".parse().expect("valid zone");
         let range = range(Some("2026-03-01T10:00:00Z"), Some("2026-04-05T00:00:00Z"));
         let cut = windows_of(&spec, &range, "t", zone, true, now()).expect("windows").words;
         let words = ["2026-02-28T23:00:00Z..2026-03-31T22:00:00Z", "2026-03-31T22:00:00Z..2026-04-05T22:00:00Z"];
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_service_of_days_is_asked_for_days_and_bounds_within_one_are_read_apart() {
-        let zone: Zone = "+01:00".parse().expect("a zone");
+        let zone: Zone = "+01:00".parse().expect("valid zone");
         let mut spec = Profile::v4().window;
         (spec.instants, spec.end) = (Instants::Date, End::Inclusive);
         let windows = |ranges: &Ranges| windows_of(&spec, ranges, "t", zone, false, now()).expect("windows");
@@ -295,7 +295,7 @@ mod tests {
         let pieces =
             [("2026-06-01..2026-06-01", false), ("2026-06-02..2026-06-02", true), ("2026-06-03..2026-06-03", false)];
         assert_eq!(part.pieces, Some(pieces.map(|(words, whole)| (words.to_owned(), whole)).to_vec()));
-        spec.longest = Some("1d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("1d".to_owned().try_into().expect("valid period"));
         let days = windows_of(
             &spec,
             &range(Some("2026-05-31T23:00:00Z"), Some("2026-06-02T23:00:00Z")),
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn days_are_widened_to_whole_ones_of_the_zone() {
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = "Europe/Berlin".parse().expect("valid zone");
         let widened =
             range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")).map(true, |r| whole_days(r, zone));
         assert_eq!(widened, range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z")));
@@ -329,11 +329,11 @@ mod tests {
     fn where_ends_belong_to_windows_a_range_is_asked_for_whole_or_refused() {
         let mut spec = Profile::v4().window;
         spec.end = End::Inclusive;
-        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("31d".to_owned().try_into().expect("valid period"));
         let fits = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-01T00:00:00Z"));
         assert_eq!(windows(&spec, &fits).words, ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z"]);
         let longer = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-02T00:00:00Z"));
-        let error = windows_of(&spec, &longer, "t", Zone::UTC, false, now()).expect_err("too long");
+        let error = windows_of(&spec, &longer, "t", Zone::UTC, false, now()).expect_err("range too long");
         assert!(error.to_string().contains("longer than the service accepts (31d)"), "{error}");
     }
 }

@@ -269,8 +269,13 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
     let english = "SELECT id FROM mentions WHERE aid = '1' AND language = 'en' LIMIT 60";
     for (warp, sql, kind, text) in [
         (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
-        (Warp::Backwards, newest, ErrorKind::Contradiction, "does not keep the order `date_desc` by `published_at`"),
-        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the order `date_desc`"),
+        (
+            Warp::Backwards,
+            newest,
+            ErrorKind::Contradiction,
+            "does not keep the requested sort order `date_desc` by `published_at`",
+        ),
+        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the requested sort order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
         (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
         (

@@ -40,12 +40,12 @@ fn local(zone: &str) -> Expr {
 }
 
 fn utc(text: &str) -> i64 {
-    text.parse::<DateTime<chrono::Utc>>().expect("an instant").timestamp_micros()
+    text.parse::<DateTime<chrono::Utc>>().expect("valid timestamp").timestamp_micros()
 }
 
 fn day(text: &str) -> Expr {
     Expr::Literal(
-        ScalarValue::Date32(Some(i32::try_from(utc(&format!("{text}T00:00:00Z")) / DAY).expect("a day"))),
+        ScalarValue::Date32(Some(i32::try_from(utc(&format!("{text}T00:00:00Z")) / DAY).expect("valid day"))),
         None,
     )
 }
