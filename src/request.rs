@@ -1,11 +1,11 @@
-//! What will be asked of the service, as plain values.
+//! Requests to the service as plain values.
 //!
 //! ```text
 //! pushdown ──▶ RequestPlan ──▶ PageRequest ──▶ parameters ──▶ client
 //! ```
 //!
-//! A [`RequestPlan`] says all there is to say about reading one table of one saved search; it is serializable and
-//! prints as what EXPLAIN shows. A [`PageRequest`] is one HTTP request of it. No key is ever part of either.
+//! A [`RequestPlan`] describes everything about reading one table of one saved search; it is serializable, and EXPLAIN
+//! prints it. A [`PageRequest`] is one HTTP request of a plan. Neither ever contains the service's key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{Profile, RequestedBy, Several, Zone};
 
-/// The endpoint that a plan asks (seed section 4).
+/// The endpoint of a request (API description, section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Endpoint {
     /// `GET {base_url}/list`.
@@ -32,22 +32,22 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// All there is to say about reading one table of one saved search.
+/// The complete description of reading one table of one saved search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestPlan {
-    /// Endpoint.
+    /// Endpoint of all requests.
     pub endpoint: Endpoint,
-    /// Saved search; `None` for the list, and for a template that is not bound to one yet.
+    /// Saved search; `None` for the list, and for a template that is not yet bound to one.
     pub aid: Option<String>,
-    /// Period in the service's words, always sent with a search.
+    /// Time window as the service writes it, always sent with a search.
     pub duration: Option<String>,
     /// Zone, always sent with a search.
     pub timezone: Option<String>,
-    /// Filters: any of the values of each.
+    /// Filters; a record matches a filter if it has any of its values.
     pub filters: Vec<FilterTerm>,
     /// Value of the sort parameter.
     pub sort: Option<String>,
-    /// Pages of mention records; `None` asks for the overview alone.
+    /// Pages of mention records; `None` requests the overview alone.
     pub pages: Option<Pages>,
 }
 
@@ -56,44 +56,44 @@ pub struct RequestPlan {
 pub struct FilterTerm {
     /// Parameter name.
     pub parameter: String,
-    /// Any of these.
+    /// Values, any of which matches.
     pub values: Vec<String>,
 }
 
-/// Which mention records of a plan are read, and in what strides.
+/// The range of mention records that a plan reads, and its page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
-    /// Rows asked for at once, at least 1.
+    /// Page size, at least 1.
     pub size: u64,
-    /// Rows left out at the beginning. Only set where every row of a page counts.
+    /// Rows to skip at the beginning. Set only if every row of a page counts.
     pub skip: u64,
-    /// Rows after which no more are needed; `None`: all. Only set where every row of a page counts.
+    /// Maximum number of rows needed; `None`: no limit. Set only if every row of a page counts.
     pub fetch: Option<u64>,
-    /// Whether rows are wanted in the order of the sort parameter, so that no second pass can add to them.
+    /// Set if rows are needed in the order of the sort parameter, so that no second pass can add to them.
     pub ordered: bool,
 }
 
-/// One request of a plan.
+/// One HTTP request of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The plan that it belongs to.
+    /// The plan of the request.
     pub plan: Arc<RequestPlan>,
     /// First row, 0-based.
     pub row: u64,
-    /// Rows asked for; 0 where no records are.
+    /// Number of rows requested; 0 if no records are.
     pub size: u64,
-    /// Words that say the plan's period in instants, once the service has told them, so that it stands still while
-    /// pages are read.
+    /// The plan's window as instants, once the service has reported them, so that it does not move while pages are
+    /// read.
     pub frozen: Option<String>,
 }
 
 impl RequestPlan {
-    /// The plan of the list.
+    /// Returns the plan of the list.
     pub fn list() -> Self {
         Self { endpoint: Endpoint::List, ..Self::search() }
     }
 
-    /// A search for nothing yet.
+    /// Returns a search without parameters.
     pub fn search() -> Self {
         Self {
             endpoint: Endpoint::Search,
@@ -106,7 +106,7 @@ impl RequestPlan {
         }
     }
 
-    /// The same plan, with the number of rows after which no more are needed.
+    /// Returns the plan with a maximum number of rows.
     #[must_use]
     pub fn with_fetch(self, fetch: Option<u64>) -> Self {
         Self { pages: self.pages.map(|pages| Pages { fetch, ..pages }), ..self }
@@ -114,16 +114,16 @@ impl RequestPlan {
 }
 
 impl RequestPlan {
-    /// The zone that periods are said in.
+    /// Returns the zone that windows refer to.
     pub fn zone(&self, profile: &Profile) -> Zone {
-        // Names of zones are checked when a plan is made.
+        // Zone names are checked when a plan is made.
         self.timezone.as_deref().and_then(|name| profile.timezone.zone_of(name).ok()).unwrap_or(Zone::UTC)
     }
 }
 
-/// The identity of a question: what is sent to which path. Requests with equal keys have the same answer at one moment,
-/// so answers are shared, kept, recorded and announced by it. The address and the key of the service are not part of it:
-/// everything that holds answers belongs to one client.
+/// Identity of a request: its path and parameters. Requests with equal keys have the same response at any given time,
+/// so responses are shared, kept, recorded and announced by key. The service's address and key are not part of it:
+/// everything that holds responses belongs to one client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey {
     path: Arc<str>,
@@ -131,23 +131,23 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
-    /// The question that is sent to a path below the base URL with these query parameters.
+    /// Creates the key of a request to a path below the base URL with these query parameters.
     pub fn new(path: &str, parameters: Vec<(String, String)>) -> Self {
         Self { path: path.trim_start_matches('/').into(), parameters: parameters.into() }
     }
 
-    /// The path below the base URL, without a slash before it.
+    /// Returns the path below the base URL, without a leading slash.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The query parameters in the order in which they are sent, decoded.
+    /// Returns the query parameters in the order in which they are sent, decoded.
     pub fn parameters(&self) -> &[(String, String)] {
         &self.parameters
     }
 }
 
-/// The parameters as one text for people, decoded.
+/// The parameters in readable form, decoded.
 impl fmt::Display for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.parameters.iter().enumerate() {
@@ -158,17 +158,17 @@ impl fmt::Display for RequestKey {
 }
 
 impl PageRequest {
-    /// The request of the list.
+    /// Returns the request for the list.
     pub fn list() -> Self {
         Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
     }
 
-    /// The request for the answer of a search without mentions.
+    /// Returns the request for a search without mentions.
     pub fn overview(plan: RequestPlan) -> Self {
         Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
     }
 
-    /// The identity of the question.
+    /// Returns the identity of the request.
     pub fn key(&self, profile: &Profile) -> RequestKey {
         let path = match self.plan.endpoint {
             Endpoint::List => &profile.list.path,
@@ -177,7 +177,8 @@ impl PageRequest {
         RequestKey::new(path, self.parameters(profile))
     }
 
-    /// The query parameters, in a fixed order. Every control that the seed (section 4.2) recommends is explicit.
+    /// Returns the query parameters, in a fixed order. Every control is sent explicitly, as the API description
+    /// (section 4.2) recommends.
     pub fn parameters(&self, profile: &Profile) -> Vec<(String, String)> {
         let RequestPlan { endpoint, aid, duration, timezone, filters, sort, pages } = self.plan.as_ref();
         let mut sent = Vec::new();
@@ -205,7 +206,7 @@ impl PageRequest {
             sent.push((flag.parameter.clone(), flag.value.clone()));
         }
         let size = match profile.mentions.requested_by {
-            // As few mentions as can be come unasked.
+            // The service always returns mentions: request as few as possible.
             RequestedBy::Always => Some(self.size.max(1)),
             RequestedBy::Size => Some(self.size),
             RequestedBy::Flag => pages.map(|_| self.size),
@@ -282,8 +283,8 @@ mod tests {
 
     #[test]
     fn a_plan_travels_as_json() {
-        let json = serde_json::to_string(&plan()).expect("a plan serializes");
-        assert_eq!(serde_json::from_str::<RequestPlan>(&json).expect("and back"), plan());
+        let json = serde_json::to_string(&plan()).expect("plan should serialize");
+        assert_eq!(serde_json::from_str::<RequestPlan>(&json).expect("plan should deserialize"), plan());
         assert_eq!(plan().to_string(), "search aid=7 duration=7d timezone=UTC language=en|de sort=date_asc");
     }
 }

@@ -1,4 +1,4 @@
-//! Request plans as rows of a memory source. The only place that knows how.
+//! Request plans as rows of a memory source. No other module knows this encoding.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,11 +10,11 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::pushdown::Aids;
 
-/// One row: the saved search to ask for; NULL where the list is to name them, or none is needed.
+/// One column: the saved search to request; NULL if the list names them or none is needed.
 static SCHEMA: LazyLock<SchemaRef> =
     LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("aid", DataType::Utf8, true)])));
 
-/// A source of one partition.
+/// Builds a source with one partition.
 pub(crate) fn source(aids: &Aids) -> Result<Arc<dyn ExecutionPlan>> {
     let rows: StringArray = match aids {
         Aids::NotNeeded | Aids::Listed => StringArray::from(vec![None::<&str>]),
@@ -25,7 +25,7 @@ pub(crate) fn source(aids: &Aids) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(DataSourceExec::from_data_source(config))
 }
 
-/// The rows of a batch of the source.
+/// Reads the aids from a batch of the source.
 pub(super) fn read(batch: &RecordBatch) -> Vec<Option<String>> {
     let aids = batch.column(0).as_string::<i32>();
     (0..aids.len()).map(|row| aids.is_valid(row).then(|| aids.value(row).to_owned())).collect()

@@ -1,4 +1,4 @@
-//! What a scan costs, as far as it can be known before its first request.
+//! Cost of a scan, as far as it can be known before its first request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::{RequestKey, RequestPlan};
 
-/// What a scan costs.
+/// Estimated cost of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// Table of the SQL surface.
+    /// Name of the SQL table.
     pub table: Arc<str>,
-    /// What is sent, without an aid.
+    /// The request, without an aid.
     pub sent: String,
-    /// Requests, in words where their number hangs on what the service has.
+    /// Number of requests; a description where it depends on the service's data.
     pub requests: String,
-    /// Requests that are taken in any case, the list excepted.
+    /// Minimum number of requests, not counting the list.
     pub at_least: u64,
-    /// Whether no more are taken.
+    /// Set if `at_least` is also the maximum.
     pub exact: bool,
-    /// Whether the list is asked for; all scans of a query share it.
+    /// Set if the list is requested; all scans of a query share it.
     pub lists: bool,
-    /// Whether the plan is certain to begin with it.
+    /// Set if the plan is certain to start this scan.
     certain: bool,
 }
 
-/// The costs of the scans of a plan, and of all together.
+/// Estimated costs of a plan: of each scan and in total.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanCost {
-    /// Each scan, in the order of the plan.
+    /// The scans, in plan order.
     pub scans: Vec<Cost>,
-    /// Requests that are taken in any case.
+    /// Minimum number of requests.
     pub at_least: u64,
-    /// Whether no more are taken.
+    /// Set if `at_least` is also the maximum.
     pub exact: bool,
 }
 
-/// What a plan costs. Scans that ask the same question share its answer.
+/// Estimates the cost of a plan. Scans that send the same request share its response.
 pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     let mut scans = Vec::new();
     collect(plan, true, &mut scans);
@@ -53,11 +53,11 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.shared().len() as u64;
     let shared: BTreeSet<_> =
         certain().filter(|(scan, cost)| all(scan, cost)).flat_map(|(scan, _)| scan.shared().iter().cloned()).collect();
-    // Of those that ask some of their questions only, or for mentions, each adds its own.
+    // Scans that share only some of their requests, or read mentions, each add their own.
     let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.shared().is_disjoint(&shared));
     let at_least = u64::from(lists) + shared.len() as u64;
     let at_least = others.map(|(_, cost)| cost.at_least).fold(at_least, u64::saturating_add);
-    // A scan that may not run adds nothing where others ask all that it would.
+    // A scan that may not run adds nothing if other scans send all of its requests.
     let adds_nothing = |scan: &FetchExec, cost: &Cost| {
         let asked = scan.shared();
         let listed = asked.is_empty() && cost.lists;
@@ -68,40 +68,40 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     PlanCost { scans: scans.into_iter().map(|(_, cost)| said(cost)).collect(), at_least, exact }
 }
 
-/// The scans of a plan. Those that it may end early, or never begin, are not certain to cost what they would.
+/// Collects the scans of a plan. Scans that the plan may end early, or never start, have no certain cost.
 fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<(&'p FetchExec, Cost)>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
         scans.push((scan, Cost { certain, ..scan.cost().clone() }));
         return;
     }
-    // A sort begins all scans below it, whatever it lets through; one that ends early has them read on demand.
+    // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
     let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none();
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");
     for (at, child) in plan.children().into_iter().enumerate() {
-        // A join whose first side is empty does not look at the other one.
+        // A join whose first side is empty never reads the other.
         collect(child, certain && !limited && (at == 0 || !(joins || recursive)), scans);
     }
 }
 
 impl FetchExec {
-    /// What the scan costs.
+    /// Estimated cost of the scan.
     pub(crate) fn cost(&self) -> &Cost {
         &self.requests.cost
     }
 
-    /// The questions whose answers it shares with other scans of the query.
+    /// Requests whose responses the scan shares with other scans of the query.
     fn shared(&self) -> &BTreeSet<RequestKey> {
         self.requests.shared(&self.config)
     }
 }
 
 impl Cost {
-    /// What a scan costs that sends this for each of so many periods.
+    /// Estimates the cost of a scan that sends this request for each of its windows.
     pub(super) fn of(config: &ScanConfig, sent: &RequestPlan, windows: u64) -> Self {
         let ScanConfig { plan, late, spec, .. } = config;
-        let default = if config.default_window().is_some() { " (the default period)" } else { "" };
-        // A join or a subquery may leave no saved search, or no time, to ask for.
+        let default = if config.default_window().is_some() { " (default window)" } else { "" };
+        // A join or a subquery may leave no saved search, or no time range, to request.
         let certain = late.is_empty() && plan.unbounded().is_none();
         let Reckoned { at_least, exact, requests } = reckoned(config, windows);
         Self {
@@ -116,7 +116,7 @@ impl Cost {
     }
 }
 
-/// Requests that a scan takes if it runs.
+/// Requests of a scan that runs.
 struct Reckoned {
     at_least: u64,
     exact: bool,
@@ -133,7 +133,7 @@ fn reckoned(config: &ScanConfig, windows: u64) -> Reckoned {
     };
     let list = if searches.is_none() { "1 + " } else { "" };
     if !late.bounds.is_empty() {
-        return cost(0, false, format!("{list}as many as the time that a subquery gives takes"));
+        return cost(0, false, format!("{list}depends on the time range set by a subquery"));
     }
     let slice = mode.slice();
     let Some(size) = plan.template.pages.map(|pages| pages.size) else {
@@ -162,9 +162,9 @@ fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u
             None => cost(0, false, format!("1 + {one} to {all} per saved search")),
         };
     }
-    // Where its numbers may not add up, the mentions are read.
+    // If its counts do not add up, the mentions are read.
     let certain = !matches!(rows, SummaryRows::List(_));
-    let per_list = format!(", or 1 per {size} mentions where the list leaves some out");
+    let per_list = format!(", or 1 per {size} mentions if the list omits some");
     let more = match (exact, certain) {
         (true, true) => "",
         (true, false) => &per_list,
@@ -188,15 +188,15 @@ fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, si
             let pages = (fetch as u64).div_ceil(size);
             cost(1, pages == 1, pages.to_string())
         }
-        // In an order, each saved search is asked for its first rows.
+        // In a sort order, the first rows of each saved search are requested.
         (Some(searches), Some(_)) if ordered => cost(searches, false, format!("{searches} or more")),
         (None, Some(_)) if ordered => cost(0, false, format!("{list}1 or more per saved search")),
-        // Otherwise they are read one after another until the limit is met.
+        // Otherwise they are read one after another until the limit is reached.
         (_, Some(_)) => cost(u64::from(searches.is_some()), false, format!("{list}1 or more")),
         (Some(searches), None) => {
-            // In an order that is read on demand, the first window may do.
+            // In a sort order that is read on demand, the first window may be enough.
             let least = if mode.wanted().is_some() { searches } else { searches * windows };
-            let less = if skip > 0 { format!(" behind the first {skip}") } else { String::new() };
+            let less = if skip > 0 { format!(" after the first {skip}") } else { String::new() };
             cost(least, false, format!("{least} or more{per_page}{less}"))
         }
         (None, None) => cost(0, false, format!("{list}{windows} or more per saved search{per_page}")),

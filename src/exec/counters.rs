@@ -1,4 +1,4 @@
-//! The counters that EXPLAIN ANALYZE shows.
+//! Counters shown by EXPLAIN ANALYZE.
 
 use std::sync::atomic::Ordering;
 
@@ -7,9 +7,9 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use crate::client::Scan;
 use crate::decode::Decoded;
 
-/// The counters of one partition.
+/// Counters of one partition.
 pub(super) struct Counters {
-    /// The engine's own: rows and time.
+    /// The engine's own counters: rows and time.
     pub(super) baseline: BaselineMetrics,
     requests: Count,
     retries: Count,
@@ -42,7 +42,7 @@ impl Counters {
             conflicts: counter("type_conflicts"),
             mended: counter("characters_replaced"),
             unnamed: counter("ids_missing"),
-            doubles: counter("doubles_dropped"),
+            doubles: counter("duplicates_dropped"),
             edited: counter("edited_meanwhile"),
             repaired: counter("pages_reread"),
             passes: counter("passes_repeated"),
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// Takes note of a page that a scan has received.
+    /// Records a page that a scan has received.
     pub(super) fn page(&self, scan: &Scan, page: &Decoded) {
         self.received.add(page.batch.num_rows());
         self.conflicts.add(usize::try_from(page.conflicts).unwrap_or(usize::MAX));
@@ -60,7 +60,7 @@ impl Counters {
         self.spent(scan);
     }
 
-    /// Takes note of what a scan has spent by now.
+    /// Records what a scan has spent so far.
     pub(super) fn spent(&self, scan: &Scan) {
         for (counter, now) in [
             (&self.pages, &scan.pages),

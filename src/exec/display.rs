@@ -1,4 +1,4 @@
-//! What EXPLAIN says of a scan.
+//! EXPLAIN output of a scan.
 
 use std::fmt;
 
@@ -19,12 +19,12 @@ impl DisplayAs for FetchExec {
             Aids::Listed => Some("* (from list)".to_owned()),
         };
         let window = match (plan.default_window, late.bounds.is_empty()) {
-            (_, false) => Some("bounded by the subquery when it is known".to_owned()),
+            (_, false) => Some("bounded by the subquery at run time".to_owned()),
             (true, true) => Some("the profile's default".to_owned()),
             (false, true) => None,
         };
         let schema = self.schema();
-        let because = read_because.as_ref().map(|because| format!("one by one, since {because}"));
+        let because = read_because.as_ref().map(|because| format!("one by one, because {because}"));
         let counted = mode.summary().map(|summary| said_of(&summary.rows)).or(because);
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let parts = [
@@ -37,7 +37,7 @@ impl DisplayAs for FetchExec {
             ("requests", Some(self.cost().requests.clone())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
-            ("joined", (!late.above.is_empty()).then(|| "the saved searches of the other side".to_owned())),
+            ("joined", (!late.above.is_empty()).then(|| "saved searches of the other side".to_owned())),
             ("order", mode.order().map(|order| format!("{} {}", order.column, direction(order.options)))),
             ("until", plan.until.as_ref().map(|(order, since)| format!("{} < {since}", order.column))),
             ("skip", (slice.skip > 0).then(|| slice.skip.to_string())),
@@ -58,7 +58,7 @@ impl DisplayAs for FetchExec {
     }
 }
 
-/// Where the numbers of a summary come from.
+/// The source of a summary's counts.
 fn said_of(rows: &SummaryRows) -> String {
     match rows {
         SummaryRows::Total => "by the overview's total".to_owned(),

@@ -1,4 +1,4 @@
-//! The memory of a scan, counted in the engine's pool: what it holds of pages and ids.
+//! Memory that a scan holds for pages and ids, accounted in the engine's pool.
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -6,7 +6,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use crate::client::Memory;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A reservation in the pool of the session that runs a scan.
+/// A reservation in the pool of the session that runs the scan.
 #[derive(Debug)]
 pub(super) struct PoolMemory(MemoryReservation);
 
@@ -20,7 +20,7 @@ impl Memory for PoolMemory {
     fn grow(&self, bytes: usize) -> Result<()> {
         self.0.try_grow(bytes).map_err(|error| {
             Error::new(ErrorKind::Memory, error.strip_backtrace())
-                .advice("allow more memory, or ask for fewer pages at once: SET savedsearch.concurrency = 1")
+                .advice("raise the memory limit, or fetch fewer pages at once: SET savedsearch.concurrency = 1")
         })
     }
 

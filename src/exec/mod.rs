@@ -1,15 +1,15 @@
-//! Carries plans out: one operator for every table.
+//! Execution: one operator for every table.
 //!
 //! ```text
 //! FetchExec (what is sent, filters, projection, order, fetch)
-//!   └─ memory source, its rows the saved searches to ask for; NULL: those that the list names at run time
+//!   └─ memory source, one row per saved search to request; NULL: those that the list names at run time
 //! ```
 //!
-//! The plans of the requests are data below the operator, so that engines which slice or ship a plan slice and ship
-//! them like any rows. [`FetchExec`] evaluates every filter itself on top of what the service was asked for.
+//! The request plans are data below the operator, so that engines which slice or ship a plan slice and ship them like
+//! any rows. [`FetchExec`] evaluates every filter itself, in addition to what is sent to the service.
 //!
-//! Invariant: the operator gives every row that the service has under the plan's filters, each once, in the order that
-//! it declares, or an error. Dropping its stream ends the requests.
+//! Invariant: the operator returns every row that the service has under the plan's filters, each once, in the sort
+//! order that it declares, or an error. Dropping its stream cancels the requests.
 
 mod aid_rows;
 mod cost;

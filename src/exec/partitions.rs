@@ -1,8 +1,8 @@
-//! Plans whose mentions lie deeper than paging reaches, and whose window cannot be cut: cut by filters.
+//! Splitting by filter values, for plans whose mentions lie deeper than paging reaches and whose window cannot be cut.
 //!
-//! The overview of the plan lists the values of a column and how many mentions have each. Where these are all mentions,
-//! asking for one value after another gives all of them, unless a mention takes another value meanwhile: the numbers are
-//! compared with those at the end.
+//! The overview of the plan lists the values of a column and the count of mentions for each. If these counts cover all
+//! mentions, requesting one value after another returns all of them, unless a mention changes its value in between: the
+//! counts are therefore compared with those at the end.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::profile::Several;
 use crate::request::{FilterTerm, PageRequest, RequestPlan};
 
 impl Driver {
-    /// The plan in parts, one a value of a column that the service filters by, and how many mentions each has; `None` where
-    /// no column's values are known to be all.
+    /// Splits the plan into parts, one per value of a column that the service filters by, each with its count of
+    /// mentions. `None` if no column's values are known to cover all mentions.
     pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<(RequestPlan, i64)>>> {
         let connection = &self.config.connection;
         let profile = connection.profile();
@@ -28,7 +28,7 @@ impl Driver {
         let decoder = self.decoder(totals(counts, None, &self.overview_table()));
         let accept = |body: &Bytes| Ok((body.clone(), decoder.decode(&request, body)?.batch.num_rows() as u64));
         let body = match connection.client().fetch(&self.scan, &request, accept).await {
-            // An overview that says nothing of use.
+            // The overview has no usable counts.
             Err(error) if error.kind() == ErrorKind::Contradiction => return Ok(None),
             body => body?,
         };

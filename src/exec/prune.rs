@@ -1,8 +1,8 @@
-//! Which saved searches can have rows at all: conditions on the aid alone decide before anything is asked.
+//! Pruning of saved searches by conditions on the aid alone, before any request is sent.
 //!
-//! Conditions come from the query itself (`aid LIKE …`, `aid <> …`) and from joins, whose other side has been read by the
-//! time the first row is wanted here: the engine then knows which aids it holds. Nothing is waited for. A join that
-//! does not know yet prunes nothing, and the rows that it drops later cost requests, never an answer.
+//! Conditions come from the query itself (`aid LIKE …`, `aid <> …`) and from joins. A join has usually read its other
+//! side before it needs the first row from here, so the engine knows which aids it holds. Nothing waits for a join: one
+//! that is not ready prunes nothing, and the rows that it drops later cost requests but do not change the result.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 
-/// The aids that no condition excludes, in their order. `column` is the name of the aid column in the conditions.
+/// Returns the aids that no condition excludes, in their order. `column` is the name of the aid column in the
+/// conditions.
 pub(crate) fn possible<'e>(
     aids: Vec<String>,
     conditions: impl IntoIterator<Item = &'e Arc<dyn PhysicalExpr>>,
@@ -22,7 +23,7 @@ pub(crate) fn possible<'e>(
 ) -> Result<Vec<String>> {
     let mut possible = aids;
     for condition in conditions {
-        // What a join knows by now; other conditions stay as they are.
+        // Takes what a join knows so far; other conditions stay as they are.
         let condition = snapshot_physical_expr(Arc::clone(condition))?;
         for part in split_conjunction(&condition) {
             let columns = collect_columns(part);

@@ -1,4 +1,4 @@
-//! Pages into output: the columns read, the predicate over them, the order that is checked, and what leaves.
+//! Turns pages into output: the columns read, the predicate on them, the sort order to verify, and the projection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::profile::{Origin, Shape};
 use crate::pushdown::ServiceOrder;
 use crate::request::RequestPlan;
 
-/// What turns pages into output.
+/// Converts pages to output batches.
 pub(super) struct Reader {
     pub(super) decoder: Arc<Decoder>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// The order that pages are checked for, and its column among those read.
+    /// The sort order that pages are checked for, and its column among those read.
     checked: Option<(usize, ServiceOrder)>,
-    /// The first instant that is wanted of the checked column, newest first.
+    /// The earliest wanted instant of the checked column, in newest-first order.
     until: Option<i64>,
-    /// Columns read that leave; `None`: how many mentions a row stands for, which is one.
+    /// Columns of the output among those read; `None`: the count of mentions that a row represents, which is one.
     output: Vec<Option<usize>>,
-    /// Whether an answer is one row.
+    /// Set if a response is always one row.
     single: bool,
     pub(super) schema: SchemaRef,
 }
 
 impl Reader {
-    /// A reader of pages in the order `sorted`, if any, whose rows are told by `schema`.
+    /// Creates a reader of pages in the sort order `sorted`, if any, whose output has the given `schema`.
     pub(super) fn try_new(
         config: &ScanConfig,
         sorted: Option<&ServiceOrder>,
@@ -45,8 +45,8 @@ impl Reader {
         let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
         let until = plan.until.as_ref().filter(|(order, _)| sorted.is_none_or(|sorted| sorted == order));
         let checked = sorted.or(until.map(|(order, _)| order));
-        // Positions in the table; what rows are told apart by is read whether it leaves or not: id, time, version and the
-        // key of the order.
+        // Positions in the table. The columns that identify and order rows (id, time, version, sort key) are read
+        // whether they are part of the output or not.
         let mut read: BTreeSet<usize> = projection.iter().copied().filter(|at| *at < spec.columns.len()).collect();
         read.extend([&spec.id, &spec.time, &spec.version].into_iter().flatten().filter_map(|name| position(name)));
         read.extend(checked.and_then(|order| position(&order.column)));
@@ -65,7 +65,7 @@ impl Reader {
         Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, single, schema })
     }
 
-    /// The rows that satisfy the predicate, and the columns that leave; each row stands for one mention.
+    /// Returns the rows that satisfy the predicate, with the output's columns; each row represents one mention.
     pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
         let filtered;
         let batch = match &self.predicate {
@@ -83,8 +83,8 @@ impl Reader {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 
-    /// A row that says why those of a saved search are missing, where the table has room for it: what was asked, the reason
-    /// in the column made from what no other took, and NULL in all others.
+    /// Returns a row that explains why the rows of a saved search are missing, if the table has room for it: the
+    /// request's values, the reason in the `extra` column, and NULL everywhere else.
     pub(super) fn label(&self, plan: &RequestPlan, reason: &str) -> DataFusionResult<Option<RecordBatch>> {
         let schema = self.decoder.schema();
         let said = serde_json::json!({ "savedsearch.missing": reason }).to_string();
@@ -108,12 +108,12 @@ impl Reader {
         if self.single { self.finish(&row).map(Some) } else { Ok(None) }
     }
 
-    /// Whether rows tell how many mentions they stand for.
+    /// True if rows carry the count of mentions that they represent.
     pub(super) fn counts(&self) -> bool {
         self.output.contains(&None)
     }
 
-    /// Rows of the output with other numbers of mentions that they stand for.
+    /// Returns rows of the output with other counts of mentions.
     pub(super) fn weighted(&self, batch: &RecordBatch, weights: Vec<i64>) -> DataFusionResult<RecordBatch> {
         let weights: ArrayRef = Arc::new(Int64Array::from(weights));
         let columns = batch.columns().iter().zip(&self.output);
@@ -122,12 +122,12 @@ impl Reader {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 
-    /// A check of the pages of one plan; `None` where no order was asked for.
+    /// Returns a check of the pages of one plan; `None` if no sort order was requested.
     pub(super) fn check(&self) -> Option<OrderCheck<'_>> {
         self.checked.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None })
     }
 
-    /// Whether what comes after this page is older than what is wanted.
+    /// True if everything after this page is older than needed.
     pub(super) fn is_past(&self, batch: &RecordBatch) -> bool {
         let (Some(until), Some((column, _)), Some(last)) = (self.until, &self.checked, batch.num_rows().checked_sub(1))
         else {
@@ -138,7 +138,7 @@ impl Reader {
     }
 }
 
-/// NULL is not true.
+/// Replaces NULL by false.
 fn no_nulls(flags: &BooleanArray) -> DataFusionResult<BooleanArray> {
     if flags.null_count() == 0 {
         return Ok(flags.clone());
@@ -147,11 +147,11 @@ fn no_nulls(flags: &BooleanArray) -> DataFusionResult<BooleanArray> {
     Ok(and(&values, &is_not_null(flags)?)?)
 }
 
-/// Checks that rows come in the order that was asked for.
+/// Verifies that rows arrive in the requested sort order.
 pub(super) struct OrderCheck<'a> {
     column: usize,
     order: &'a ServiceOrder,
-    /// The last key, as an array of one.
+    /// The last key, as an array of length one.
     last: Option<ArrayRef>,
 }
 
@@ -163,7 +163,7 @@ impl OrderCheck<'_> {
         }
         let keys = batch.column(self.column);
         let options: SortOptions = self.order.options;
-        let failed = |error| Error::new(ErrorKind::Contradiction, format!("keys cannot be compared: {error}"));
+        let failed = |error| Error::new(ErrorKind::Contradiction, format!("cannot compare sort keys: {error}"));
         if let Some(last) = &self.last {
             let compare = arrow::array::make_comparator(last, keys, options).map_err(failed)?;
             if compare(0, 0).is_gt() {
@@ -182,8 +182,8 @@ impl OrderCheck<'_> {
         let ServiceOrder { value, column, .. } = self.order;
         Error::new(
             ErrorKind::Contradiction,
-            format!("the service does not keep the order `{value}` by `{column}` that it was asked for"),
+            format!("the service does not keep the requested sort order `{value}` by `{column}`"),
         )
-        .advice("correct or remove that value in the profile's [sort]")
+        .advice("correct or remove this value in the profile's [sort]")
     }
 }

@@ -1,4 +1,5 @@
-//! The requests of a scan, reckoned once from its configuration: EXPLAIN, estimates, admission and the run read the same.
+//! The requests of a scan, computed once from its configuration: EXPLAIN, estimates, admission and execution all use
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -9,25 +10,25 @@ use crate::profile::Zone;
 use crate::pushdown::{Aids, ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
-/// What a scan asks the service for.
+/// The requests that a scan sends to the service.
 #[derive(Debug)]
 pub(super) struct Requests {
-    /// The request for the rows of a saved search and a period, which it names by [`of`](Self::of).
+    /// Template of the request for the rows of one saved search and window, completed by [`of`](Self::of).
     template: RequestPlan,
-    /// The periods: in pieces where mentions are counted that way.
+    /// The windows; split into pieces if mentions are counted that way.
     windows: Vec<String>,
-    /// What is sent first, and shown to people: without an aid, with all periods.
+    /// The first request, as shown to users: without an aid, with all windows.
     sent: RequestPlan,
-    /// Mentions that are asked for at once; `None` where none are.
+    /// Page size of mentions; `None` if the table has none.
     page: Option<u64>,
-    /// What the scan costs.
+    /// Cost of the scan.
     pub(super) cost: Cost,
-    /// The questions whose answers scans of a query share, made when they are looked at.
+    /// Requests whose responses scans of a query share; computed on first use.
     shared: OnceLock<BTreeSet<RequestKey>>,
 }
 
 impl Requests {
-    /// The requests of a scan.
+    /// Computes the requests of a scan.
     pub(super) fn new(config: &ScanConfig) -> Self {
         let ScanConfig { plan, mode, late, .. } = config;
         let windows: Vec<String> = match (mode, &plan.pieces) {
@@ -44,29 +45,29 @@ impl Requests {
         };
         let page = page_size(config);
         let mut sent = sent_first(config, &template, page);
-        // Subqueries say the periods when the query runs.
+        // Subqueries set the windows at run time.
         sent.duration = (!windows.is_empty() && late.bounds.is_empty()).then(|| windows.join("|"));
         let cost = Cost::of(config, &sent, windows.len() as u64);
         Self { template, windows, sent, page, cost, shared: OnceLock::new() }
     }
 
-    /// The periods, in order of time.
+    /// The windows, in order of time.
     pub(super) fn windows(&self) -> &[String] {
         &self.windows
     }
 
-    /// The request for the rows of a saved search in a period.
+    /// Returns the request for the rows of a saved search in a window.
     pub(super) fn of(&self, aid: &str, window: &str) -> RequestPlan {
         RequestPlan { aid: Some(aid.to_owned()), duration: Some(window.to_owned()), ..self.template.clone() }
     }
 
-    /// What is sent first, without an aid; several periods or orders are separated by `|`.
+    /// The first request, without an aid; several windows or sort orders are separated by `|`.
     pub(super) fn sent(&self) -> &RequestPlan {
         &self.sent
     }
 
-    /// The questions for each saved search and period whose answers scans of a query share: those without mentions, and those
-    /// for a list that comes with the first page.
+    /// Requests, for each saved search and window, whose responses scans of a query share: those without mentions, and
+    /// those for a list that arrives with the first page.
     pub(super) fn shared(&self, config: &ScanConfig) -> &BTreeSet<RequestKey> {
         self.shared.get_or_init(|| {
             let list = config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::List(_)));
@@ -87,18 +88,18 @@ impl Requests {
         })
     }
 
-    /// Mentions that are asked for at once; `None` where none are.
+    /// Page size of mentions; `None` if the table has none.
     pub(super) fn page(&self) -> Option<u64> {
         self.page
     }
 }
 
-/// Rows that are asked for at least: two in an order, since one cannot show a wrong direction.
+/// Minimum number of rows to request: two in a sort order, since a single row cannot reveal a wrong direction.
 pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
     if order.is_some() { 2 } else { 1 }
 }
 
-/// Mentions that are asked for at once.
+/// Returns the page size of mentions.
 fn page_size(config: &ScanConfig) -> Option<u64> {
     let ScanConfig { plan, mode, .. } = config;
     let size = plan.template.pages?.size;
@@ -112,7 +113,7 @@ fn page_size(config: &ScanConfig) -> Option<u64> {
     })
 }
 
-/// What is sent first, without an aid and a period.
+/// Returns the first request, without an aid and a window.
 fn sent_first(config: &ScanConfig, template: &RequestPlan, page: Option<u64>) -> RequestPlan {
     let mut sent = template.clone();
     match config.summary().map(|summary| &summary.rows) {

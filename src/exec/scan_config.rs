@@ -1,4 +1,4 @@
-//! The configuration of a scan: what was decided when it was planned, and the bounds of its time that are known later.
+//! Configuration of a scan: the decisions made when it was planned, and time bounds that are known only at run time.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -19,72 +19,72 @@ use crate::error::{Error, ErrorKind, Place};
 use crate::profile::{Origin, TableSpec};
 use crate::pushdown::{ScanPlan, ServiceOrder, Summary};
 
-/// Everything about a scan that is decided before it runs. Rules of the optimizer make changed copies of it; the requests of
-/// each copy are reckoned once ([`Requests`](super::requests::Requests)).
+/// The decisions about a scan made before it runs. Optimizer rules make modified copies; the requests of each copy are
+/// computed once ([`Requests`](super::requests::Requests)).
 #[derive(Debug, Clone)]
 pub(crate) struct ScanConfig {
     pub(crate) connection: Arc<Connection>,
     pub(crate) spec: Arc<TableSpec>,
     pub(crate) plan: Arc<ScanPlan>,
-    /// Names the query in `system.requests`; scans of one query share it.
+    /// Identifies the query in `system.requests`; scans of one query share it.
     pub(crate) query: String,
     /// Columns of the output, as positions in the table.
     pub(crate) projection: Vec<usize>,
-    /// What rows must satisfy, over the whole table's schema.
+    /// The predicate on rows, over the whole table's schema.
     pub(crate) predicate: Option<Arc<dyn PhysicalExpr>>,
-    /// What it gives.
+    /// The kind of rows that the scan returns.
     pub(crate) mode: Mode,
-    /// Conditions whose values are known when the query runs only.
+    /// Conditions whose values are known only at run time.
     pub(crate) late: LateConditions,
-    /// Why rows are read though numbers of them are all that is wanted.
+    /// The reason why mentions are read although only counts of them are needed.
     pub(crate) read_because: Option<String>,
-    /// What the plan around it tells it.
+    /// Data that the surrounding plan passes to the scan.
     pub(crate) told: Told,
 }
 
-/// What a scan gives.
+/// The kind of rows that a scan returns.
 #[derive(Debug, Clone)]
 pub(crate) enum Mode {
-    /// Rows as they come.
+    /// Rows in no particular order.
     Unordered(Slice),
-    /// Rows in an order of the service, which is checked. Where `wanted` rows will do as a rule, pages are asked for when they
-    /// are needed, in spite of no limit.
+    /// Rows in a sort order of the service, which is verified. If `wanted` rows are usually enough, pages are fetched
+    /// on demand although there is no limit.
     Ordered { order: ServiceOrder, slice: Slice, wanted: Option<usize> },
-    /// Rows that stand for several mentions each, where numbers of them are all that is wanted.
+    /// Rows that each represent several mentions, where only counts are needed.
     Summary(Summary),
 }
 
 /// A part of a scan's rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// Rows left out at the beginning, where the service leaves them out.
+    /// Rows to skip at the beginning; the service skips them.
     pub(crate) skip: usize,
-    /// Rows after which no more are wanted; `None`: all are.
+    /// Maximum number of rows; `None`: no limit.
     pub(crate) fetch: Option<usize>,
 }
 
-/// Conditions whose values are known when the query runs only.
+/// Conditions whose values are known only at run time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LateConditions {
-    /// What rows will have to satisfy above, over the output's schema; joins learn it while the query runs.
+    /// Conditions of operators above, over the output's schema; joins fill them in while the query runs.
     pub(crate) above: Vec<Arc<dyn PhysicalExpr>>,
-    /// Conditions on the time, over the whole table's schema; they take the place of the default window.
+    /// Conditions on the time, over the whole table's schema; they replace the default window.
     pub(crate) bounds: Vec<Arc<dyn PhysicalExpr>>,
-    /// Whether some only choose among the saved searches.
+    /// Set if some of them only select saved searches.
     pub(crate) choose: bool,
 }
 
-/// What a plan tells its scans; copies of a scan share it.
+/// Data that a plan passes to its scans; copies of a scan share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Told {
-    /// Requests that all scans of the plan take at least.
+    /// Minimum number of requests of all scans of the plan.
     pub(crate) announced: Arc<AtomicU64>,
-    /// What the author of the query is told when it runs.
+    /// Notes to the author of the query, logged when it runs.
     pub(crate) notes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Mode {
-    /// The order that the service is asked for and the output keeps.
+    /// The sort order that the service is asked for and that the output keeps.
     pub(crate) fn order(&self) -> Option<&ServiceOrder> {
         match self {
             Self::Ordered { order, .. } => Some(order),
@@ -92,7 +92,7 @@ impl Mode {
         }
     }
 
-    /// The part of the rows that is wanted; a summary is wanted whole.
+    /// The part of the rows that is needed; all of them for a summary.
     pub(crate) fn slice(&self) -> Slice {
         match self {
             Self::Unordered(slice) | Self::Ordered { slice, .. } => *slice,
@@ -100,7 +100,7 @@ impl Mode {
         }
     }
 
-    /// The same with another slice; `None` for a summary, of which there are no parts.
+    /// Returns the mode with another slice; `None` for a summary, which cannot be sliced.
     pub(crate) fn with_slice(&self, slice: Slice) -> Option<Self> {
         match self {
             Self::Unordered(_) => Some(Self::Unordered(slice)),
@@ -109,7 +109,7 @@ impl Mode {
         }
     }
 
-    /// Rows that will do as a rule, where pages are asked for on demand.
+    /// The number of rows that is usually enough, if pages are fetched on demand.
     pub(crate) fn wanted(&self) -> Option<usize> {
         match self {
             Self::Ordered { wanted, .. } => *wanted,
@@ -117,7 +117,7 @@ impl Mode {
         }
     }
 
-    /// What stands in for the rows.
+    /// The summary that replaces the rows.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         match self {
             Self::Summary(summary) => Some(summary),
@@ -132,22 +132,22 @@ impl Slice {
 }
 
 impl LateConditions {
-    /// Whether what is asked for, or for which saved searches, is known when the query runs only.
+    /// True if all requests are known before the query runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.above.is_empty() && self.bounds.is_empty() && !self.choose
     }
 }
 
-/// Column of a summary's rows: how many mentions each stands for.
+/// Column of a summary: the count of mentions that each row represents.
 pub(crate) const WEIGHT: &str = "__mentions";
 
-/// The columns that a scan can give: those of the table, and how many mentions a row of a summary stands for.
+/// Returns the columns that a scan can output: those of the table and, in a summary, the count of mentions per row.
 pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> SchemaRef {
     let table = arrow_schema(spec);
     if summary.is_none() {
         return table;
     }
-    // Columns that nothing looks at are NULL in rows that stand for several mentions.
+    // Unused columns are NULL in rows that represent several mentions.
     let columns = table.fields().iter().zip(&spec.columns).map(|(field, column)| {
         let asked = matches!(column.origin, Origin::Aid | Origin::Duration | Origin::Timezone);
         Arc::new(field.as_ref().clone().with_nullable(!asked))
@@ -156,18 +156,18 @@ pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> Schema
 }
 
 impl ScanConfig {
-    /// What stands in for the rows.
+    /// The summary that replaces the rows.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.mode.summary()
     }
 
-    /// The period that is read because the query bounds no time; `None` where it bounds it.
+    /// The window that is read because the query has no time filter; `None` if it has one.
     pub(crate) fn default_window(&self) -> Option<&str> {
         let window = self.plan.windows.first().filter(|_| self.plan.default_window && self.late.bounds.is_empty());
         window.map(String::as_str)
     }
 
-    /// The scan within the bounds that are known by now, which is when the query runs. `now` is the instant at which it began.
+    /// Returns the scan within the bounds that are known at run time. `now` is the instant at which the query began.
     pub(super) fn bounded(self: Arc<Self>, now: DateTime<Utc>) -> Result<Arc<Self>> {
         if self.late.bounds.is_empty() && self.plan.unbounded().is_none() {
             return Ok(self);
@@ -177,11 +177,11 @@ impl ScanConfig {
         for bound in self.late.bounds.iter().flat_map(split_conjunction) {
             match known_bound(bound, &schema)? {
                 Some(known) => conjuncts.push(known),
-                // It would filter the answer to another question.
+                // It would filter the response to a different request.
                 None if looks_at_question(bound, &self.spec) => {
-                    let message = format!("`{bound}` cannot choose what is asked for");
+                    let message = format!("`{bound}` cannot set the time window or zone");
                     let error = Error::new(ErrorKind::Query, message)
-                        .advice("compare the column itself: duration = (SELECT …), or timezone = '…'");
+                        .advice("compare the column directly: duration = (SELECT …), or timezone = '…'");
                     return Err(error.at(self.place()).into());
                 }
                 None => unread = true,
@@ -193,7 +193,7 @@ impl ScanConfig {
         Ok(Arc::new(Self { plan, ..self.as_ref().clone() }))
     }
 
-    /// Refuses a scan of which nothing says when its range begins, now or later.
+    /// Refuses a scan whose time range has no beginning, neither now nor at run time.
     pub(super) fn check_bounds(&self) -> Result<()> {
         match self.plan.unbounded().filter(|_| self.late.bounds.is_empty()) {
             Some(error) => Err(error.clone().at(self.place()).into()),
@@ -201,18 +201,18 @@ impl ScanConfig {
         }
     }
 
-    /// Name of the column that holds the aid that was asked for.
+    /// Name of the column that holds the requested aid.
     pub(super) fn aid_column(&self) -> Option<&str> {
         self.spec.column_from(&Origin::Aid)
     }
 
-    /// Where errors of the scan happen.
+    /// The place reported in errors of the scan.
     pub(super) fn place(&self) -> Place {
         Place { table: Some(self.spec.name.to_string()), ..Place::default() }
     }
 }
 
-/// Whether a condition looks at a column that repeats the period or the zone that was asked for.
+/// True if a condition uses a column that repeats the requested window or zone.
 pub(super) fn looks_at_question(condition: &Arc<dyn PhysicalExpr>, spec: &TableSpec) -> bool {
     let asked = |column: &Column| {
         let column = spec.column(column.name());
@@ -221,7 +221,7 @@ pub(super) fn looks_at_question(condition: &Arc<dyn PhysicalExpr>, spec: &TableS
     collect_columns(condition).iter().any(asked)
 }
 
-/// A comparison of a column with what is known by now, as an expression over literals; `None` for anything else.
+/// Returns a comparison of a column with a known value as an expression over literals; `None` for anything else.
 fn known_bound(bound: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
     let Some(compare) = bound.downcast_ref::<BinaryExpr>() else { return Ok(None) };
     let op = *compare.op();
@@ -231,13 +231,13 @@ fn known_bound(bound: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Opti
     let unknown = |side: &Expr| matches!(side, Expr::Literal(value, _) if value.is_null());
     let strict = matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
     if strict && (unknown(&left) || unknown(&right)) {
-        // It is true of nothing.
+        // A comparison with NULL is never true.
         return Ok(Some(Expr::Literal(ScalarValue::Boolean(None), None)));
     }
     Ok(Some(datafusion::logical_expr::binary_expr(left, op, right)))
 }
 
-/// A column, casts of one, or the value of what looks at no column.
+/// Returns a column, casts of a column, or the value of an expression without columns.
 fn known_side(side: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Result<Option<Expr>> {
     if collect_columns(side).is_empty() {
         let options = RecordBatchOptions::new().with_row_count(Some(1));

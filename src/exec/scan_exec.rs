@@ -1,4 +1,4 @@
-//! The operator: what it is, and how it takes on limits, orders, offsets and filters.
+//! The scan operator, and the limits, sort orders, offsets and filters it accepts.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -31,7 +31,7 @@ use crate::decode::arrow_schema;
 use crate::profile::{Origin, TableKind};
 use crate::pushdown::{Aids, ServiceOrder, SummaryRows, service_order};
 
-/// Asks the service and streams its rows. See the module's documentation.
+/// Requests mentions from the service and streams the rows. See the module's documentation.
 #[derive(Debug, Clone)]
 pub(crate) struct FetchExec {
     pub(super) config: Arc<ScanConfig>,
@@ -64,7 +64,7 @@ impl FetchExec {
         })
     }
 
-    /// The period that is read because the query bounds no time; `None` where it bounds it.
+    /// The window that is read because the query has no time filter; `None` if it has one.
     pub(crate) fn default_window(&self) -> Option<&str> {
         self.config.default_window()
     }
@@ -75,8 +75,8 @@ impl FetchExec {
         Self::try_new(config, Arc::clone(&self.input))
     }
 
-    /// The scan in each order of the service that has these options, for a plan that will do with `wanted` rows as a
-    /// rule: its pages come on demand.
+    /// Returns the scan in each of the service's sort orders with these options, for a plan that usually needs only
+    /// `wanted` rows: pages are fetched on demand.
     pub(crate) fn in_orders(&self, options: SortOptions, wanted: usize) -> Result<Vec<Self>> {
         let ScanConfig { connection, spec, projection, .. } = self.config.as_ref();
         if !self.can_be_ordered() {
@@ -91,8 +91,8 @@ impl FetchExec {
         self.with(|config| config.mode = Mode::Ordered { order, slice: Slice::ALL, wanted })
     }
 
-    /// The scan without its first `skip` rows, with `fetch` of those that follow; `None` where the service cannot leave
-    /// out just these.
+    /// Returns the scan without its first `skip` rows, limited to the `fetch` rows after them; `None` if the service
+    /// cannot skip exactly these.
     pub(crate) fn skipping(&self, skip: usize, fetch: Option<usize>) -> Result<Option<Self>> {
         let ScanConfig { connection, spec, plan, late, mode, .. } = self.config.as_ref();
         let profile = connection.profile();
@@ -106,14 +106,14 @@ impl FetchExec {
         self.with(|config| config.mode = mode).map(Some)
     }
 
-    /// A scan that is limited already gives any rows of the unsorted set; ordering it would choose others.
+    /// True if the scan may still be sorted. A scan with a limit returns any rows; sorting it would select others.
     fn can_be_ordered(&self) -> bool {
         let ScanConfig { spec, mode, .. } = self.config.as_ref();
         spec.kind == TableKind::Mentions && matches!(mode, Mode::Unordered(Slice::ALL))
     }
 
-    /// The scan in the order of time, sorted here, where the service's order spares no page and proves less; `None` where it
-    /// does, or the scan is in no order.
+    /// Returns the scan sorted locally, where the service's sort order saves no page and proves less than the order of
+    /// time. `None` if it does save pages, or if the scan is unsorted.
     pub(crate) fn sorted_here(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let ScanConfig { connection, spec, mode, .. } = self.config.as_ref();
         let Mode::Ordered { order, slice: Slice { skip: 0, fetch }, wanted } = mode else { return Ok(None) };
@@ -130,17 +130,17 @@ impl FetchExec {
         Ok(Some(Arc::new(SortExec::new(ordering, Arc::new(scan)).with_fetch(*fetch))))
     }
 
-    /// Refuses a scan of which nothing says when its range begins.
+    /// Refuses a scan whose time range has no beginning.
     pub(crate) fn check_bounds(&self) -> Result<()> {
         self.config.check_bounds()
     }
 
-    /// Takes note of the requests that all scans of the plan take at least, which are refused together.
+    /// Records the minimum number of requests of all scans of the plan; the budget admits or refuses them together.
     pub(crate) fn announce(&self, requests: u64) {
         self.config.told.announced.store(requests, Ordering::Relaxed);
     }
 
-    /// Tells the author of the query something when it runs.
+    /// Queues a note to the author of the query, logged when the query runs.
     pub(crate) fn note(&self, note: String) {
         let mut notes = self.config.told.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&note) {
@@ -148,7 +148,7 @@ impl FetchExec {
         }
     }
 
-    /// Name of the table that it reads.
+    /// Name of the table that the scan reads.
     pub(crate) fn table(&self) -> &str {
         &self.config.spec.name
     }
@@ -158,8 +158,8 @@ impl FetchExec {
         collect_columns(filter).iter().any(|column| Some(column.name()) == aid)
     }
 
-    /// Whether a filter chooses what is asked for, and leaves the rows of an answer as they are: the saved searches, by the
-    /// aid alone; or the period or the zone, where mentions are counted by no days.
+    /// True if a filter selects requests and does not drop rows of a response: the saved searches, if it uses the aid
+    /// alone, or the window or zone, if mentions are not counted by day.
     fn chooses_request(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
         let columns = collect_columns(filter);
         let aid = self.config.aid_column();
@@ -168,7 +168,7 @@ impl FetchExec {
         saved_searches || (!days && columns.len() == 1 && looks_at_question(filter, &self.config.spec))
     }
 
-    /// Whether a filter bounds the time of a scan that has no bounds of its own, or gives it the period or the zone.
+    /// True if a filter bounds the time of a scan without bounds of its own, or sets its window or zone.
     fn bounds_request(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
         let ScanConfig { plan, spec, .. } = self.config.as_ref();
         let time = spec.time.as_deref().filter(|_| plan.default_window || plan.unbounded().is_some());
@@ -180,8 +180,8 @@ impl FetchExec {
         collect_columns(filter).iter().any(gives)
     }
 
-    /// Makes filters over the output those of the scan, where it can: a limited scan gives any rows, of which filtering
-    /// would choose others.
+    /// Moves filters over the output into the scan where possible. A scan with a limit returns any rows; filtering
+    /// them first would select others.
     fn take_on(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -202,7 +202,7 @@ impl FetchExec {
         let table = arrow_schema(&self.config.spec);
         let taken: Vec<_> =
             taken.into_iter().map(|filter| reassign_expr_columns(filter, &table)).collect::<Result<_>>()?;
-        // What bounds the time, or gives the period or the zone, takes the place of the default once it is known.
+        // Once known, bounds on the time and a given window or zone replace the default.
         let bounds: Vec<_> = taken.iter().filter(|filter| self.bounds_request(filter)).cloned().collect();
         let choose = taken.iter().any(|filter| self.aid_among(filter));
         let node = self.with(|config| {
@@ -219,7 +219,7 @@ impl FetchExec {
     }
 }
 
-/// The service's order over the output, where its column leaves.
+/// The service's sort order over the output, if its column is part of the output.
 pub(super) fn sort_key(order: &ServiceOrder, schema: &SchemaRef) -> Option<PhysicalSortExpr> {
     let at = schema.index_of(&order.column).ok()?;
     Some(PhysicalSortExpr::new(Arc::new(Column::new(&order.column, at)), order.options))
@@ -242,7 +242,7 @@ impl ExecutionPlan for FetchExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        // A join computes its filter only for those who show it here.
+        // A join computes its dynamic filter only for operators that report it here.
         apply_expression_roots(self.config.predicate.iter().chain(&self.config.late.above), f)
     }
 
@@ -271,7 +271,7 @@ impl ExecutionPlan for FetchExec {
     }
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        // Guesses, so that joins read first what costs the fewest requests, and ask the other side for less.
+        // Rough guesses, so that a join first reads the side with the fewest requests and asks the other for less.
         let mut statistics = Statistics::new_unknown(&self.schema());
         let searches = match &self.config.plan.aids {
             Aids::Given(aids) => aids.len(),
@@ -279,7 +279,7 @@ impl ExecutionPlan for FetchExec {
         };
         let a_few = searches.saturating_mul(50);
         let rows = match self.config.spec.kind {
-            // Less than anything that could be asked for by it.
+            // Less than any table that is requested by its rows.
             TableKind::List => 50,
             TableKind::Overview => searches,
             TableKind::Volume | TableKind::Breakdowns | TableKind::Further => a_few,
@@ -292,8 +292,8 @@ impl ExecutionPlan for FetchExec {
         Ok(Arc::new(statistics))
     }
 
-    /// Takes on filters that the table could not, such as `aid = (SELECT …)`. Of those that are only known while the query
-    /// runs it takes note: they choose saved searches; the rows stay with those who gave the filters.
+    /// Accepts filters that the table could not, such as `aid = (SELECT …)`. Filters whose values are known only while
+    /// the query runs are kept to select saved searches; the rows remain the responsibility of the parent operators.
     fn handle_child_pushdown_result(
         &self,
         phase: FilterPushdownPhase,
@@ -324,7 +324,7 @@ impl ExecutionPlan for FetchExec {
         Some(Arc::new(self.with(|config| config.mode = mode).ok()?))
     }
 
-    /// Saved searches can be read in the service's order, which the stream then checks, and merged.
+    /// Reads saved searches in the service's sort order, which the stream verifies, and merges them.
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
         let connection = &self.config.connection;
         let [key] = order else { return Ok(SortOrderPushdownResult::Unsupported) };

@@ -1,16 +1,17 @@
-//! Numbers of mentions without the mentions: rows that stand for many.
+//! Counts of mentions without reading the mentions: rows that each represent many.
 //!
 //! ```text
-//! plan ─▶ overview answer ─ its numbers add up ─▶ a row a value or day, with its number of mentions
-//!                └─ they do not, or are called approximate ─▶ the mentions themselves, each standing for one
-//! plan ─▶ first mention in each order ─ these are all ─▶ each standing for one
-//!                └─ there are more ─▶ the first ones, together standing for all
+//! plan ─▶ overview response ─ its counts add up ─▶ one row per value or day, with its count of mentions
+//!                └─ they do not, or are marked approximate ─▶ the mentions themselves, each representing one
+//! plan ─▶ first mention in each sort order ─ these are all ─▶ each representing one
+//!                └─ there are more ─▶ the first ones, together representing all
 //! ```
 //!
-//! A number counts only where the answer itself proves it: a list has to add up to the total. Mentions that it does not count
-//! are never taken for mentions without a value; they are read. Where a page comes in the same answer, its values are checked
-//! against the list. The answer also shows whether the service kept to the question: the window that it echoes, and the
-//! values in the lists of filtered columns. What contradicts the question is an error, since nothing here could be filtered.
+//! A count is used only if the response itself proves it: the entries of a list have to add up to the total. Mentions
+//! that a list does not count are never treated as mentions without a value; they are read. If the response also
+//! contains a page, the page's values are checked against the list. The response also shows whether the service
+//! honoured the request: the window that it echoes, and the values in the lists of filtered columns. A response that
+//! contradicts the request is an error, since counts cannot be filtered here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::pushdown::{ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 impl Driver {
-    /// The rows that stand for the mentions of one plan.
+    /// Returns the rows that represent the mentions of one plan.
     pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
         match summary.rows.clone() {
             SummaryRows::Firsts(orders) => self.firsts(orders, plan),
@@ -65,12 +66,12 @@ impl Driver {
         stream.boxed()
     }
 
-    /// The request whose answer tells the numbers: one without mentions, or the first page where that may be needed.
+    /// The request for the counts: one without mentions, or the first page if mentions may be needed.
     fn overview_request(&self, summary: &Summary, plan: &RequestPlan) -> PageRequest {
         match plan.pages.filter(|_| !summary.without_mentions()) {
             Some(pages) => PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None },
             None => {
-                // Days are counted in their own zone.
+                // Days are counted in the zone of the summary.
                 let timezone = match summary.rows {
                     SummaryRows::Days(zone) => self.config.connection.profile().timezone.words_of(Zone::Named(zone)),
                     _ => plan.timezone.clone(),
@@ -84,14 +85,14 @@ impl Driver {
     async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
         let Self { config, scan, query, .. } = self;
         let Some(counts) = &config.connection.profile().counts else {
-            return Err(Error::new(ErrorKind::Profile, "the profile has no [counts]"));
+            return Err(Error::new(ErrorKind::Profile, "the profile declares no [counts]"));
         };
         let (decoder, asked) = (self.decoder(totals(counts, None, &self.overview_table())), request.clone());
         let accept = move |body: &Bytes| Ok((body.clone(), decoder.decode(&asked, body)?.batch.num_rows() as u64));
         config.connection.answer(query, scan, request.clone(), accept).await
     }
 
-    /// The rows that an answer tells; `None` where its numbers are no exact counts of all mentions.
+    /// Returns the counted rows of a response; `None` if its counts are not exact counts of all mentions.
     fn count(
         &self,
         summary: &Summary,
@@ -138,9 +139,8 @@ impl Driver {
                         return Ok(None);
                     }
                     if let Some(contradiction) = self.contradiction(list, &names, &numbers, request, body)? {
-                        let message = format!(
-                            "{contradiction}: the mentions are counted one by one; correct the profile's [counts]"
-                        );
+                        let message =
+                            format!("{contradiction}: counting mentions one by one; correct the profile's [counts]");
                         let client = self.config.connection.client();
                         client.log().note(&self.query.budget, plan.aid.clone(), message);
                         return Ok(None);
@@ -169,7 +169,7 @@ impl Driver {
         Ok(Some(self.standing_for(&summary.rows, plan, &values, numbers)))
     }
 
-    /// Rows of the output, those that stand for no mention left out.
+    /// Returns rows of the output, except those that represent no mention.
     fn standing_for(
         &self,
         rows: &SummaryRows,
@@ -194,7 +194,7 @@ impl Driver {
                 Origin::Duration => text(&plan.duration),
                 Origin::Timezone => text(&plan.timezone),
                 _ if counted == Some(&column.name) => Arc::clone(values),
-                // Nothing above looks at it.
+                // No operator above uses this column.
                 _ => arrow::array::new_null_array(field.data_type(), count),
             },
         };
@@ -204,7 +204,7 @@ impl Driver {
         Ok(arrow::compute::filter_record_batch(&batch, &some)?)
     }
 
-    /// The names and numbers of a list.
+    /// Returns the names and counts of a list.
     pub(super) fn list(
         &self,
         list: &CountList,
@@ -219,8 +219,8 @@ impl Driver {
         Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
     }
 
-    /// A value of the page in the same answer that the list lacks, or counts less often than the page has it; `None` where
-    /// the two agree, or the answer has no page.
+    /// Describes a value that the page in the same response has more often than the list counts it; `None` if the two
+    /// agree or the response has no page.
     fn contradiction(
         &self,
         list: &CountList,
@@ -245,7 +245,7 @@ impl Driver {
             if *counted < 0 {
                 let value = value.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"));
                 return Ok(Some(format!(
-                    "the page has more mentions with {value} in `{}` than the overview's list `{}` counts",
+                    "the page has more mentions with {value} in `{}` than the overview list `{}` counts",
                     list.column, list.dimension
                 )));
             }
@@ -253,12 +253,12 @@ impl Driver {
         Ok(None)
     }
 
-    /// The window that the service went by is the one that it was asked for.
+    /// Checks that the service used the requested window.
     fn check_window(&self, plan: &RequestPlan, echoed: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
         let asked = plan.duration.as_deref();
         let profile = self.config.connection.profile();
         let asked = asked.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
-        // A service may end a window that reaches into the future now, by its clock.
+        // A service may end a window that reaches into the future at the current time of its own clock.
         let recent = self.config.connection.now() - TimeDelta::minutes(10);
         let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {
             asked.0 == echoed.0 && (asked.1 == echoed.1 || (recent <= echoed.1 && echoed.1 < asked.1))
@@ -266,14 +266,14 @@ impl Driver {
         match (asked, echoed) {
             (Some(asked), Some(echoed)) if !kept(asked, echoed) => Err(Error::new(
                 ErrorKind::Contradiction,
-                format!("asked for {} to {}, the answer is for {} to {}", asked.0, asked.1, echoed.0, echoed.1),
+                format!("requested {} to {}, but the response covers {} to {}", asked.0, asked.1, echoed.0, echoed.1),
             )
-            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")),
+            .advice("the service ignores the window or interprets it differently; check the profile's [window]")),
             _ => Ok(()),
         }
     }
 
-    /// The lists of filtered columns name no other values than those that were asked for.
+    /// Checks that the lists of filtered columns contain only the requested values.
     fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
         let parameters = &self.config.connection.profile().filters.parameters;
         for term in &request.plan.filters {
@@ -283,16 +283,20 @@ impl Driver {
             let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
             let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
             if let Some(other) = others.next() {
-                let message =
-                    format!("asked for {} `{}`, the answer counts `{other}` too", list.column, term.values.join("|"));
-                return Err(Error::new(ErrorKind::Contradiction, message)
-                    .advice("the service ignores the filter or compares otherwise: correct the profile's [filters]"));
+                let message = format!(
+                    "requested {} `{}`, but the response also counts `{other}`",
+                    list.column,
+                    term.values.join("|")
+                );
+                return Err(Error::new(ErrorKind::Contradiction, message).advice(
+                    "the service ignores the filter or compares differently; correct the profile's [filters]",
+                ));
             }
         }
         Ok(())
     }
 
-    /// The first mention in each order. Where a page holds all mentions, it is all that is asked for.
+    /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             let connection = &self.config.connection;
@@ -305,7 +309,8 @@ impl Driver {
                     Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?
                 };
                 let mut check = reader.check();
-                // Two show a wrong direction; a page may show that there are no more, which spares the other orders.
+                // Two rows reveal a wrong direction; a larger page may show that there are no more, which saves the other
+                // sort orders.
                 let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders.len() > 1);
                 let size = page.unwrap_or(2);
                 let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
@@ -341,12 +346,12 @@ impl Driver {
                     return;
                 }
                 let Some(first) = rows.iter().find(|batch| batch.num_rows() > 0) else { continue };
-                // The first mention stands for all, where their number is wanted.
+                // The first mention represents all of them, if their count is needed.
                 let number = match (left, total) {
                     (Some(left), _) => left,
                     (None, Some(total)) => i64::try_from(total).unwrap_or(i64::MAX),
                     (None, None) if counts => {
-                        // The service told no exact number.
+                        // The service reported no exact total.
                         let mut all = Arc::clone(&self).rows(first_plan, None, Pace::Ahead(1));
                         while let Some(batch) = all.next().await {
                             yield batch?;
@@ -380,25 +385,25 @@ impl Driver {
     }
 }
 
-/// The sum of numbers; `None` where it is none.
+/// Sums counts; `None` on overflow.
 fn sum(numbers: &[i64]) -> Option<i64> {
     numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number))
 }
 
-/// The numbers of a column; what is missing counts nothing.
+/// Returns the counts in a column; a missing one is 0.
 fn weights(column: &ArrayRef) -> Vec<i64> {
     column.as_primitive_opt::<Int64Type>().into_iter().flatten().map(Option::unwrap_or_default).collect()
 }
 
-/// The table with these columns alone, in this order.
+/// Returns the table with only these columns, in this order.
 fn picked(table: &TableSpec, columns: &[&str]) -> TableSpec {
     let columns = columns.iter().filter_map(|name| table.column(name)).cloned();
-    // A value that is missing makes the numbers not add up, which is told from here.
+    // A missing value makes the counts not add up, which is detected here.
     let columns = columns.map(|column| ColumnSpec { nullable: true, ..column }).collect();
     TableSpec { columns, id: None, time: None, version: None, stand_in: Vec::new(), ..table.clone() }
 }
 
-/// The numbers of all mentions: total, what a list leaves out, and whether they are exact.
+/// The table of counts of all mentions: the total, the rest that a list omits, and whether the counts are exact.
 pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpec) -> TableSpec {
     let mut table = picked(overview, &[counts.total.as_str()]);
     let number = table.columns.first().cloned();

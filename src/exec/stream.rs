@@ -1,10 +1,10 @@
 //! Runs a scan: plans in, filtered and projected batches out.
 //!
 //! ```text
-//! rows of the input ─▶ saved searches that can have rows ─▶ plans, one a saved search and window
-//!     ├─ no limit          several at once, pages as they arrive
-//!     ├─ a limit           one after another, page by page, until it is met
-//!     └─ an order          merged: a page of each to begin with, then of those whose rows come next
+//! rows of the input ─▶ saved searches that can have rows ─▶ plans, one per saved search and window
+//!     ├─ no limit          several concurrently, pages as they arrive
+//!     ├─ a limit           one after another, page by page, until it is reached
+//!     └─ a sort order      merged: the first page of each, then pages of those whose rows come next
 //! ```
 
 use std::any::Any;
@@ -47,7 +47,8 @@ use crate::request::{Endpoint, PageRequest, RequestPlan};
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
 
-/// The stream of one partition of a scan. The key of the service is taken out of its errors here, wherever they arise.
+/// Returns the stream of one partition of a scan. The service's key is redacted from its errors here, whatever their
+/// origin.
 pub(super) fn run(
     scan: &FetchExec,
     rows: SendableRecordBatchStream,
@@ -60,17 +61,17 @@ pub(super) fn run(
     let counters = Counters::new(metrics, partition);
     let merging = Merging::new(context, config.mode.wanted());
     let memory = Arc::new(PoolMemory::new(context, &config.spec.name));
-    // Now, not when the stream is first polled: the scans of a query that wait for each other share it.
+    // Created here, not when the stream is first polled: the scans of a query that wait for each other share it.
     let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
     let caller = context.session_config().get_extension::<Caller>();
     let query = config.connection.query(&config.query, &execution, &settings, caller);
     let (connection, output) = (Arc::clone(&config.connection), Arc::clone(&schema));
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
-        // Of the whole plan, before the first request of any scan.
+        // The minimum for the whole plan, checked before the first request of any scan.
         query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
-        // Periods that end now end when they are asked for.
+        // Windows that end now end at the time of the request.
         let instants = planned.connection.profile().window.takes_instants();
         let config = config.bounded(if instants { query.now } else { planned.connection.now() })?;
         let requests = if Arc::ptr_eq(&planned, &config) { requests } else { Arc::new(Requests::new(&config)) };
@@ -94,7 +95,7 @@ pub(super) fn run(
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
 }
 
-/// What the streams of one partition share.
+/// State shared by the streams of one partition.
 pub(super) struct Driver {
     pub(super) config: Arc<ScanConfig>,
     pub(super) requests: Arc<Requests>,
@@ -123,7 +124,7 @@ impl Driver {
                 None => self.all_at_once(plans, several),
             };
         };
-        // The windows of a saved search follow each other in the order of time; in another they are merged.
+        // The windows of a saved search follow each other in order of time; in any other sort order they are merged.
         let by_time = self.config.spec.time.as_ref() == Some(&order.column);
         let mut groups =
             if by_time { searches } else { searches.into_iter().flatten().map(|plan| vec![plan]).collect() };
@@ -131,7 +132,7 @@ impl Driver {
             groups.iter_mut().for_each(|group| group.reverse());
         }
         self.require(groups.len())?;
-        // With a limit nobody knows whose rows will be wanted; without, all of them will.
+        // With a limit it is unknown whose rows will be needed; without one, all of them will.
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
             let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
@@ -145,7 +146,7 @@ impl Driver {
         Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
     }
 
-    /// The plans of the saved searches that can have rows, those of one together.
+    /// Returns the plans of the saved searches that can have rows, grouped by saved search.
     async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
         let ScanConfig { connection, plan, predicate, late, .. } = self.config.as_ref();
         let mut aids: Vec<String> = Vec::new();
@@ -169,18 +170,18 @@ impl Driver {
         Ok(aids.iter().map(of).collect())
     }
 
-    /// The rows of all plans as they come. All together keep no more requests under way than one would.
+    /// Returns the rows of all plans as they arrive. Together they keep no more requests in flight than one plan would.
     fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
         let reads = self.config.summary().is_none() && plans.iter().any(|plan| plan.pages.is_some());
         if reads {
             self.require(plans.len())?;
         } else {
-            // Other scans may ask the same questions, and each is asked once.
+            // Other scans may send the same requests, and each is sent once.
             let allowed = self.scan.query.allow(plans.len() as u64);
             allowed.map_err(|error| self.at_table(error))?;
         }
         let scans = plans.len().clamp(1, self.settings.concurrency.max(1));
-        // Those who read until some page must not ask for the next ones ahead.
+        // Plans that stop at some page must not request later pages ahead.
         let ahead = Pace::Ahead(self.settings.concurrency.div_ceil(scans));
         let pace = if self.config.plan.until.is_some() { Pace::OnDemand } else { ahead };
         let streams = stream::iter(plans).map(move |plan| {
@@ -196,8 +197,8 @@ impl Driver {
         Ok(streams.flatten_unordered(scans).boxed())
     }
 
-    /// The rows of all plans, one after another until the limit is met. `several` says whether the query concerns more than
-    /// one saved search.
+    /// Returns the rows of all plans, one after another until the limit is reached. `several` is set if the query
+    /// covers more than one saved search.
     fn one_after_another(self: Arc<Self>, plans: Vec<RequestPlan>, pace: Pace, several: bool) -> Batches {
         let stream = try_stream! {
             let ScanConfig { plan: scan_plan, mode, .. } = self.config.as_ref();
@@ -208,7 +209,7 @@ impl Driver {
                     break;
                 }
                 let told = fetch.filter(|_| scan_plan.exact).map(|_| left.max(least_rows(mode.order())) as u64);
-                // Pages ahead are of use only where all their rows count.
+                // Reading pages ahead helps only if all their rows count toward the limit.
                 let pace = if fetch.is_some() && told.is_none() { Pace::OnDemand } else { pace };
                 let refused = several.then(|| plan.clone());
                 let rows = Arc::clone(&self).rows(plan, told, pace);
@@ -224,8 +225,8 @@ impl Driver {
         stream.boxed()
     }
 
-    /// Rows of one saved search of several, or a warning in their place where the service refuses it and the query is to go
-    /// on.
+    /// Returns the rows of one of several saved searches. If the service refuses it and partial results are allowed, a
+    /// warning replaces the remaining rows.
     fn without_refused(self: Arc<Self>, plan: Option<RequestPlan>, mut rows: Batches) -> Batches {
         let Some(plan) = plan.filter(|_| self.settings.partial) else { return rows };
         let stream = try_stream! {
@@ -248,7 +249,7 @@ impl Driver {
         stream.boxed()
     }
 
-    /// The rows of one plan. `told` is the number of rows that the service is asked for.
+    /// Returns the rows of one plan. `told` is the number of rows requested from the service.
     pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace) -> Batches {
         if plan.pages.is_none() {
             return self.answer(plan);
@@ -256,7 +257,7 @@ impl Driver {
         self.mentions(plan, told, pace, Arc::default())
     }
 
-    /// The mentions of one plan. `came` counts those that the service gave, before filters of the query drop some.
+    /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
     fn mentions(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace, came: Arc<AtomicU64>) -> Batches {
         let stream = try_stream! {
             let Self { config, reader, scan, .. } = self.as_ref();
@@ -269,7 +270,7 @@ impl Driver {
             let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), reader.decoder.as_ref(), pace));
             let mut received = 0;
             while let Some(page) = pages.next().await {
-                // None of its rows has left, and they are wanted in no order.
+                // None of the rows has been output yet, and no sort order is needed.
                 let deep = page.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::TooDeep);
                 let parts = match deep && received == 0 && check.is_none() {
                     true => self.parts(&plan).await.map_err(|error| self.at_table(error))?,
@@ -282,7 +283,7 @@ impl Driver {
                         while let Some(batch) = rows.next().await {
                             yield batch?;
                         }
-                        // A name of the list that the filter takes for another value, or for none.
+                        // A name in the list that the filter matches with another value, or with none.
                         let of_part = of_part.load(Ordering::Relaxed);
                         if i64::try_from(of_part) != Ok(number) {
                             Err(self.at_table(parts_differ(&plan, of_part, number)))?;
@@ -315,7 +316,7 @@ impl Driver {
                     return;
                 }
             }
-            // The service gave as many rows as it was asked for, and not all of them count.
+            // The service returned as many rows as requested, but some do not match the filters.
             if dropped > 0 && told.is_some_and(|told| received >= told) {
                 Err(self.at_table(filters_ignored(dropped)))?;
             }
@@ -323,7 +324,7 @@ impl Driver {
         stream.boxed()
     }
 
-    /// The rows of an answer without mentions.
+    /// Returns the rows of a response without mentions.
     fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             let Self { config, reader, scan, query, .. } = self.as_ref();
@@ -352,7 +353,7 @@ impl Driver {
         stream.boxed()
     }
 
-    /// What the service filtered by must stand in its records: without it they would all be dropped here.
+    /// Checks that records contain the fields that the service filtered by: without them, all would be dropped here.
     fn check_fields(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
         let sent = self.config.connection.profile().filters.parameters.iter();
         let sent = sent.filter(|sent| plan.filters.iter().any(|filter| filter.parameter == sent.parameter));
@@ -361,25 +362,26 @@ impl Driver {
             page.records > 0 && page.present.iter().any(|(column, present)| field(*column) && *present == 0)
         };
         let Some(gone) = sent.map(|sent| &sent.column).find(|column| absent(column)) else { return Ok(()) };
-        let message = format!("the service was asked to filter by `{gone}`, and none of its records has that field");
+        let message = format!("the request filters by `{gone}`, but no record in the response has that field");
         Err(Error::new(ErrorKind::Contradiction, message)
-            .advice("check the column in the profile: its pointer, and the parameter in [filters]")
+            .advice("check the column's pointer in the profile, and its parameter in [filters]")
             .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
-    /// Takes note of the fields of a page. One that came in all records before, and in none of these, is an error, or a
-    /// warning where the query asks for a report.
+    /// Records the fields of a page. A field that was present in all earlier records and is missing from this page is
+    /// an error, or a warning if the query asks for a report.
     fn note_fields(&self, plan: &RequestPlan, page: &Decoded, told: &mut HashSet<String>) -> Result<()> {
-        // Records of another kind may have other fields.
+        // Other requests may return records with other fields.
         let mut asked = DefaultHasher::new();
         (&plan.aid, &plan.filters).hash(&mut asked);
         for column in self.config.connection.note_fields(&self.config.spec.name, asked.finish(), page) {
-            let message =
-                format!("the field of column `{column}` has come in every record so far, and in none of this page");
+            let message = format!(
+                "the field of column `{column}` was in every record so far, but is missing from all records of this page"
+            );
             let error = Error::new(ErrorKind::Contradiction, message)
                 .advice(
-                    "the service may call it otherwise now: compare `extra` with the profile; \
-                     SET savedsearch.completeness = 'report' goes on with NULL",
+                    "the service may have renamed it: compare `extra` with the profile; \
+                     SET savedsearch.completeness = 'report' continues with NULL",
                 )
                 .at(Place { aid: plan.aid.clone(), ..Place::default() });
             if self.settings.completeness == Completeness::Strict {
@@ -392,20 +394,21 @@ impl Driver {
         Ok(())
     }
 
-    /// A range that ends now must end by the service's clock, which is known once it has answered, and one that is reached by
-    /// a period that ends now must begin by it.
+    /// Checks the window against the service's clock, which is known once it has responded: a range that ends now must
+    /// end after the service's current time, and a relative period that ends now must reach back to the start of the
+    /// range.
     pub(super) fn check_clock(&self, plan: &RequestPlan) -> Result<()> {
         let connection = &self.config.connection;
         let profile = connection.profile();
         let scan = &self.config.plan;
         let Some(words) = plan.duration.as_deref() else { return Ok(()) };
-        // When the scan began, by the service's clock.
+        // The start of the scan by the service's clock.
         let now = self.query.begun + connection.client().ahead();
         let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
             scan.ends_open && now > end && self.requests.windows().last().map(String::as_str) == Some(words)
         });
         let begun = scan.until.as_ref().zip(profile.window.length_of(words));
-        // A relative period is resolved when it is asked for.
+        // A relative period is resolved when it is requested.
         let asked = connection.clock().now() + connection.client().ahead();
         let late = begun.is_some_and(|((_, since), length)| asked - length > *since);
         if !ended && !late {
@@ -416,10 +419,10 @@ impl Driver {
         Err(Error::new(
             ErrorKind::Contradiction,
             format!(
-                "the service's clock is {minutes} minutes ahead of this machine's: its newest mentions would be missing"
+                "the service's clock is {minutes} minutes ahead of this machine's; the newest mentions would be missing"
             ),
         )
-        .advice("run the query again, which goes by the service's clock from now on, or set the clock")
+        .advice("run the query again, which now uses the service's clock, or correct this machine's clock")
         .at(place))
     }
 
@@ -432,14 +435,14 @@ impl Driver {
     }
 }
 
-/// Merges streams that are in one order.
+/// Merges streams with the same sort order.
 struct Merging {
     reservation: MemoryReservation,
     batch_size: usize,
 }
 
 impl Merging {
-    /// `wanted` rows may do; more are not waited for before some leave.
+    /// If `wanted` rows are enough, batches are no larger, so that output does not wait for more.
     fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
         let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
         let batch_size = context.session_config().batch_size();
@@ -454,13 +457,13 @@ impl Merging {
     ) -> DataFusionResult<SendableRecordBatchStream> {
         let key = config.mode.order().and_then(|order| sort_key(order, &reader.schema));
         let Some(ordering) = LexOrdering::new(key) else {
-            return internal_err!("an order without a key in the output");
+            return internal_err!("sort key missing from the output");
         };
         StreamingMergeBuilder::new()
             .with_streams(streams)
             .with_schema(Arc::clone(&reader.schema))
             .with_expressions(&ordering)
-            // The merge counts its own; the operator's are counted here.
+            // The merge has its own metrics; the operator's are counted here.
             .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
             .with_batch_size(self.batch_size)
             .with_fetch(config.mode.slice().fetch)
@@ -471,23 +474,23 @@ impl Merging {
 
 fn parts_changed(plan: &RequestPlan) -> Error {
     let place = Place { aid: plan.aid.clone(), ..Place::default() };
-    Error::new(ErrorKind::Incomplete, "the values by which the mentions were asked for in parts changed meanwhile")
-        .advice("run the query again, or narrow the period")
+    Error::new(ErrorKind::Incomplete, "the values used to read the mentions in parts changed during the scan")
+        .advice("run the query again, or narrow the time window")
         .at(place)
 }
 
-/// The mentions of a part are not those that the list counts.
+/// The error for a part whose mentions do not match the count in the list.
 fn parts_differ(plan: &RequestPlan, came: u64, number: i64) -> Error {
-    let message = format!("{came} mentions came for a value of which the overview counts {number}");
+    let message = format!("received {came} mentions for a value, but the overview counts {number}");
     Error::new(ErrorKind::Incomplete, message)
-        .advice("paging does not reach all, and asking value by value does not give them; narrow the period")
+        .advice("neither paging nor requesting value by value returns all mentions; narrow the time window")
         .at(Place { aid: plan.aid.clone(), ..Place::default() })
 }
 
 pub(super) fn filters_ignored(dropped: usize) -> Error {
     Error::new(
         ErrorKind::Contradiction,
-        format!("the service gave {dropped} mentions that do not satisfy the filters it was sent"),
+        format!("the service returned mentions that do not match the requested filters (count: {dropped})"),
     )
-    .advice("it ignores a parameter or compares otherwise: correct [filters] or [window] in the profile")
+    .advice("it ignores a parameter or compares differently; correct [filters] or [window] in the profile")
 }

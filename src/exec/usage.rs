@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 
-/// What the scans of a plan have cost.
+/// Cost of a plan's scans so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spent {
-    /// Requests issued, retries included.
+    /// Requests sent, retries included.
     pub requests: u64,
-    /// Requests that had to be repeated.
+    /// Retried requests.
     pub retries: u64,
-    /// Milliseconds of waiting for the limiter and between attempts.
+    /// Milliseconds spent waiting for the rate limiter and between attempts.
     pub wait_ms: u64,
-    /// Windows of which not all mentions came.
+    /// Windows with missing mentions.
     pub incomplete: u64,
 }
 
-/// What a plan has cost so far.
+/// Returns what a plan has cost so far.
 pub fn spent(plan: &Arc<dyn ExecutionPlan>) -> Spent {
     let of = |name: &str| {
         let metric = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));

@@ -1,4 +1,4 @@
-//! The windows that a plan reads.
+//! The time windows that a plan reads.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::FetchExec;
 
-/// The windows that a plan reads, in the service's words, each with its zone and with whether it is the profile's default.
+/// Returns the time windows that a plan reads, as the service writes them.
 pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<WindowRead> {
     let mut found: Vec<WindowRead> = Vec::new();
     collect(plan, &mut found);
     found
 }
 
-/// A window that a plan reads.
+/// A time window that a plan reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WindowRead {
-    /// The service's words for it.
+    /// The window as the service writes it.
     pub words: String,
-    /// The zone that is sent along.
+    /// The zone that is sent with it.
     pub timezone: Option<String>,
-    /// Whether it is read because the query bounds no time.
+    /// Set if it is the default window, read because the query has no time filter.
     pub default: bool,
 }
 
 fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
         let default = scan.default_window().is_some();
-        // Those that a subquery gives are known when the query runs.
+        // Windows set by a subquery are known only at run time.
         let known: &[String] = if scan.config.late.bounds.is_empty() { scan.requests.windows() } else { &[] };
         for words in known {
             let window = WindowRead { words: words.clone(), timezone: scan.requests.sent().timezone.clone(), default };

@@ -1,4 +1,4 @@
-//! Aggregates over mentions that need their numbers only, or the smallest and largest of what the service sorts by.
+//! Aggregates over mentions that need only counts, or the smallest and largest values of a column the service sorts by.
 //!
 //! ```text
 //! Aggregate count(*) by language          Projection coalesce(sum(m.__mentions), 0)
@@ -7,9 +7,10 @@
 //!                                               mentions m, its rows those of a summary
 //! ```
 //!
-//! A mention that an aggregate does not tell apart from others can stand for them: rows of a summary have the columns that
-//! are looked at, and a weight. Sums count each row by its weight; what ignores doubles stays as it is. This holds through
-//! everything that makes each of its rows of one row of the scan. Where it does not, the scan keeps the reason for EXPLAIN.
+//! A mention can represent others that an aggregate does not distinguish from it: rows of a summary have the columns
+//! that are used, and a weight. Sums count each row by its weight; functions that ignore duplicates stay as they are.
+//! This holds through every node that makes each of its rows from one row of the scan. Otherwise the scan keeps the
+//! reason for EXPLAIN.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,13 +58,14 @@ impl OptimizerRule for AggregatePushdown {
         let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         let options = config.options();
         let planned = table.planned(&options, config.query_execution_start_time(), &scan.filters);
-        // What cannot be asked at all is told by the scan.
+        // The scan reports requests that the service does not support.
         let Ok(scan_plan) = planned.plan() else { return Ok(Transformed::no(plan)) };
         if scan_plan.aids == Aids::Given(Vec::new()) || scan_plan.unbounded().is_some() {
             return Ok(Transformed::no(plan));
         }
         let use_overview = SessionSettings::of(&options).count_from_overview;
-        let stands = between.as_ref().map_or(Ok(()), |between| Err(format!("{between} stands between")));
+        let stands =
+            between.as_ref().map_or(Ok(()), |between| Err(format!("{between} is between the aggregate and the scan")));
         let found = stands.and_then(|()| Looked::at(aggregate, way, scan, scan_plan, &table)).and_then(|looked| {
             if use_overview == CountFromOverview::Never && (looked.wanted.firsts.is_empty() || looked.wanted.counts) {
                 return Err("count_from_overview = never".to_owned());
@@ -74,7 +76,7 @@ impl OptimizerRule for AggregatePushdown {
         });
         let rewritten = match found {
             Ok((looked, summary)) => with_summary(aggregate, &below, &table, &looked, summary)?,
-            // As in the round before.
+            // Unchanged since the previous round.
             Err(because) if table.reason() == Some(&because) => return Ok(Transformed::no(plan)),
             Err(because) => {
                 let table = Arc::new(table.read_because(because));
@@ -90,15 +92,15 @@ impl OptimizerRule for AggregatePushdown {
 /// A scan of mentions below an aggregate.
 struct Below<'p> {
     scan: &'p TableScan,
-    /// Positions of inputs on the way to it.
+    /// Positions of inputs on the path to the scan.
     way: Vec<usize>,
-    /// Whether rows above may stand for no mention.
+    /// Set if rows above may represent no mention.
     outer: bool,
-    /// What keeps a row of the scan from making rows above one by one.
+    /// The node that prevents a one-to-one mapping from rows of the scan to rows above.
     between: Option<String>,
 }
 
-/// The first scan of mentions whose rows are not decided on yet; those that can be summarized come before others.
+/// Returns the first scan of mentions whose rows are still undecided; scans that can be summarized take precedence.
 fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
     if let LogicalPlan::TableScan(scan) = plan {
         let table = ApiTable::of(scan)?;
@@ -120,7 +122,7 @@ fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
                 (JoinType::Full, _) => (true, true),
                 _ => (false, false),
             },
-            // Its own rows have been decided on.
+            // The rows of this aggregate have already been decided.
             LogicalPlan::Aggregate(_) => return None,
             _ => (false, false),
         };
@@ -133,31 +135,31 @@ fn mentions_below(plan: &LogicalPlan) -> Option<Below<'_>> {
     found.min_by_key(|below| below.between.is_some())
 }
 
-/// What an aggregate makes of the columns of a scan.
+/// The use that an aggregate makes of the columns of a scan.
 struct Looked {
     wanted: Wanted,
-    /// For each aggregate expression, what becomes of it.
+    /// The replacement of each aggregate expression.
     weighing: Vec<Weighing>,
-    /// Columns of the scan that are looked at above it.
+    /// Columns of the scan that are used above it.
     columns: BTreeSet<String>,
 }
 
-/// What becomes of an aggregate expression over rows with weights.
+/// Replacement of an aggregate expression over weighted rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weighing {
-    /// It ignores doubles.
+    /// Unchanged: the function ignores duplicates.
     Same,
-    /// The number of rows: the sum of the weights.
+    /// The count of rows: the sum of the weights.
     Rows,
-    /// The number of rows where its argument is not NULL.
+    /// The count of rows whose argument is not NULL.
     RowsOf,
-    /// The number of mentions, of which an outer join makes rows without.
+    /// The count of mentions, without rows that an outer join adds.
     Mentions,
-    /// The sum of its argument times the weight.
+    /// The sum of the argument times the weight.
     Sum,
-    /// That sum by the number of rows where its argument is not NULL.
+    /// That sum divided by the count of rows whose argument is not NULL.
     Mean,
-    /// The smallest or largest value of a column, which a first mention has.
+    /// The smallest or largest value of a column, taken from a first mention.
     First,
 }
 
@@ -176,12 +178,12 @@ impl Looked {
         }
         for expr in &aggregate.group_expr {
             if matches!(expr, Expr::GroupingSet(_)) {
-                return Err("it is grouped in several ways at once".into());
+                return Err("the aggregate has grouping sets".into());
             }
             above.note(expr)?;
         }
         if above.asked_later && above.references.days.is_some() {
-            return Err("what it asks for is known when the query runs".into());
+            return Err("the window or zone is known only at run time".into());
         }
         let weighed: Vec<Weighed> =
             aggregate.aggr_expr.iter().map(|expr| weigh(expr, aggregate, &above, profile)).collect::<Result<_, _>>()?;
@@ -201,31 +203,32 @@ impl Looked {
     }
 }
 
-/// The nodes on the way to the scan, from the aggregate's input down.
+/// Returns the nodes on the path to the scan, from the aggregate's input down.
 fn nodes_on<'p>(way: &[usize], input: &'p LogicalPlan) -> Result<Vec<&'p LogicalPlan>, String> {
     let (mut nodes, mut node) = (Vec::new(), input);
     for at in way {
         nodes.push(node);
         node = node.inputs()[*at];
     }
-    // A second weight would take the name of the first.
+    // A second weight would have the same name as the first.
     let kept = |node: &&LogicalPlan| node.schema().fields().iter().any(|field| field.name().starts_with("__"));
     match nodes.iter().any(kept) {
         true => {
-            Err("a column below it has a name that is kept for counting, as where another scan is counted".to_owned())
+            Err("a column name below it is reserved for counting, for example because another scan is counted"
+                .to_owned())
         }
         false => Ok(nodes),
     }
 }
 
-/// What is known of the scan's columns at a node above it.
+/// The columns of the scan as seen from a node above it.
 struct Above<'t> {
     references: References<'t>,
-    /// The name that the scan has here.
+    /// The scan's name at this node.
     qualifier: TableReference,
-    /// Columns that projections pass on.
+    /// Columns that projections pass on unchanged.
     passed: BTreeSet<String>,
-    /// Whether a condition on the way gives the period or the zone when the query runs.
+    /// Set if a condition on the path sets the window or the zone at run time.
     asked_later: bool,
 }
 
@@ -236,7 +239,7 @@ impl<'t> Above<'t> {
         Self { references, qualifier, passed: BTreeSet::new(), asked_later: false }
     }
 
-    /// Goes up through a node.
+    /// Moves up through a node.
     fn pass(&mut self, node: &LogicalPlan, scan_plan: &ScanPlan) -> Result<(), String> {
         let mut kept = BTreeSet::new();
         if let LogicalPlan::Filter(filter) = node {
@@ -249,7 +252,7 @@ impl<'t> Above<'t> {
         let days = self.references.days;
         for expr in node.expressions() {
             match (&expr, node) {
-                // It keeps its name, and is looked at where that is used.
+                // It keeps its name; only a use of that name counts.
                 (Expr::Column(column), LogicalPlan::Projection(_)) if self.references.own(column, &self.qualifier) => {
                     self.passed.insert(column.name.clone());
                     kept.insert(column.name.clone());
@@ -260,7 +263,7 @@ impl<'t> Above<'t> {
         match node {
             LogicalPlan::SubqueryAlias(alias) => self.qualifier = alias.alias.clone(),
             LogicalPlan::Filter(_) if scan_plan.default_window && self.references.days != days => {
-                return Err("a condition bounds its time when the query runs".to_owned());
+                return Err("a condition bounds the time only at run time".to_owned());
             }
             LogicalPlan::Projection(_) => {
                 self.references.renamed = true;
@@ -275,7 +278,7 @@ impl<'t> Above<'t> {
         self.references.note(expr, &self.qualifier)
     }
 
-    /// The column of the scan that an expression is.
+    /// Returns the scan's column if the expression is exactly that.
     fn own(&self, expr: &Expr) -> Option<&'t ColumnSpec> {
         match expr {
             Expr::Column(column) if self.references.own(column, &self.qualifier) => {
@@ -286,26 +289,26 @@ impl<'t> Above<'t> {
     }
 }
 
-/// An aggregate expression over rows with weights.
+/// An aggregate expression over weighted rows.
 struct Weighed {
     becomes: Weighing,
-    /// The order whose first mention has its value.
+    /// The sort order whose first mention has the value.
     first: Option<ServiceOrder>,
-    /// What it looks at.
+    /// The expressions that it uses.
     inputs: Vec<Expr>,
 }
 
-/// What becomes of an aggregate expression.
+/// Determines the replacement of an aggregate expression.
 ///
 /// # Errors
-/// Why it needs the mentions themselves.
+/// The reason why it needs the mentions themselves.
 fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profile) -> Result<Weighed, String> {
-    let function = aggregate_function(expr).ok_or("it is not a plain aggregate")?;
+    let function = aggregate_function(expr).ok_or("it is not a plain aggregate function")?;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
     let name = function.func.name();
-    let [argument] = args.as_slice() else { return Err(format!("{name} takes more or less than one argument")) };
+    let [argument] = args.as_slice() else { return Err(format!("{name} does not have exactly one argument")) };
     if !order_by.is_empty() || null_treatment.is_some() {
-        return Err(format!("{name} has an order"));
+        return Err(format!("{name} uses ORDER BY or a NULL treatment"));
     }
     let largest = function.func == min_max::max_udaf();
     let smallest = function.func == min_max::min_udaf();
@@ -331,13 +334,13 @@ fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profil
     } else {
         return Err(format!("{name} needs the mentions themselves"));
     };
-    // What a number or a first mention is taken of is not looked at.
+    // The argument of a count or of a first mention is not used.
     let looks = !matches!(becomes, Weighing::Rows | Weighing::Mentions | Weighing::First);
     let inputs = filter.iter().map(|filter| filter.as_ref().clone()).chain(looks.then(|| argument.clone()));
     Ok(Weighed { becomes, first, inputs: inputs.collect() })
 }
 
-/// Whether the argument is a whole number, which the engine takes the average of as a float.
+/// True if the argument is an integer cast to a float, as the engine does for averages.
 fn is_whole(argument: &Expr, input: &LogicalPlan) -> bool {
     let Expr::Cast(Cast { expr, field }) = argument else { return false };
     let from = expr.get_type(input.schema());
@@ -357,20 +360,20 @@ fn aggregate_function(expr: &Expr) -> Option<&AggregateFunction> {
     }
 }
 
-/// The columns of a scan that expressions look at.
+/// The columns of a scan that expressions use.
 struct References<'t> {
     spec: &'t TableSpec,
-    /// Names that are those of the scan's columns, and not of what was made of them or of others.
+    /// Names that still refer to the scan's columns, not to expressions or to columns of other inputs.
     names: BTreeSet<String>,
     columns: BTreeSet<String>,
-    /// Where the time is looked at by its days only, their zone.
+    /// The zone, if the time is used only by its days.
     days: Option<Tz>,
-    /// Whether names without a table may be those of expressions.
+    /// Set if unqualified names may refer to expressions.
     renamed: bool,
 }
 
 impl References<'_> {
-    /// Whether it is a column of the scan, which is called `qualifier`.
+    /// True if it is a column of the scan, whose name here is `qualifier`.
     fn own(&self, column: &Column, qualifier: &TableReference) -> bool {
         let named = match &column.relation {
             Some(relation) => relation.resolved_eq(qualifier),
@@ -381,14 +384,14 @@ impl References<'_> {
 
     fn note(&mut self, expr: &Expr, qualifier: &TableReference) -> Result<(), String> {
         if expr.is_volatile() {
-            return Err("it has another value for each mention".to_owned());
+            return Err("a volatile expression may differ between mentions".to_owned());
         }
         let mut refused = None;
         let visited = expr.apply(|part| {
             let days = self.spec.time.as_deref().and_then(|time| days_of(part, time));
             if let Some(zone) = days.filter(|_| part.column_refs().iter().all(|column| self.own(column, qualifier))) {
                 if self.days.is_some_and(|days| days != zone) {
-                    refused = Some("it looks at days of several zones".to_owned());
+                    refused = Some("it uses days of several zones".to_owned());
                 }
                 self.days = Some(zone);
                 return Ok(TreeNodeRecursion::Jump);
@@ -408,7 +411,7 @@ impl References<'_> {
     }
 }
 
-/// The aggregate over the scan's summary, with the columns that it had.
+/// Returns the aggregate over the scan's summary, with its original columns.
 fn with_summary(
     aggregate: &Aggregate,
     below: &Below<'_>,
@@ -431,7 +434,7 @@ fn with_summary(
     let weight = Column::new(Some(scan.table_name.clone()), WEIGHT);
     let (input, weight) = rebuilt(&aggregate.input, way, LogicalPlan::TableScan(scan), Some(weight))?;
     let weight = Expr::Column(weight.unwrap_or_else(|| Column::from_name(WEIGHT)));
-    // A row of an outer join without a mention is one row.
+    // An outer join's row without a mention counts as one row.
     let rows = if *outer { coalesce(vec![weight.clone(), lit(1_i64)]) } else { weight.clone() };
 
     let mut expressions = Vec::new();
@@ -487,7 +490,7 @@ fn summed(argument: Expr, params: &AggregateFunctionParams) -> Expr {
     Expr::AggregateFunction(function)
 }
 
-/// The plan with another scan at the end of the way, and the name that the weight has above it.
+/// Returns the plan with another scan at the end of the path, and the name of the weight above it.
 fn rebuilt(
     plan: &LogicalPlan,
     way: &[usize],

@@ -1,5 +1,5 @@
-//! Tells each scan what all scans of the plan take together, so that too much is refused before the first request; and
-//! refuses those of which nothing says when their range begins, now that all filters have reached them.
+//! Announces the total requests of the plan to each scan, so that an excess is refused before the first request. Also
+//! refuses scans whose time range has no beginning, now that all filters have reached them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::exec::{FetchExec, plan_cost};
 
-/// See the module's documentation. It changes no node, since filters may refer to them by now.
+/// See the module's documentation. It replaces no node, since filters may already refer to them.
 #[derive(Debug)]
 pub(super) struct BudgetCheck;
 

@@ -1,12 +1,12 @@
-//! Filters of aggregates as a filter of what they read, where each of them bounds the time.
+//! Filters of aggregates, combined into a filter of their input, if each of them bounds the time.
 //!
 //! ```text
 //! Aggregate count(*) FILTER (t >= a), count(*) FILTER (t >= b AND …)
 //!   mentions                                                          ─▶  the same over Filter (t >= a OR t >= b)
 //! ```
 //!
-//! Rows that satisfy none of the filters change nothing in an aggregate without groups. The query bounds the time of what it
-//! looks at by these filters alone; without this rule the scan would read its default window instead.
+//! Rows that satisfy none of the filters change nothing in an aggregate without groups. These filters are the query's
+//! only bounds on the time; without this rule the scan would read its default window instead.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use crate::pushdown::earliest;
 use crate::table::ApiTable;
 
-/// See the module's documentation. Runs before the engine's rules, which carry the filter down to the scan.
+/// See the module's documentation. Runs before the engine's rules, which push the filter down to the scan.
 #[derive(Debug)]
 pub(super) struct FilteredAggregates;
 
@@ -51,7 +51,7 @@ impl OptimizerRule for FilteredAggregates {
     }
 }
 
-/// The scan that an aggregate reads, where nothing in between gives its columns other names.
+/// Returns the scan that an aggregate reads, if nothing in between renames its columns.
 fn scan_below(plan: &Arc<LogicalPlan>) -> Option<&TableScan> {
     match plan.as_ref() {
         LogicalPlan::TableScan(scan) => Some(scan),
@@ -61,7 +61,7 @@ fn scan_below(plan: &Arc<LogicalPlan>) -> Option<&TableScan> {
     }
 }
 
-/// What the filter of an aggregate says about the time.
+/// Returns the part of an aggregate's filter that bounds the time.
 fn time_bound(expr: &Expr, time: &str) -> Option<Expr> {
     match expr {
         Expr::Alias(alias) => time_bound(&alias.expr, time),

@@ -1,28 +1,28 @@
-//! Rules that let a session's planner ask the service for less.
+//! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
 //! logical    … engine's …
-//!            filtered_aggregates   what filters of aggregates bound together, bounded once for all
-//!            … engine's, which carry filters down …
-//!            plan_scans     what each scan asks for, decided once
-//!            aggregate_pushdown   numbers of mentions from the overview, smallest and largest from a first row
+//!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
+//!            … engine's, which push filters down …
+//!            plan_scans     the requests of each scan, decided once
+//!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
-//! physical   sound_properties   hides what the engine derives wrongly
+//! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            … engine's …
-//!            ordered_scan   the first rows of an order through joins, filters and further keys
-//!            (limits again, which the rule above and orders of scans have set free)
-//!            offset_pushdown   rows to leave out, left out by the service
-//!            sort_here      full scans in an order that proves less than that of time, sorted here
+//!            ordered_scan   the first rows of a sort order through joins, filters and further keys
+//!            (limits again, now free to move after the rule above and after sort pushdown)
+//!            offset_pushdown   offsets skipped by the service
+//!            sort_here      full scans in a sort order that proves less than that of time, sorted locally
 //!            … engine's filters from joins …
-//!            budget_check   what all scans take together, to be refused before the first request
+//!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
 //!
-//! `pass_through` is what nodes that pass rows on have in common, here and in bounded sessions.
+//! `pass_through` contains the shared parts of nodes that pass rows on, here and in bounded sessions.
 //!
-//! Answers are the same with and without the rules, which change what is asked; a session that has none of them asks for
-//! more. The planner refuses what would be answered from the default window without a word.
+//! Results are the same with and without the rules; only the requests differ, and a session without the rules sends
+//! more. The planner refuses queries that would otherwise be answered silently from the default window.
 //!
-//! Invariant: a rule that cannot prove that the rows stay the same leaves the plan as it is.
+//! Invariant: a rule that cannot prove that the rows stay the same leaves the plan unchanged.
 
 mod aggregate_pushdown;
 mod budget_check;
@@ -54,13 +54,13 @@ use self::require_time_bound::RequireTimeBound;
 use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
 
-/// Adds the rules to a session's, and the planner that refuses. They go by the tables of a plan, whatever connection those
-/// belong to.
+/// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
+/// whatever connection these belong to.
 pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let planner = builder.query_planner().take();
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
-    // Behind the engine's own pushing of orders, which takes what a scan takes whole; before filters that refer to plan
-    // nodes, which must not be replaced afterwards.
+    // After the engine's own sort pushdown, which handles orders that a scan satisfies completely; before filters that
+    // refer to plan nodes, which must not be replaced afterwards.
     let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
     let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] =
         [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetPushdown), Arc::new(SortHere)];
@@ -68,10 +68,10 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     rules.insert(0, Arc::new(SoundProperties));
     rules.push(Arc::new(BudgetCheck));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
-    // Behind the engine's simplification, which makes instants of `now()`, and before it carries filters down.
+    // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();
     logical.insert(before, Arc::new(FilteredAggregates));
-    // Last, where filters have reached the scans and what is not looked at is gone.
+    // Last, when filters have reached the scans and unused columns are gone.
     logical.extend([Arc::new(PlanScans) as Arc<dyn OptimizerRule + Send + Sync>, Arc::new(AggregatePushdown)]);
     builder
         .with_physical_optimizer_rules(rules)

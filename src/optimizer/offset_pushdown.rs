@@ -1,4 +1,4 @@
-//! `LIMIT 10 OFFSET 500` over one saved search, whose every row counts: the service starts at row 500.
+//! `LIMIT 10 OFFSET 500` over one saved search whose every row counts: the service starts at row 500.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl PhysicalOptimizerRule for OffsetPushdown {
     }
 }
 
-/// The plan without its first rows; `None` where they cannot be left out below. Projections keep rows one for one.
+/// Returns the plan without its first rows; `None` if the scan cannot skip them. Projections keep the number of rows.
 fn skipping(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,

@@ -1,9 +1,10 @@
-//! The first rows of an order, where a join, a filter or a further key stands between them and the scan.
+//! The first rows of a sort order, if a join, a filter or a further key is between the sort and the scan.
 //!
-//! `ORDER BY published_at DESC, id LIMIT 10`, or the same above a join, needs the newest pages only. The engine pushes
-//! an order to a scan that gives it whole; here a scan is put into the order of the first key, page by page on
-//! demand. What the plan above makes of that is for the engine to say: the rule keeps its change only where the
-//! engine's own reasoning finds the order, or its first keys, in what comes out of it. The sort then ends, or ends early.
+//! `ORDER BY published_at DESC, id LIMIT 10`, or the same above a join, needs only the newest pages. The engine pushes
+//! a sort order only to a scan that satisfies it completely; this rule sorts a scan by the first key, with pages
+//! fetched on demand. The engine decides what that means for the plan above: the rule keeps its change only if the
+//! engine's own reasoning finds the sort order, or its first keys, in the output. The sort is then removed, or ends
+//! early.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl PhysicalOptimizerRule for OrderedScan {
     }
 }
 
-/// The sort over a scan in its order; `None` where there is no such scan.
+/// Returns the sort over a scan in its order; `None` if there is no such scan.
 fn sorted(sort: &SortExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(fetch) = sort.fetch() else { return Ok(None) };
     if sort.expr().iter().any(|key| loses_order(&key.expr)) {
@@ -66,7 +67,7 @@ fn sorted(sort: &SortExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(None)
 }
 
-/// The plan with one of its scans in an order that has the key's direction, in each way that there is.
+/// Returns every variant of the plan in which one scan is in a sort order with the key's direction.
 fn in_order(
     plan: &Arc<dyn ExecutionPlan>,
     key: &PhysicalSortExpr,
@@ -78,7 +79,7 @@ fn in_order(
     let mut ways = Vec::new();
     let children = plan.children();
     for (at, (child, keeps)) in children.iter().zip(plan.maintains_input_order()).enumerate() {
-        // What is limited below would be another set of rows in another order.
+        // A limit below would select other rows in another sort order.
         let skips = plan.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.skip() > 0);
         if !keeps || skips || plan.fetch().is_some() {
             continue;
@@ -97,8 +98,8 @@ fn in_order(
     Ok(ways)
 }
 
-/// Whether the expression casts a time to one of a day, or a time on the wall to an instant. The engine takes both for
-/// casts that keep the order; the first starts again every day, the second goes back where the clock is set back.
+/// True if the expression casts an instant to a time of day, or a local time to an instant. The engine assumes that
+/// both casts keep the order; the first starts over every day, the second goes back when the clock is set back.
 fn loses_order(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let casts = expr.downcast_ref::<CastExpr>().is_some_and(|cast| {
         matches!(

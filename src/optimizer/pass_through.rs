@@ -1,4 +1,4 @@
-//! A node that passes rows on: what all such nodes of ours have in common.
+//! Shared implementation of plan nodes that pass rows on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// What a node does to the rows that it passes on.
+/// Behaviour of a node that passes rows on.
 pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
     /// Name of the node in plans.
     const NAME: &'static str;
-    /// Whether it tells the order of its input.
+    /// Set if the node reports the sort order of its input.
     const KEEPS_ORDER: bool;
 
-    /// What the node tells of its rows.
+    /// Returns the properties that the node reports.
     fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties>;
 
-    /// The rows of a partition.
+    /// Returns the rows of a partition.
     fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream;
 }
 
-/// Passes rows on.
+/// A node that passes rows on.
 #[derive(Debug)]
 pub(crate) struct PassThroughExec<P> {
     input: Arc<dyn ExecutionPlan>,

@@ -1,8 +1,8 @@
-//! Decides what every scan of a query asks the service for, once, as of one instant.
+//! Decides the requests of every scan of a query, once, as of one instant.
 //!
-//! Each scan gets a copy of its table that carries the plan: the other rules, the planner and the operator read it. The engine
-//! goes through its rules again until nothing changes; a scan whose filters are the same keeps its plan, and one whose
-//! filters changed is planned again as of the same instant. A plan that is kept and run again is planned anew.
+//! Each scan gets a copy of its table that carries the plan: the other rules, the planner and the operator read it. The
+//! engine repeats its rules until nothing changes; a scan with unchanged filters keeps its plan, and one whose filters
+//! changed is planned again as of the same instant. A plan that is kept and run again is planned anew.
 
 use std::sync::Arc;
 
@@ -43,11 +43,11 @@ impl OptimizerRule for PlanScans {
     }
 }
 
-/// The instants as of which the scans of each connection are planned.
+/// The instants that the scans of each connection are planned as of.
 struct Clocks(Vec<(Arc<Connection>, DateTime<Utc>)>);
 
 impl Clocks {
-    /// Those that scans of the plan have been planned as of, in this query.
+    /// Collects the instants of scans that have already been planned in this query.
     fn of(plan: &LogicalPlan, query: Option<DateTime<Utc>>) -> Result<Self> {
         let mut known = Vec::new();
         plan.apply_with_subqueries(|node| {

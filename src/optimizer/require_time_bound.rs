@@ -1,15 +1,15 @@
-//! Refuses conditions that should choose what a scan asks for and cannot reach it.
+//! Refuses conditions that are meant to determine a scan's requests but cannot reach the scan.
 //!
-//! `… JOIN p ON m.published_at >= p.start` bounds the time, and only the join knows where: the scan would read the
-//! profile's default window, and what lies outside would be missing without a word. The same holds for filters that stay
-//! above an outer join, and for dates made of the time and joined with a calendar. Comparisons of what comes out of such
-//! windows among themselves are another matter, such as that of each mention with the latest one.
+//! `… JOIN p ON m.published_at >= p.start` bounds the time, but only the join knows the bound: the scan would read the
+//! profile's default window, and rows outside it would be missing silently. The same holds for filters that stay above
+//! an outer join, and for dates computed from the time and joined with a calendar. Comparisons among values that all
+//! come from such windows are allowed, for example of each mention with the latest one.
 //!
-//! Columns that repeat the request, `duration` and `timezone`, have one value in all rows of a scan. A comparison of them
-//! with anything else than that value, wherever it stands, means another request: it is refused as well.
+//! Columns that repeat the request, `duration` and `timezone`, have one value in all rows of a scan. A comparison of
+//! them with anything but that value, at any place in the query, means a different request and is refused as well.
 //!
-//! Aggregates over a part of the default window's time are answered; where the part reaches further back than the window
-//! does, the scan carries a note.
+//! Aggregates over a part of the default window's time are answered; if the part reaches further back than the window,
+//! the scan carries a note.
 
 use std::sync::Arc;
 
@@ -36,15 +36,15 @@ use crate::profile::{Origin as ColumnOrigin, TableSpec};
 use crate::pushdown::{CLOCK_SKEW, can_claim, earliest};
 use crate::table::ApiTable;
 
-/// Looks at the logical plan when the optimizer is done with it, since a filter may reach its scan in a late round.
+/// Inspects the logical plan after the optimizer has finished, since a filter may reach its scan in a late round.
 #[derive(Debug)]
 pub(super) struct RequireTimeBound {
-    /// The planner of the session; `None`: the engine's.
+    /// The planner of the session; `None`: the engine's default.
     planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
 }
 
 impl RequireTimeBound {
-    /// Plans as this planner does.
+    /// Wraps this planner.
     pub(super) fn over(planner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
         Self { planner }
     }
@@ -72,16 +72,16 @@ impl QueryPlanner for RequireTimeBound {
     }
 }
 
-/// Whose plan is looked at.
+/// Options and start of the query whose plan is inspected.
 #[derive(Clone, Copy)]
 struct Looking<'s> {
     options: &'s ConfigOptions,
-    /// When the query began.
+    /// The start of the query.
     query: Option<DateTime<Utc>>,
 }
 
-/// What aggregates, and expressions such as CASE, tell about the time of a scan that reads the default window, where that
-/// reaches further back: a note for each.
+/// Returns a note for each part of an aggregate, or of an expression such as CASE, that compares the time of a scan of
+/// the default window and reaches further back than that window.
 fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Arc<TableSpec>, String)>> {
     let mut found = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -103,7 +103,7 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
         };
         let begins = now - length - CLOCK_SKEW;
         plan.apply_with_subqueries(|node| {
-            // The conditions of others either reach the scan, or are refused.
+            // Conditions of other nodes either reach the scan or are refused.
             if matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
                 for expr in node.expressions() {
                     if let Some(part) = reaching_back(&expr, time, begins)? {
@@ -111,8 +111,8 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
                         notes.push((
                             Arc::clone(table.spec()),
                             format!(
-                                "`{part}` looks further back than what is read, {name} of the last {default}; \
-                                 add a range of `{time}` to the WHERE clause"
+                                "`{part}` reaches further back than the window: reading {name} of the last {default}; \
+                                 add a filter on `{time}` to the WHERE clause"
                             ),
                         ));
                     }
@@ -124,7 +124,7 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
     Ok(notes)
 }
 
-/// The part of an expression that compares the time with an instant before `begins`.
+/// Returns the part of an expression that compares the time with an instant before `begins`.
 fn reaching_back(expr: &Expr, time: &str, begins: DateTime<Utc>) -> Result<Option<String>> {
     let mut found = None;
     expr.apply(|part| {
@@ -141,7 +141,7 @@ fn reaching_back(expr: &Expr, time: &str, begins: DateTime<Utc>) -> Result<Optio
     Ok(found)
 }
 
-/// Refuses comparisons of what repeats a request with anything but what was sent.
+/// Refuses comparisons of columns that repeat a request with anything but the value sent.
 fn check_requests(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     let looks = |origins: &Origins<'_>| origins.columns.iter().any(|origin| matches!(origin, Origin::RequestColumn(_)));
     if !inputs.iter().any(looks) {
@@ -191,7 +191,7 @@ fn check_requests(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a function compares its arguments: its result is a truth value, or NULL where they are equal.
+/// True if a function compares its arguments: its result is a Boolean, or NULL if they are equal.
 fn tests_values(call: &Expr, function: &ScalarFunction, inputs: &[Origins<'_>]) -> bool {
     let is_boolean = |input: &Origins<'_>| call.get_type(input.plan.schema()).is_ok_and(|of| of == DataType::Boolean);
     function.name() == "nullif" || inputs.iter().any(is_boolean)
@@ -218,7 +218,7 @@ fn compares(op: Operator) -> bool {
     )
 }
 
-/// Refuses a comparison of what repeats a request with what may be something else than was sent.
+/// Refuses a comparison of a column that repeats a request with anything that may differ from the value sent.
 fn compare_requests(sides: &[&Expr; 2], inputs: &[Origins<'_>]) -> Result<()> {
     let requests = sides.map(|side| request_in(side, inputs));
     let (request, other) = match requests {
@@ -238,7 +238,7 @@ fn compare_requests(sides: &[&Expr; 2], inputs: &[Origins<'_>]) -> Result<()> {
     Err(unknown_request(&request, &format!("{said} are compared")))
 }
 
-/// What an expression looks at of what repeats a request.
+/// Returns the first column used by the expression that repeats a request.
 fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<RequestColumn>> {
     origins_in(expr, inputs).into_iter().find_map(|origin| match origin {
         Origin::RequestColumn(request) => Some(request),
@@ -248,15 +248,17 @@ fn request_in(expr: &Expr, inputs: &[Origins<'_>]) -> Option<Arc<RequestColumn>>
 
 fn unknown_request(request: &RequestColumn, said: &str) -> DataFusionError {
     let RequestColumn { table, column, .. } = request;
-    let message = format!("{said}, and `{column}` has to be known before the service is asked");
+    let message = format!("{said}, but `{column}` must be known before the request is sent");
     let place = Place { table: Some(table.to_string()), ..Place::default() };
     Error::new(ErrorKind::Query, message)
-        .advice(format!("give it in the WHERE clause of the table: {column} = '…'; several values take UNION ALL"))
+        .advice(format!(
+            "set it in the WHERE clause of the table: {column} = '…'; combine several values with UNION ALL"
+        ))
         .at(place)
         .into()
 }
 
-/// Refuses the conditions of one node, whose inputs' columns come from there.
+/// Checks the conditions of one node against the origins of its inputs' columns.
 fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     check_requests(plan, inputs)?;
     let conditions: Vec<Vec<&Expr>> = match plan {
@@ -283,10 +285,12 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
         let among_themselves = found.len() > 1 && !instants && !found.contains(&Origin::Elsewhere);
         if let Some(table) = time.filter(|_| !among_themselves) {
             let said = sides.iter().map(|side| side.human_display().to_string()).collect::<Vec<_>>().join(" = ");
-            let message = format!("`{said}` does not reach the scan, and nothing else bounds the time to read");
+            let message = format!("`{said}` does not reach the scan, and no other condition bounds the time");
             let place = Place { table: Some(table.to_string()), ..Place::default() };
             return Err(Error::new(ErrorKind::Query, message)
-                .advice("put a range of the time, by literals or a scalar subquery, or duration = '…', into a subquery over the table")
+                .advice(
+                    "add a time range (literals or a scalar subquery) or duration = '…' in a subquery over the table",
+                )
                 .at(place)
                 .into());
         }
@@ -294,36 +298,36 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Where a column of a plan comes from.
+/// Origin of a column of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
-    /// The time of a scan of this table that reads the default window, or what is made of it.
+    /// The time of a scan of this table that reads the default window, or a value derived from it.
     Time(Arc<str>),
-    /// A column that repeats what a scan asked for, to which no condition of the scan gives a value.
+    /// A column that repeats a scan's request and that no condition of the scan sets to a value.
     RequestColumn(Arc<RequestColumn>),
-    /// Something else that comes out of default windows alone.
+    /// Any other value derived only from default windows.
     Window,
-    /// Elsewhere.
+    /// Anything else.
     Elsewhere,
 }
 
-/// A column that repeats what a scan asked for.
+/// A column that repeats a scan's request.
 #[derive(Debug, PartialEq, Eq)]
 struct RequestColumn {
     table: Arc<str>,
     column: String,
-    /// What the scan sends, where that is one value.
+    /// The value that the scan sends, if it is a single one.
     sent: Option<String>,
 }
 
-/// Where the columns of a plan come from, in the order of its schema.
+/// Origins of the columns of a plan, in the order of its schema.
 struct Origins<'p> {
     plan: &'p LogicalPlan,
     columns: Vec<Origin>,
 }
 
 impl<'p> Origins<'p> {
-    /// Follows the columns from the scans up, and checks each node on the way, those of subqueries included.
+    /// Follows the columns up from the scans and checks each node on the way, including those of subqueries.
     fn of(plan: &'p LogicalPlan, looking: Looking<'_>) -> Result<Self> {
         let width = plan.schema().fields().len();
         let inputs = plan.inputs().into_iter().map(|input| Origins::of(input, looking)).collect::<Result<Vec<_>>>()?;
@@ -338,7 +342,7 @@ impl<'p> Origins<'p> {
                     reaches_scan(plan, conjunct)
                         && origins_in(conjunct, &inputs).iter().any(|origin| matches!(origin, Origin::Time(_)))
                 });
-                // Its time is known when the query runs.
+                // The time is bounded at run time.
                 let known_later = |origin: &Origin| match origin {
                     Origin::RequestColumn(_) => origin.clone(),
                     _ => Origin::Elsewhere,
@@ -351,7 +355,7 @@ impl<'p> Origins<'p> {
             LogicalPlan::Aggregate(aggregate) => {
                 let groups = grouping_set_to_exprlist(&aggregate.group_expr).unwrap_or_default();
                 let groups = groups.into_iter().map(made);
-                // Behind the groups comes the number of the grouping set, where there are several.
+                // With several grouping sets, the set's id follows the groups.
                 let ids = (width - aggregate.aggr_expr.len()).saturating_sub(groups.len());
                 let ids = vec![Origin::Window; ids];
                 groups.chain(ids).chain(aggregate.aggr_expr.iter().map(|expr| made_of(expr, &inputs))).collect()
@@ -376,7 +380,7 @@ impl<'p> Origins<'p> {
                 let from = |at: &usize| inputs[0].columns.get(*at).cloned().unwrap_or(Origin::Elsewhere);
                 unnest.dependency_indices.iter().map(from).collect()
             }
-            // Those that pass their rows on, and perhaps append to them.
+            // Nodes that pass their rows on, possibly with columns appended.
             _ => inputs.first().map(|input| input.columns.clone()).unwrap_or_default(),
         };
         columns.resize(width, Origin::Elsewhere);
@@ -384,7 +388,7 @@ impl<'p> Origins<'p> {
     }
 }
 
-/// The columns of a scan.
+/// Returns the origins of a scan's columns.
 fn scanned(scan: &TableScan, looking: Looking<'_>) -> Vec<Origin> {
     let Some(table) = ApiTable::of(scan) else { return Vec::new() };
     let planned = table.planned(looking.options, looking.query, &scan.filters);
@@ -408,7 +412,7 @@ fn scanned(scan: &TableScan, looking: Looking<'_>) -> Vec<Origin> {
     scan.projected_schema.fields().iter().map(|field| origin(field.name())).collect()
 }
 
-/// The origins of the columns whose values an expression looks at; whether there is one does not bound it.
+/// Returns the origins of the columns whose values an expression uses; a test for NULL bounds nothing.
 fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
     let find = |column: &Column| {
         inputs.iter().find_map(|input| {
@@ -429,10 +433,11 @@ fn origins_in(expr: &Expr, inputs: &[Origins<'_>]) -> Vec<Origin> {
     found
 }
 
-/// The origin of what an aggregate or a window makes of columns, or of all rows where it looks at none.
+/// Returns the origin of an aggregate's or window function's result, derived from its columns, or from all rows without
+/// any.
 fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
     let looked_at = origins_in(expr, inputs);
-    // One of the values, as it is.
+    // The function returns one of the values unchanged.
     if let Some(request) = looked_at.iter().find(|origin| matches!(origin, Origin::RequestColumn(_)))
         && gives_a_value(expr)
     {
@@ -444,7 +449,7 @@ fn made_of(expr: &Expr, inputs: &[Origins<'_>]) -> Origin {
     if window { Origin::Window } else { Origin::Elsewhere }
 }
 
-/// Whether what an aggregate or a window function gives is one of the values that it looks at.
+/// True if an aggregate or window function returns one of its argument's values.
 fn gives_a_value(expr: &Expr) -> bool {
     let names = ["min", "max", "first_value", "last_value", "nth_value", "lag", "lead", "any_value"];
     match expr {
@@ -455,7 +460,7 @@ fn gives_a_value(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it compares with an instant or a day that it names.
+/// True if the expression contains a literal instant or day.
 fn names_an_instant(expr: &Expr) -> bool {
     let instant = |part: &Expr| {
         matches!(
@@ -474,7 +479,7 @@ fn names_an_instant(expr: &Expr) -> bool {
     expr.exists(|part| Ok(instant(part))).unwrap_or(false)
 }
 
-/// The origin of what is made of columns.
+/// Returns the origin of a value derived from columns.
 fn together(of: &[Origin]) -> Origin {
     let time = of.iter().find(|origin| matches!(origin, Origin::Time(_)));
     let request = || of.iter().find(|origin| matches!(origin, Origin::RequestColumn(_)));
@@ -485,8 +490,8 @@ fn together(of: &[Origin]) -> Origin {
     }
 }
 
-/// Whether a scan right below the filter takes the condition on: one that the table itself would, or one that waits for
-/// an uncorrelated subquery.
+/// True if a scan directly below the filter accepts the condition: one that the table itself would accept, or one that
+/// waits for an uncorrelated subquery.
 fn reaches_scan(plan: &LogicalPlan, condition: &Expr) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     let mut below = filter.input.as_ref();

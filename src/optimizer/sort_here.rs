@@ -1,8 +1,10 @@
-//! Full scans in an order of the service other than that of time, sorted here instead.
+//! Local sorting of full scans that request one of the service's sort orders other than that of time.
 //!
-//! Where the service sorts by reach, mentions of equal reach may change places from page to page, and nothing shows whether one
-//! slipped between two of them; in the order of time the scan can prove that it has all. A limit makes the service's order
-//! worth its price: the first rows cost the first pages. Without one all pages are read in any case, so they are read in the
+//! If the service sorts by reach, mentions of equal reach may change places from page to page, and nothing shows
+//! whether one slipped between two pages; in the order of time the scan can prove that it is complete. A limit makes
+//! the service's sort order worthwhile: the first rows cost only the first pages. Without a limit all pages are read in
+//! any case, so they are read in the order that proves the most and sorted locally. The same holds for a limit deeper
+//! than paging reaches.
 //! order that proves the most and sorted here. The same holds for a limit that lies deeper than paging reaches.
 
 use std::sync::Arc;
@@ -15,14 +17,14 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::exec::FetchExec;
 
-/// See the module's documentation. Runs behind the rules that carry orders and limits down to the scans.
+/// See the module's documentation. Runs after the rules that push sort orders and limits down to the scans.
 #[derive(Debug)]
 pub(super) struct SortHere;
 
 impl PhysicalOptimizerRule for SortHere {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|plan| {
-            // Somewhere above a limit a scan may end early, which an order of the service allows.
+            // Below a limit a scan may end early, which only a sort order of the service allows.
             if plan.fetch().is_some() && plan.downcast_ref::<FetchExec>().is_none() {
                 return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
             }

@@ -1,15 +1,15 @@
-//! Hides properties of plans that the engine derives wrongly, and that cost rows or their order.
+//! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Two defects of DataFusion 55.2 reach users. `tests/it/engine_defects.rs` has a reproduction of each in a plain session,
-//! which fails once the engine is mended; this rule can then go.
+//! Two defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
+//! tests fail once the engine is fixed, and this rule can then be removed.
 //!
-//! - A filter `t::date = DATE '…'` makes the engine take `t` itself for a constant, since interval analysis casts the day
+//! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant, since interval analysis casts the day
 //!   back to one instant. A sort by `t` above the filter is then dropped, and `count(DISTINCT t)` is answered without
-//!   reading. Integer division and multiplication have the same flaw. Such a condition is wrapped so that interval analysis
-//!   passes it over; which rows satisfy it stays the same.
-//! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the order
-//!   of its input, though the sets replace keys by NULL. The final half then gives groups away early, and twice. A node
-//!   between the two claims nothing.
+//!   reading. Integer division and multiplication have the same flaw. Such a condition is wrapped so that interval
+//!   analysis skips it; the rows that satisfy it stay the same.
+//! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the
+//!   order of its input, although the sets replace keys by NULL. The final half then emits groups early, and twice. A
+//!   node between the two claims nothing.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use datafusion::physical_plan::{
 
 use super::pass_through::{Pass, PassThroughExec};
 
-/// See the module's documentation. Runs before all rules of the engine, some of which answer from such properties.
+/// See the module's documentation. Runs before all rules of the engine, some of which rely on such properties.
 #[derive(Debug)]
 pub(super) struct SoundProperties;
 
@@ -68,7 +68,7 @@ impl PhysicalOptimizerRule for SoundProperties {
     }
 }
 
-/// The predicate of a filter with the conditions wrapped that interval analysis would misread; `None` where there is none.
+/// Returns the filter's predicate with the conditions wrapped that interval analysis would misread; `None` without any.
 fn opaque_predicate(filter: &FilterExec) -> Option<Arc<dyn PhysicalExpr>> {
     let schema = filter.input().schema();
     let misread = |condition: &Arc<dyn PhysicalExpr>| !is_plain(condition) && check_support(condition, &schema);
@@ -77,14 +77,15 @@ fn opaque_predicate(filter: &FilterExec) -> Option<Arc<dyn PhysicalExpr>> {
         return None;
     }
     let wrapped = conditions.into_iter().map(|condition| match misread(condition) {
-        // True where the condition is, and false where it is false or NULL; no operator of interval analysis.
+        // True if the condition is true, false if it is false or NULL; interval analysis does not support this
+        // operator.
         true => Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true))) as _,
         false => Arc::clone(condition),
     });
     Some(conjunction(wrapped))
 }
 
-/// A comparison of a column with a literal, or of two columns, which interval analysis reads rightly.
+/// True for a comparison of columns or literals, which interval analysis reads correctly.
 fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
     let plain = |side: &Arc<dyn PhysicalExpr>| {
         side.downcast_ref::<Column>().is_some() || side.downcast_ref::<Literal>().is_some()
@@ -95,7 +96,7 @@ fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
     }
 }
 
-/// Tells nothing about the order of rows or about constants among them.
+/// Reports neither a sort order of rows nor constants among them.
 #[derive(Debug, Clone, Copy)]
 struct Unordered;
 

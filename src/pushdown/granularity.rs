@@ -1,13 +1,13 @@
-//! Monotone functions of an instant, such as `date_trunc('day', t)`, `t::date` or a cast to seconds, as steps.
+//! Steps: monotone functions of an instant, such as `date_trunc('day', t)`, `t::date` or a cast to seconds.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-/// A function that maps an instant to the start of the step that it lies in; microseconds since 1970 throughout.
+/// A function that maps an instant to the start of the step containing it, all in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// A fixed length, counted from 1970; 1 is the instant itself.
+    /// A fixed length, counted from 1970; length 1 maps an instant to itself.
     Micros(i64),
-    /// Weeks from Monday, UTC.
+    /// Weeks that start on Monday, UTC.
     Week,
     /// Calendar months, UTC.
     Months(u32),
@@ -17,7 +17,7 @@ pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
 
 impl Step {
-    /// The step of `date_trunc` with this unit.
+    /// Returns the step of `date_trunc` with this unit.
     pub(super) fn of_unit(unit: &str) -> Option<Self> {
         Some(match unit.to_lowercase().as_str() {
             "microsecond" | "nanosecond" => Self::Micros(1),
@@ -34,7 +34,7 @@ impl Step {
         })
     }
 
-    /// The step of one function over another; `None` where weeks and months overlap.
+    /// Composes two steps; `None` for weeks with months, which overlap.
     pub(super) fn and(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Week, Self::Months(_)) | (Self::Months(_), Self::Week) => None,
@@ -42,7 +42,7 @@ impl Step {
         }
     }
 
-    /// The start of the step that `at` lies in; `None` beyond the calendar.
+    /// Returns the start of the step that contains `at`; `None` outside the calendar.
     pub(super) fn floor(self, at: i64) -> Option<i64> {
         match self {
             Self::Micros(length) => Some(at.div_euclid(length) * length),
@@ -57,7 +57,7 @@ impl Step {
         }
     }
 
-    /// The start of the step after the one that `at` lies in.
+    /// Returns the start of the step after the one that contains `at`.
     pub(super) fn next(self, at: i64) -> Option<i64> {
         let floor = self.floor(at)?;
         match self {
@@ -67,7 +67,7 @@ impl Step {
         }
     }
 
-    /// The first step start that is not before `at`.
+    /// Returns the first step start that is not before `at`.
     pub(super) fn ceil(self, at: i64) -> Option<i64> {
         if self.floor(at)? == at { Some(at) } else { self.next(at) }
     }
@@ -95,7 +95,7 @@ mod tests {
         fn an_instant_lies_between_its_step_and_the_next(
             at in -4_000_000_000_000_000_i64..4_000_000_000_000_000, unit in 0..STEPS.len(),
         ) {
-            let step = Step::of_unit(STEPS[unit]).expect("a unit");
+            let step = Step::of_unit(STEPS[unit]).expect("valid unit");
             let (floor, next) = (step.floor(at).expect("floor"), step.next(at).expect("next"));
             prop_assert!(floor <= at && at < next);
             prop_assert_eq!(step.floor(floor), Some(floor));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_step_begins_where_its_unit_does() {
-        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+        let at = |text: &str| text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
         for (unit, begin) in [
             ("second", "2026-08-05T13:45:10Z"),
             ("minute", "2026-08-05T13:45:00Z"),
@@ -118,7 +118,7 @@ mod tests {
             ("quarter", "2026-07-01T00:00:00Z"),
             ("year", "2026-01-01T00:00:00Z"),
         ] {
-            let step = Step::of_unit(unit).expect("a unit");
+            let step = Step::of_unit(unit).expect("valid unit");
             assert_eq!(step.floor(at("2026-08-05T13:45:10.5Z")), Some(at(begin)), "{unit}");
         }
     }

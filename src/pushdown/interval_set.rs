@@ -1,11 +1,11 @@
 //! Sets of instants as disjoint ranges.
 
-/// A range of instants in microseconds since 1970, [from, to).
+/// A half-open range [from, to) of instants in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Range {
     /// First instant; `OPEN.from`: open to the past.
     pub(super) from: i64,
-    /// First instant after it; `OPEN.to`: open to the future.
+    /// First instant after the range; `OPEN.to`: open to the future.
     pub(super) to: i64,
 }
 
@@ -13,12 +13,12 @@ impl Range {
     /// All instants.
     pub(super) const OPEN: Self = Self { from: i64::MIN, to: i64::MAX };
 
-    /// The start, where there is one.
+    /// The start, unless the range is open to the past.
     pub(super) fn start(self) -> Option<i64> {
         (self.from != Self::OPEN.from).then_some(self.from)
     }
 
-    /// The end, where there is one.
+    /// The end, unless the range is open to the future.
     pub(super) fn end(self) -> Option<i64> {
         (self.to != Self::OPEN.to).then_some(self.to)
     }
@@ -27,9 +27,9 @@ impl Range {
 /// A set of instants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ranges {
-    /// Not empty each, in order of time, apart from each other.
+    /// Non-empty, disjoint and non-adjacent ranges in order of time.
     spans: Vec<Range>,
-    /// Whether the conjuncts behind it say nothing beyond it.
+    /// Set if the set is exactly what the underlying conjuncts allow.
     pub(super) exact: bool,
 }
 
@@ -39,7 +39,7 @@ impl Ranges {
         Self { spans: vec![Range::OPEN], exact: true }
     }
 
-    /// The instants of any of these ranges.
+    /// Returns the union of these ranges.
     pub(super) fn of(spans: impl IntoIterator<Item = Range>, exact: bool) -> Self {
         let mut spans: Vec<Range> = spans.into_iter().filter(|span| span.from < span.to).collect();
         spans.sort_unstable();
@@ -53,34 +53,34 @@ impl Ranges {
         Self { spans: apart, exact }
     }
 
-    /// The ranges, apart from each other and in order of time.
+    /// The ranges, disjoint and in order of time.
     pub(super) fn spans(&self) -> &[Range] {
         &self.spans
     }
 
-    /// The same instants, of which not all are meant.
+    /// Returns the set marked as a superset: the conjuncts exclude some of its instants.
     pub(super) fn widened(self) -> Self {
         Self { exact: false, ..self }
     }
 
-    /// The instants of both.
+    /// Returns the intersection.
     pub(super) fn and(&self, other: &Self) -> Self {
         let pairs = self.spans.iter().flat_map(|a| other.spans.iter().map(move |b| (a, b)));
         let common = pairs.map(|(a, b)| Range { from: a.from.max(b.from), to: a.to.min(b.to) });
         Self::of(common, self.exact && other.exact)
     }
 
-    /// The instants of either.
+    /// Returns the union.
     pub(super) fn or(&self, other: &Self) -> Self {
         Self::of(self.spans.iter().chain(&other.spans).copied(), self.exact && other.exact)
     }
 
-    /// Each range widened by `widen`.
+    /// Maps each range with `widen`.
     pub(super) fn map(&self, exact: bool, widen: impl Fn(Range) -> Range) -> Self {
         Self::of(self.spans.iter().copied().map(widen), exact)
     }
 
-    /// At most so many ranges: the smallest gaps are filled.
+    /// Reduces the set to at most `most` ranges by filling the smallest gaps.
     pub(super) fn at_most(mut self, most: usize) -> Self {
         while self.spans.len() > most.max(1) {
             let gap = |pair: &[Range]| pair[1].from.saturating_sub(pair[0].to);

@@ -1,15 +1,15 @@
-//! What of a query the service can be asked to do: expressions in, a plain plan out.
+//! Pushdown: the part of a query that the service can evaluate. Expressions in, a plain plan out.
 //!
 //! ```text
 //! conjuncts ─predicate, time_predicate─▶ values of columns, sets of instants ─window, plan─▶ PlannedScan ─sort─▶ order
 //! ```
 //!
-//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] says which conjuncts a scan takes on, [`PlannedScan`] decides what
-//! is sent for them. A scan evaluates every conjunct itself as well, so that a service which ignores a filter, or
-//! compares otherwise than SQL, cannot change an answer; what is sent only narrows what has to be read.
+//! Pure: no I/O, no runtime, no HTTP. [`can_claim`] selects the conjuncts that a scan accepts, [`PlannedScan`] decides
+//! which parameters are sent for them. A scan also evaluates every conjunct itself, so that a service that ignores a
+//! filter, or compares differently from SQL, cannot change the result; parameters only reduce the rows to read.
 //!
-//! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window where the
-//! query bounds no time.
+//! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window if the
+//! query has no time filter.
 
 mod granularity;
 mod interval_set;

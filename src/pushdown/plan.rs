@@ -1,4 +1,4 @@
-//! Decides what is asked of the service for one scan.
+//! Request planning for one scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,56 +17,56 @@ use crate::profile::{
 };
 use crate::request::{FilterTerm, Pages, RequestPlan};
 
-/// The saved searches that a scan asks for.
+/// The saved searches that a scan requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Aids {
-    /// None: the table comes from the list itself.
+    /// No aid: the table comes from the list itself.
     NotNeeded,
-    /// These. Empty: the conjuncts contradict each other, and nothing is asked.
+    /// These aids. Empty: the conjuncts contradict each other, and no request is sent.
     Given(Vec<String>),
-    /// Those that the list names when the scan starts.
+    /// The aids that the list names when the scan starts.
     Listed,
 }
 
-/// What is asked of the service for one scan.
+/// The requests of one scan.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanPlan {
-    /// The requests, without an aid and a period yet.
+    /// The requests, without an aid and a window.
     pub template: RequestPlan,
-    /// Their aids.
+    /// The aids of the requests.
     pub aids: Aids,
-    /// Their periods, disjoint and in order of time; none for the list.
+    /// The windows of the requests, disjoint and in order of time; empty for the list.
     pub windows: Vec<String>,
-    /// The periods in pieces, each with whether the service gives just the rows that satisfy all conjuncts for it, where
-    /// bounds within a second are all that keeps the whole from being [`exact`](Self::exact).
+    /// The windows split into pieces, each with whether the service returns exactly the rows that satisfy all conjuncts
+    /// for it. Set if bounds within a second are all that prevents the plan from being [`exact`](Self::exact).
     pub pieces: Option<Vec<(String, bool)>>,
-    /// The first instant that is wanted of each mention's time, where the window begins earlier because the service takes
-    /// no other: mentions are read in this order, newest first, until one is older.
+    /// The earliest wanted time of a mention, if the window begins earlier because the service accepts no other.
+    /// Mentions are then read in this sort order, newest first, until one is older.
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
-    /// Whether the service gives just the rows that satisfy all conjuncts, so that a limit can be told to it.
+    /// Set if the service returns exactly the rows that satisfy all conjuncts, so that a limit can be sent to it.
     pub exact: bool,
-    /// The range of time that the conjuncts allow, where it chooses the periods: `None` where they bound no time, or give the
-    /// period itself.
+    /// The time range that the conjuncts allow, if it determines the windows: `None` if they have no time filter, or
+    /// give the window itself.
     pub(super) range: Option<Ranges>,
-    /// The error that the scan ends in, since nothing says when its range begins, unless that is told later.
+    /// The error that ends the scan because its time range has no beginning, unless one becomes known at run time.
     pub(super) unbounded: Option<Error>,
-    /// Whether nothing says when the range ends: it ends a little after now, by the clock that it was planned by.
+    /// Set if the range is open at the end: it then ends a little after now, by the clock it was planned with.
     pub ends_open: bool,
-    /// Conjuncts that the service is not sent, in words.
+    /// Conjuncts that are not sent to the service, as text.
     pub kept: Vec<String>,
-    /// Whether the window is the profile's default, since the query bounds no time.
+    /// Set if the window is the profile's default because the query has no time filter.
     pub default_window: bool,
-    /// Columns that repeat what was asked for, such as `duration`, to which the conjuncts give a value.
+    /// Columns that repeat part of the request, such as `duration`, and that the conjuncts set to a value.
     pub chosen: BTreeSet<String>,
-    /// What the author of the query should know about what is read.
+    /// Notes to the author of the query about what is read.
     pub notes: Vec<String>,
 }
 
 /// Plans the scan of a table under these conjuncts. `timezone` is the session's zone; empty: the profile's default.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] for what the service cannot be asked: several periods or zones at once, words that are none, a
-/// range that is too long. One that is open to the past makes a plan that [is unbounded](ScanPlan::unbounded).
+/// [`ErrorKind::Query`] for requests that the service does not support: several windows or zones, an unknown window or
+/// zone, a range that is too long. A range that is open to the past yields an [unbounded](ScanPlan::unbounded) plan.
 pub(super) fn plan_scan(
     profile: &Profile,
     table: &TableSpec,
@@ -85,7 +85,7 @@ pub(super) fn plan_scan(
     let zone_name = known.choose(columns.timezone, &mut chosen)?.unwrap_or_else(|| default_zone.to_owned());
     let zone = zone_named(profile, &zone_name)?;
     let period = known.choose(columns.duration, &mut chosen)?;
-    // A period that is given chooses the window, and a range only filters it then.
+    // An explicit window takes precedence; a time range then only filters its rows.
     let range = known.range.clone().filter(|_| period.is_none());
     let default_window = period.is_none() && range.is_none();
     let (windows, unbounded) = match (period, range.as_ref().zip(columns.time)) {
@@ -102,7 +102,7 @@ pub(super) fn plan_scan(
     let native = kept.is_empty();
     let exact = windows.exact && native;
     if native && !exact && windows.pieces.is_none() {
-        kept.extend(columns.time.map(|time| format!("just the range of {time}")));
+        kept.extend(columns.time.map(|time| format!("the exact range of {time}")));
     }
     let pages = has_pages.then_some(Pages { size: profile.page.max, skip: 0, fetch: None, ordered: false });
     let template = RequestPlan { timezone: Some(zone_name), filters, pages, ..RequestPlan::search() };
@@ -120,7 +120,7 @@ pub(super) fn plan_scan(
     Ok(plan.with_windows(profile, columns.time, windows, native))
 }
 
-/// The windows of a range, and the error that the scan ends in where nothing says when it begins, unless that is told later.
+/// Returns the windows of a range, and an error if the range has no beginning, unless one becomes known at run time.
 fn bounded_windows(
     profile: &Profile,
     table: &TableSpec,
@@ -138,7 +138,7 @@ fn bounded_windows(
 }
 
 impl ScanPlan {
-    /// A plan of no period yet.
+    /// Creates a plan without a window.
     fn new(template: RequestPlan, aids: Aids) -> Self {
         Self {
             template,
@@ -157,36 +157,36 @@ impl ScanPlan {
         }
     }
 
-    /// The plan of the list, which takes no parameters.
+    /// Creates the plan of the list, which takes no parameters.
     fn of_list(conjuncts: &[Expr]) -> Self {
         let contradiction = conjuncts.iter().any(never);
         let aids = if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded };
         Self { exact: conjuncts.is_empty(), ..Self::new(RequestPlan::list(), aids) }
     }
 
-    /// Whether the service gives just the rows that satisfy all conjuncts, bounds within a second apart.
+    /// True if the service returns exactly the rows that satisfy all conjuncts, except for bounds within a second.
     pub(crate) fn countable(&self) -> bool {
         self.exact || self.pieces.is_some()
     }
 
-    /// Whether the service gives just the rows that count for this period.
+    /// True if the service returns only matching rows for this window.
     pub(crate) fn is_whole(&self, period: Option<&str>) -> bool {
         let mut pieces = self.pieces.iter().flatten();
         pieces.find(|(words, _)| Some(words.as_str()) == period).is_none_or(|(_, whole)| *whole)
     }
 
-    /// The error that the scan ends in unless something says later when its range begins.
+    /// The error that ends the scan unless the beginning of its range becomes known at run time.
     pub(crate) fn unbounded(&self) -> Option<&Error> {
         self.unbounded.as_ref()
     }
 
-    /// The plan under these conjuncts as well, which were not known when it was made: when its mentions were published, and
-    /// the period and the zone to ask for. They take the place of the default window.
+    /// Restricts the plan by conjuncts that became known only at run time: on the time of mentions, and on the window
+    /// and the zone to request. They replace the default window.
     ///
-    /// `unread`: whether there are others about the time that cannot be read.
+    /// `unread`: set if there are other conjuncts on the time that cannot be interpreted.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] where they do not say where the range begins, or name what the service cannot be asked.
+    /// [`ErrorKind::Query`] if the range still has no beginning, or for requests that the service does not support.
     pub(crate) fn bounded_by(
         self,
         profile: &Profile,
@@ -221,7 +221,7 @@ impl ScanPlan {
         };
         let windows = match (period, &plan.range) {
             (Some(words), range) => {
-                // The period need not be the range.
+                // The window may differ from the range.
                 let windows = one_window(profile, words, range.is_none())?;
                 (plan.default_window, plan.ends_open) = (false, false);
                 windows
@@ -231,7 +231,7 @@ impl ScanPlan {
                 let whole_days = table.kind == TableKind::Volume;
                 windows_of(&profile.window, range, columns.time.unwrap_or_default(), zone, whole_days, now)?
             }
-            // The zone alone: the periods stay as they are.
+            // Only the zone is given: the windows stay as they are.
             (None, None) => Windows {
                 words: plan.windows.clone(),
                 exact: true,
@@ -241,7 +241,7 @@ impl ScanPlan {
         };
         plan.exact = native && windows.exact;
         let Windows { words, exact, pieces, since } = windows;
-        // What was to be counted, and cannot be, is read.
+        // Pieces that can no longer be counted exactly are read.
         let pieces = pieces.or_else(|| (!exact).then(|| words.iter().map(|words| (words.clone(), false)).collect()));
         let windows = Windows { words, exact, pieces, since };
         let empty = windows.words.is_empty();
@@ -255,7 +255,7 @@ impl ScanPlan {
             self.template.pages.and(time).and_then(|time| service_order(profile, time, options))
         };
         let until = windows.since.and_then(|since| Some((by_time(true)?, since)));
-        // Oldest first, so that mentions that arrive meanwhile come at the end.
+        // Oldest first, so that mentions that arrive during the scan come at the end.
         let sort = until.as_ref().map(|(order, _)| order.clone()).or_else(|| by_time(false));
         self.template.sort = sort.map(|order| order.value);
         self.windows = windows.words;
@@ -265,21 +265,20 @@ impl ScanPlan {
     }
 }
 
-/// One window in the service's words.
+/// Returns a single window, written as the service expects it.
 fn one_window(profile: &Profile, words: String, exact: bool) -> Result<Windows> {
     profile.window.check_words(&words).map_err(|message| Error::new(ErrorKind::Query, message))?;
     Ok(Windows { words: vec![words], exact, pieces: None, since: None })
 }
 
 fn zone_named(profile: &Profile, name: &str) -> Result<Zone> {
-    profile
-        .timezone
-        .zone_of(name)
-        .map_err(|message| Error::new(ErrorKind::Query, message).advice("see timezone, and SET savedsearch.timezone"))
+    profile.timezone.zone_of(name).map_err(|message| {
+        Error::new(ErrorKind::Query, message).advice("check timezone = '…' and SET savedsearch.timezone")
+    })
 }
 
-/// Notes on conditions that compare an instant of a mention other than the one that windows are about: they do not widen the
-/// default window.
+/// Returns notes on conditions that compare a time of mentions other than the one that windows refer to: they do not
+/// extend the default window.
 fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<String> {
     let Some(time) = &spec.time else { return Vec::new() };
     let other = |column: &&ColumnSpec| {
@@ -292,7 +291,7 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
     compared
         .map(|column| {
             format!(
-                "`{}` does not widen what is read: {table} of the last {default} by `{time}`; add a range of `{time}`",
+                "`{}` does not extend the window: reading {table} of the last {default} by `{time}`; add a filter on `{time}`",
                 column.name
             )
         })
@@ -303,8 +302,8 @@ fn ends_open(bounds: &Ranges) -> bool {
     bounds.spans().last().is_some_and(|last| last.end().is_none())
 }
 
-/// Conditions on what is sent, or on what came of it, that do not choose it: they would filter the answer to another
-/// question.
+/// Refuses conditions on request parameters, or on values derived from them, that do not determine the request: they
+/// would filter the response to a different request.
 fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], default_window: bool) -> Result<()> {
     for column in &spec.columns {
         let sent = matches!(column.origin, Origin::Duration | Origin::Timezone);
@@ -314,16 +313,16 @@ fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], defau
             let name = &column.name;
             return Err(Error::new(
                 ErrorKind::Query,
-                format!("a condition on `{name}` cannot choose what is asked for"),
+                format!("a condition on `{name}` cannot set the time window or zone"),
             )
-            .advice("say it by duration = '…' or timezone = '…', with one value"));
+            .advice("use duration = '…' or timezone = '…' with a single value"));
         }
     }
     Ok(())
 }
 
-/// The range of time that conditions allow which were not known when the plan was made; `None` where none is about the time.
-/// One that looks at the time and bounds nothing is not met by the default window.
+/// Returns the time range allowed by conditions that became known at run time; `None` if none concerns the time. A
+/// condition that uses the time without bounding it is not satisfied by the default window.
 fn later_range(conjuncts: &[Expr], time: Option<&str>, unread: bool) -> Option<Ranges> {
     let about_time = conjuncts.iter().filter_map(|conjunct| {
         let time = time.filter(|time| looks_at(conjunct, time))?;
@@ -333,7 +332,7 @@ fn later_range(conjuncts: &[Expr], time: Option<&str>, unread: bool) -> Option<R
     together.map(|range| range.widened())
 }
 
-/// The columns of a table that say what is asked for: by their values, or by their ranges.
+/// The columns of a table that determine the request, by their values or their ranges.
 struct QuestionColumns<'t> {
     aid: Option<&'t str>,
     duration: Option<&'t str>,
@@ -352,16 +351,16 @@ impl<'t> QuestionColumns<'t> {
     }
 }
 
-/// What conjuncts say together.
+/// The combined constraints of conjuncts.
 #[derive(Default)]
 struct Known {
-    /// The values that a column must have one of.
+    /// Allowed values by column.
     values: BTreeMap<String, BTreeSet<String>>,
-    /// The instants that they allow; `None` where none looks at the time.
+    /// The instants that they allow; `None` if none uses the time.
     range: Option<Ranges>,
-    /// Whether one of them is true of nothing.
+    /// Set if one of the conjuncts is never true.
     never: bool,
-    /// Conjuncts that say something else, in words.
+    /// All other conjuncts, as text.
     others: Vec<String>,
 }
 
@@ -374,9 +373,9 @@ impl Known {
             } else if let Some(allowed) = columns.time.and_then(|time| ranges(conjunct, time)) {
                 known.bound(&allowed);
             } else if columns.aid.is_some_and(|aid| looks_only_at(conjunct, aid)) {
-                // It is evaluated over the aids, and chooses saved searches whole.
+                // Evaluated over the aids: it keeps or drops a saved search as a whole.
             } else {
-                // A conjunct on the time column that bounds nothing must not be met by the default window.
+                // The default window must not stand in for a conjunct that uses the time column without bounding it.
                 if columns.time.is_some_and(|time| looks_at(conjunct, time)) {
                     known.bound(&Ranges::all());
                 }
@@ -386,7 +385,7 @@ impl Known {
         known
     }
 
-    /// What conjuncts say about the period and the zone alone.
+    /// Reads only what conjuncts say about the window and the zone.
     fn of_question(conjuncts: &[Expr], columns: &QuestionColumns<'_>) -> Self {
         let mut known = Self::default();
         let asked = |column: &str| Some(column) == columns.duration || Some(column) == columns.timezone;
@@ -419,15 +418,15 @@ impl Known {
         }
     }
 
-    /// The value of a column that can have one at a time only, with a note in `chosen` that it is given.
+    /// Returns the value of a column that takes a single value, and records in `chosen` that it is given.
     fn choose(&mut self, column: Option<&str>, chosen: &mut BTreeSet<String>) -> Result<Option<String>> {
         let value = self.one_of(column)?;
         chosen.extend(column.filter(|_| value.is_some()).map(str::to_owned));
         Ok(value)
     }
 
-    /// The value of a column that can have one at a time only. No value at all is a contradiction, which the caller
-    /// sees later.
+    /// Returns the value of a column that takes a single value. An empty set of values is a contradiction, which the
+    /// caller detects later.
     fn one_of(&mut self, column: Option<&str>) -> Result<Option<String>> {
         let Some(column) = column else { return Ok(None) };
         match self.values.get(column) {
@@ -435,16 +434,16 @@ impl Known {
                 let values: Vec<_> = values.iter().map(String::as_str).collect();
                 Err(Error::new(
                     ErrorKind::Query,
-                    format!("`{column}` can have one value at a time, not {}", values.join(" and ")),
+                    format!("`{column}` takes a single value, not {}", values.join(" and ")),
                 )
-                .advice("use one query for each, combined by UNION ALL"))
+                .advice("use one query per value, combined with UNION ALL"))
             }
             Some(values) if values.is_empty() => Ok(None),
             _ => Ok(self.values.remove(column).and_then(|values| values.into_iter().next())),
         }
     }
 
-    /// The filters that the service takes, which are known from here on.
+    /// Takes out the filters that can be sent to the service.
     fn filters(&mut self, profile: &Profile) -> Vec<FilterTerm> {
         let spec = &profile.filters;
         let can_be_sent = |value: &String| {
@@ -462,15 +461,15 @@ impl Known {
         taken.collect()
     }
 
-    /// Whether nothing satisfies them.
+    /// True if no row satisfies the conjuncts.
     fn contradicts(&self) -> bool {
         let no_instant = self.range.as_ref().is_some_and(|range| range.spans().is_empty());
         self.never || no_instant || self.values.values().any(BTreeSet::is_empty)
     }
 
-    /// Those that the service is not sent, in words.
+    /// The conjuncts that are not sent to the service, as text.
     fn kept(self) -> Vec<String> {
-        let values = self.values.into_keys().map(|column| format!("that on {column}"));
+        let values = self.values.into_keys().map(|column| format!("the condition on {column}"));
         self.others.into_iter().chain(values).collect()
     }
 }

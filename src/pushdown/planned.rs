@@ -1,4 +1,4 @@
-//! A scan that is decided once: the rule that plans it, the provider and the operator share the decision.
+//! A scan that is planned once: the optimizer rule, the provider and the operator share the decision.
 
 use chrono::{DateTime, Utc};
 use datafusion::common::Result;
@@ -10,21 +10,21 @@ use super::plan::{ScanPlan, plan_scan};
 use crate::error::{Error, Place};
 use crate::profile::{Profile, TableSpec};
 
-/// The plan of one scan of a query, with what it was made of. It never changes; a scan whose filters change is planned again.
+/// The plan of one scan of a query, with its inputs. It is immutable; a scan whose filters change is planned again.
 #[derive(Debug)]
 pub(crate) struct PlannedScan {
-    /// The filters, their columns without a table's name.
+    /// The filters, with unqualified columns.
     filters: Vec<Expr>,
     /// The session's zone.
     timezone: String,
-    /// When the query began that it belongs to, which names the query.
+    /// The start of the query, which identifies it.
     query: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
     plan: Result<ScanPlan, Error>,
 }
 
 impl PlannedScan {
-    /// Plans the scan of a table under these filters for a query, as of `now`, which all scans of a query have in common.
+    /// Plans the scan of a table under these filters for a query, as of `now`, which all scans of a query share.
     /// `timezone` is the session's zone; empty: the profile's default.
     pub(crate) fn new(
         profile: &Profile,
@@ -47,27 +47,27 @@ impl PlannedScan {
         }
     }
 
-    /// Whether it belongs to this query. A plan that is kept and run again, as a prepared statement is, is another query's.
+    /// True if it belongs to this query. A plan that is kept and run again, such as a prepared statement, does not.
     pub(crate) fn is_of_query(&self, query: Option<DateTime<Utc>>) -> bool {
         self.query.is_some() && self.query == query
     }
 
-    /// Whether it is the plan of this query's scan under these filters.
+    /// True if it is the plan of this query's scan under these filters.
     pub(crate) fn is_of(&self, query: Option<DateTime<Utc>>, filters: &[Expr], timezone: &str) -> bool {
         self.is_of_query(query)
             && self.timezone == timezone
             && self.filters == unnormalize_cols(filters.iter().cloned())
     }
 
-    /// The instant as of which it was made.
+    /// The instant that the plan is based on.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.now
     }
 
-    /// What is asked of the service.
+    /// The requests of the scan.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`](crate::error::ErrorKind::Query) for what the service cannot be asked.
+    /// [`ErrorKind::Query`](crate::error::ErrorKind::Query) for requests that the service does not support.
     pub(crate) fn plan(&self) -> Result<&ScanPlan, Error> {
         self.plan.as_ref().map_err(Error::clone)
     }

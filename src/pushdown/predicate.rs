@@ -1,4 +1,4 @@
-//! What a conjunct says about columns.
+//! Conjuncts as constraints on columns.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 
-/// Whether a scan can take on this conjunct: whether it can be evaluated over a batch of the table's rows.
+/// True if a scan can accept this conjunct, that is, evaluate it over a batch of the table's rows.
 pub(crate) fn can_claim(expr: &Expr) -> bool {
     let foreign = |expr: &Expr| {
         Ok(matches!(
@@ -29,12 +29,12 @@ pub(crate) fn can_claim(expr: &Expr) -> bool {
     !expr.exists(foreign).unwrap_or(true) && !expr.is_volatile()
 }
 
-/// Whether the conjunct is a literal that is not true, as the optimizer leaves of conjuncts that contradict each other.
+/// True for a literal other than `true`, which the optimizer leaves of conjuncts that contradict each other.
 pub(super) fn never(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Boolean(value), _) if *value != Some(true))
 }
 
-/// The column that is compared and the values that it must have one of, where that is all the conjunct says.
+/// Returns the compared column and its allowed values, if the conjunct says nothing else.
 pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
     match expr {
         Expr::Alias(alias) => values(&alias.expr),
@@ -54,12 +54,12 @@ pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
     }
 }
 
-/// Whether the conjunct looks at the column at all.
+/// True if the conjunct uses the column.
 pub(crate) fn looks_at(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|reference| reference.name == column)
 }
 
-/// Whether the conjunct looks at this column and no other.
+/// True if the conjunct uses this column and no other.
 pub(crate) fn looks_only_at(expr: &Expr, column: &str) -> bool {
     let columns = expr.column_refs();
     !columns.is_empty() && columns.iter().all(|reference| reference.name == column)
@@ -69,13 +69,13 @@ fn column(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Column(Column { name, .. }) => Some(name),
         Expr::Alias(alias) => column(&alias.expr),
-        // A cast between text types changes no value.
+        // A cast between string types changes no value.
         Expr::Cast(Cast { expr, field }) if field.data_type().is_string() => column(expr),
         _ => None,
     }
 }
 
-/// A literal text, or a whole number as one.
+/// Returns a string literal, or an integer literal as a string.
 pub(super) fn text(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Alias(alias) => text(&alias.expr),

@@ -1,22 +1,22 @@
-//! An order of SQL into a value of the service's sort parameter.
+//! Sort orders of SQL as values of the service's sort parameter.
 
 use arrow::compute::SortOptions;
 
 use crate::profile::{Direction, Nulls, Profile, SortValue};
 
-/// An order that the service can be asked for.
+/// A sort order that the service supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServiceOrder {
     /// Value of the sort parameter.
     pub value: String,
-    /// Column of `mentions` that it orders by.
+    /// The column of `mentions` that it sorts by.
     pub column: String,
-    /// Direction and place of NULLs, as the profile promises.
+    /// Direction and position of NULLs, as declared by the profile.
     pub options: SortOptions,
 }
 
-/// The service's order by this column of `mentions`; `None` where the profile has none. NULLs must come where SQL wants
-/// them, unless the column has none.
+/// Returns the service's sort order by this column of `mentions`; `None` if the profile declares none. The position of
+/// NULLs must be the one that SQL asks for, unless the column has no NULLs.
 pub(crate) fn service_order(profile: &Profile, column: &str, options: SortOptions) -> Option<ServiceOrder> {
     let nullable = profile.tables.mentions.column(column)?.nullable;
     profile.sort.values.iter().find_map(|SortValue { value, column: by, direction, nulls }| {
@@ -27,7 +27,7 @@ pub(crate) fn service_order(profile: &Profile, column: &str, options: SortOption
     })
 }
 
-/// The order that the service calls so.
+/// Returns the sort order that the service knows by this value.
 pub(crate) fn order_named(profile: &Profile, value: &str) -> Option<ServiceOrder> {
     let known = profile.sort.values.iter().find(|known| known.value == value)?;
     let options =

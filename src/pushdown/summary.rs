@@ -1,4 +1,4 @@
-//! Where numbers of mentions, or their smallest and largest values, can be had without reading them.
+//! Counts and smallest or largest values of mentions, obtained without reading the mentions.
 
 use std::collections::BTreeSet;
 
@@ -8,33 +8,34 @@ use super::plan::ScanPlan;
 use super::sort::ServiceOrder;
 use crate::profile::{CountList, Evidence, Origin, Profile, Trust, Zone};
 
-/// What is wanted of the mentions of a scan.
+/// The information needed about the mentions of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Columns whose values tell mentions apart, other than by their days.
+    /// Columns whose values distinguish mentions, other than by day.
     pub columns: BTreeSet<String>,
-    /// The zone of the days that tell mentions apart.
+    /// The zone of the days that distinguish mentions.
     pub days: Option<Tz>,
-    /// Whether it matters how many mentions there are.
+    /// Set if the count of mentions matters.
     pub counts: bool,
-    /// The first mention in each of these orders.
+    /// Sort orders of which the first mention is needed.
     pub firsts: Vec<ServiceOrder>,
 }
 
-/// Stands in for the mentions of a scan: rows with a number of mentions each, as few as can be.
+/// A replacement for the mentions of a scan: as few rows as possible, each with a count of mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// What the rows are.
+    /// The kind of rows.
     pub rows: SummaryRows,
-    /// Whether approximate numbers will do.
+    /// Set if approximate counts are acceptable.
     pub approximate: bool,
-    /// Whether a page of mentions can be asked for in the same request as the overview, at no further cost.
+    /// Set if one request can return a page of mentions together with the overview, at no extra cost.
     pub with_mentions: bool,
 }
 
 impl Summary {
-    /// Whether the numbers are requested without mentions. A list comes with the first page wherever that costs nothing:
-    /// the page's values are checked against the list, and reading goes on from it where the list leaves mentions out.
+    /// True if the counts are requested without mentions. A list is requested together with the first page if that
+    /// costs nothing extra: the page's values are checked against the list, and reading continues from it if the list
+    /// omits mentions.
     pub(crate) fn without_mentions(&self) -> bool {
         match &self.rows {
             SummaryRows::Total | SummaryRows::Days(_) => true,
@@ -44,23 +45,23 @@ impl Summary {
     }
 }
 
-/// What the rows of a summary are.
+/// The kind of rows of a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SummaryRows {
-    /// One for all mentions of a saved search.
+    /// One row for all mentions of a saved search.
     Total,
-    /// One for each value of a column.
+    /// One row per value of a column.
     List(CountList),
-    /// One for each day of the zone.
+    /// One row per day of the zone.
     Days(Tz),
-    /// The first mention in each of these orders; together they stand for all.
+    /// The first mention in each of these sort orders; together they represent all.
     Firsts(Vec<ServiceOrder>),
 }
 
-/// The summary of a scan's mentions that has what is wanted.
+/// Returns the summary of a scan's mentions with the wanted information.
 ///
 /// # Errors
-/// Why there is none, for EXPLAIN.
+/// The reason why there is no summary, for EXPLAIN.
 pub(crate) fn summarize(
     profile: &Profile,
     plan: &ScanPlan,
@@ -69,7 +70,7 @@ pub(crate) fn summarize(
 ) -> Result<Summary, String> {
     let spec = &profile.tables.mentions;
     let with_mentions = profile.mentions.with_overview && profile.budget.cost_per_record.is_none();
-    // The same for all mentions of one request.
+    // Columns with the same value in all mentions of a request.
     let asked = |name: &String| {
         let column = spec.column(name);
         column.is_some_and(|c| matches!(c.origin, Origin::Aid | Origin::Duration | Origin::Timezone))
@@ -78,25 +79,25 @@ pub(crate) fn summarize(
     let (column, further) = (columns.next(), columns.next());
     if !wanted.firsts.is_empty() {
         if let Some(column) = column {
-            return Err(format!("the first mention of each `{column}` cannot be asked for"));
+            return Err(format!("the service cannot return the first mention of each `{column}`"));
         }
         if wanted.days.is_some() {
-            return Err("the first mention of each day cannot be asked for".into());
+            return Err("the service cannot return the first mention of each day".into());
         }
         if !plan.countable() && (wanted.counts || wanted.firsts.len() > 1) {
-            return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
+            return Err(format!("the service cannot evaluate {}", plan.kept.join(" or ")));
         }
         let rows = SummaryRows::Firsts(wanted.firsts.clone());
         return Ok(Summary { rows, approximate, with_mentions });
     }
     if !plan.countable() {
-        return Err(format!("the service cannot be sent {}", plan.kept.join(" nor ")));
+        return Err(format!("the service cannot evaluate {}", plan.kept.join(" or ")));
     }
-    let Some(counts) = &profile.counts else { return Err("the profile has no [counts]".into()) };
+    let Some(counts) = &profile.counts else { return Err("the profile declares no [counts]".into()) };
     match counts.trust {
         Trust::Exact => {}
         Trust::Advisory if approximate => {}
-        Trust::Advisory => return Err("the profile's [counts] are advisory, and count_from_overview = exact".into()),
+        Trust::Advisory => return Err("the profile's [counts] are advisory and count_from_overview = exact".into()),
         Trust::Absent => return Err("the profile's [counts] are absent".into()),
     }
     let rows = match (column, further, wanted.days) {
@@ -104,13 +105,13 @@ pub(crate) fn summarize(
         (Some(column), None, None) => {
             let list = counts.lists.iter().find(|list| list.column == *column);
             let list = list.ok_or_else(|| format!("the overview does not count by `{column}`"))?;
-            // Only the service's own manual can promise that a list is whole.
+            // Only the service's own documentation can promise that a list is complete.
             let whole = list.whole && counts.evidence == Evidence::Documented;
             SummaryRows::List(CountList { whole, ..list.clone() })
         }
         (None, _, Some(zone)) => {
             let sent = plan.template.timezone.as_deref();
-            // A name may mean days of the zone that is sent along, and local times do; lengths and instants do not.
+            // A named window may follow days of the zone that is sent, as local times do; lengths and instants do not.
             let local = |words: &String| !profile.window.is_fixed(words);
             let fixed = !plan.windows.iter().any(local);
             let words = profile.timezone.words_of(Zone::Named(zone)).filter(|_| counts.days);
@@ -118,9 +119,7 @@ pub(crate) fn summarize(
                 return Err(format!("the profile's timeline does not count by days of {zone}"));
             };
             if sent != Some(&words) && !fixed {
-                return Err(format!(
-                    "days of {zone} are counted by the overview of that zone only: add timezone = '{words}'"
-                ));
+                return Err(format!("the overview counts days of {zone} only in that zone: add timezone = '{words}'"));
             }
             SummaryRows::Days(zone)
         }
@@ -141,8 +140,8 @@ mod tests {
     use crate::pushdown::order_named;
 
     fn plan(conjuncts: &[Expr]) -> ScanPlan {
-        let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
-        plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("a plan")
+        let now = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+        plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("valid plan")
     }
 
     fn by(columns: &[&str], days: Option<Tz>) -> Result<SummaryRows, String> {
@@ -156,8 +155,8 @@ mod tests {
         assert_eq!(by(&["aid", "duration"], None), Ok(SummaryRows::Total));
         assert!(matches!(by(&["aid", "language"], None), Ok(SummaryRows::List(list)) if !list.whole));
         assert_eq!(by(&["aid"], Some(Tz::UTC)), Ok(SummaryRows::Days(Tz::UTC)));
-        assert!(by(&["language", "source"], None).expect_err("two").contains("together"));
-        assert!(by(&["language"], Some(Tz::UTC)).expect_err("two").contains("together"));
+        assert!(by(&["language", "source"], None).expect_err("two columns").contains("together"));
+        assert!(by(&["language"], Some(Tz::UTC)).expect_err("two columns").contains("together"));
         assert!(by(&["title"], None).expect_err("no list").contains("does not count by `title`"));
         assert_eq!(by(&["timezone"], Some(Tz::Asia__Tokyo)), Ok(SummaryRows::Days(Tz::Asia__Tokyo)));
     }
@@ -166,17 +165,17 @@ mod tests {
     fn conditions_that_stay_here_and_profiles_that_promise_nothing_are_named() {
         let total = Wanted { counts: true, ..Wanted::default() };
         let residual = summarize(&Profile::v4(), &plan(&[col("reach").gt(lit(5_i64))]), &total, false);
-        assert_eq!(residual.expect_err("residual"), "the service cannot be sent reach > 5");
+        assert_eq!(residual.expect_err("residual filter"), "the service cannot evaluate reach > 5");
         let mut profile = Profile::v4();
         profile.counts.as_mut().expect("counts").trust = Trust::Advisory;
-        assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory").contains("advisory"));
+        assert!(summarize(&profile, &plan(&[]), &total, false).expect_err("advisory counts").contains("advisory"));
         assert!(summarize(&profile, &plan(&[]), &total, true).is_ok());
-        profile.window.names.insert("7d".to_owned(), "7d".to_owned().try_into().expect("a period"));
+        profile.window.names.insert("7d".to_owned(), "7d".to_owned().try_into().expect("valid period"));
         let tokyo = Wanted { days: Some(Tz::Asia__Tokyo), counts: true, ..Wanted::default() };
-        let zone = summarize(&profile, &plan(&[]), &tokyo, true).expect_err("a named period");
+        let zone = summarize(&profile, &plan(&[]), &tokyo, true).expect_err("named period");
         assert!(zone.contains("timezone = 'Asia/Tokyo'"), "{zone}");
         profile.counts = None;
-        assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("none").contains("[counts]"));
+        assert!(summarize(&profile, &plan(&[]), &total, true).expect_err("no counts").contains("[counts]"));
     }
 
     #[test]
@@ -184,11 +183,14 @@ mod tests {
         let profile = Profile::v4();
         let kept = plan(&[col("reach").gt(lit(5_i64))]);
         let firsts = |orders: &[&str]| {
-            let firsts = orders.iter().map(|value| order_named(&profile, value).expect("an order")).collect();
+            let firsts = orders.iter().map(|value| order_named(&profile, value).expect("known sort order")).collect();
             let wanted = Wanted { firsts, ..Wanted::default() };
             summarize(&profile, &kept, &wanted, false).map(|summary| summary.rows)
         };
         assert!(firsts(&["date_asc"]).is_ok());
-        assert_eq!(firsts(&["date_asc", "date_desc"]).expect_err("two"), "the service cannot be sent reach > 5");
+        assert_eq!(
+            firsts(&["date_asc", "date_desc"]).expect_err("two sort orders"),
+            "the service cannot evaluate reach > 5"
+        );
     }
 }

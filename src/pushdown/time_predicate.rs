@@ -1,4 +1,4 @@
-//! What a conjunct says about time: through casts, truncations and zones, into ranges of instants.
+//! Conjuncts on the time column, through casts, truncations and zones, as ranges of instants.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::granularity::{DAY, SECOND, Step};
 use super::interval_set::{Range, Ranges};
 use super::predicate::text;
 
-/// The instants of the time column that the conjunct allows; `None` where it does not bound them.
+/// Returns the instants of the time column that the conjunct allows; `None` if it does not bound them.
 pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
     match expr {
         Expr::Alias(alias) => ranges(&alias.expr, time),
@@ -47,14 +47,14 @@ pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
     }
 }
 
-/// The first instant of the time column that the expression allows, in microseconds since 1970: `None` where it does not
-/// bound the column, `Some(None)` where it is open to the past.
+/// Returns the first instant of the time column that the expression allows, in microseconds since 1970. `None` if it
+/// does not bound the column, `Some(None)` if it is open to the past.
 pub(crate) fn earliest(expr: &Expr, time: &str) -> Option<Option<i64>> {
     let allowed = ranges(expr, time)?;
     allowed.spans().first().map(|first| first.start())
 }
 
-/// The zone by whose days, or longer steps of them, the expression over the time column goes, and by no shorter ones.
+/// Returns the zone whose days determine the expression over the time column; `None` if it depends on shorter steps.
 pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr
         && let ("date_part", [part, of]) = (func.name(), args.as_slice())
@@ -65,30 +65,31 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
         return (!loose).then(|| zone.unwrap_or(Tz::UTC));
     }
     if let Some(ranges) = ranges(expr, time) {
-        // A comparison with midnight goes by days as well.
+        // A comparison with midnight depends only on days, too.
         let midnight = |at: Option<i64>| at.is_none_or(|at| at % DAY == 0);
         let days = ranges.exact && ranges.spans().iter().all(|span| midnight(span.start()) && midnight(span.end()));
         return days.then_some(Tz::UTC);
     }
     let Instant { step, zone, wall, loose } = instant_of(expr, time)?;
-    // The start of a day is one for all its instants, where it is an instant and not a date.
+    // As an instant, the start of a day is unique only if every day of the zone starts at one midnight; as a local date
+    // it always is.
     let one = wall || zone.is_none_or(starts_at_midnight);
     (!loose && one && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
 }
 
-/// A function of the time column.
+/// An expression over the time column.
 #[derive(Debug, Clone, Copy)]
 struct Instant {
     step: Step,
-    /// The zone whose days the steps are; `None`: UTC.
+    /// The zone whose days the steps follow; `None`: UTC.
     zone: Option<Tz>,
-    /// Its values are times on the wall of the zone, not instants.
+    /// Set if its values are local times of the zone, not instants.
     wall: bool,
-    /// The steps do not start where days of the zone do: they are shorter and shift, or round toward 1970.
+    /// Set if the steps do not start at days of the zone: they are shorter and shift, or round toward 1970.
     loose: bool,
 }
 
-/// More than any zone is away from UTC, and than any cast rounds.
+/// An upper bound on the distance of any zone from UTC and on the rounding of any cast.
 const ZONES: i64 = DAY + DAY / 12;
 
 fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
@@ -110,7 +111,7 @@ fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
     }
 }
 
-/// Steps that are shorter than a day do not start where those of UTC do, in some zones and around changes of the clock.
+/// True if steps may not start where those of UTC do: steps shorter than a day, in some zones and around clock changes.
 fn shifts(step: Step, zone: Option<Tz>) -> bool {
     zone.is_some() && step < Step::Micros(DAY) && step > Step::Micros(SECOND)
 }
@@ -119,14 +120,14 @@ fn cast(of: Instant, to: &DataType) -> Option<Instant> {
     let plain = of.step == Step::Micros(1);
     match to {
         DataType::Date32 => Some(Instant { step: of.step.and(Step::Micros(DAY))?, wall: true, ..of }),
-        // Milliseconds, in spite of its name, rounded toward 1970.
+        // Date64 holds milliseconds, despite its name, rounded toward 1970.
         DataType::Date64 => Some(Instant { step: of.step.and(Step::Micros(1_000))?, wall: true, loose: true, ..of }),
         DataType::Timestamp(unit, zone) => {
             let step = of.step.and(unit_step(*unit))?;
             let rounds = step != of.step;
             let (zone, wall, known) = match zone.as_deref() {
                 None if of.wall => (of.zone, true, true),
-                // The engine keeps the time on the wall of UTC, whatever the zone.
+                // The engine keeps the local time in UTC, whatever the zone.
                 None => (None, true, plain || of.zone.is_none()),
                 Some("UTC" | "+00:00" | "Z") => {
                     (if plain { None } else { of.zone }, false, !of.wall || of.zone.is_none())
@@ -136,7 +137,7 @@ fn cast(of: Instant, to: &DataType) -> Option<Instant> {
                     Err(_) => (of.zone, false, false),
                 },
             };
-            // Between plain instants a zone changes nothing; a step in another zone than its own is not followed.
+            // A zone does not change plain instants; a step in a zone other than its own is not tracked.
             Some(Instant { step, zone, wall, loose: of.loose || rounds || !known })
         }
         _ => None,
@@ -151,7 +152,7 @@ fn unit_step(unit: TimeUnit) -> Step {
     }
 }
 
-/// A literal instant: the last microsecond not after it, and whether that is the literal itself.
+/// A literal instant: the last microsecond not after it, and whether that is exact.
 #[derive(Debug, Clone, Copy)]
 struct Literal {
     micros: i64,
@@ -177,7 +178,7 @@ fn literal(expr: &Expr) -> Option<Literal> {
     }
 }
 
-/// The instants whose step compares so with the literal. Steps only ever start on whole microseconds.
+/// Returns the instants whose step satisfies the comparison with the literal. Steps start on whole microseconds only.
 fn compare(of: Instant, op: Operator, at: Literal) -> Option<Ranges> {
     let Instant { step, zone, wall, loose } = of;
     if !loose && let Some((not_before, after)) = edges(step, zone, wall, at) {
@@ -195,7 +196,7 @@ fn compare(of: Instant, op: Operator, at: Literal) -> Option<Ranges> {
     Some(Ranges::of([range], false))
 }
 
-/// What is between two edges: the first step that is not before the literal, and the first one after it.
+/// Returns the range that an operator selects, given the first step not before the literal and the first one after it.
 fn side(op: Operator, not_before: i64, after: i64) -> Option<Range> {
     Some(match op {
         Operator::Eq => Range { from: not_before, to: after },
@@ -207,14 +208,14 @@ fn side(op: Operator, not_before: i64, after: i64) -> Option<Range> {
     })
 }
 
-/// The first step start that is not before the literal, and the first one after it, as instants; `None` where the zone's
-/// clock skips or repeats one of them.
+/// Returns the first step start that is not before the literal, and the first one after it, as instants; `None` if the
+/// zone's clock skips or repeats one of them.
 fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, i64)> {
     let not_before = |micros| if at.whole { step.ceil(micros) } else { step.next(micros) };
     let Some(zone) = zone.filter(|_| wall || step >= Step::Micros(DAY)) else {
         return Some((not_before(at.micros)?, step.next(at.micros)?));
     };
-    // A time on the wall does not grow with the instant where the clock is set back; its days do.
+    // Local time is not monotone where the clock is set back; its days are.
     if step < Step::Micros(DAY) {
         return None;
     }
@@ -229,13 +230,13 @@ fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, 
         zone.from_local_datetime(&local).single().map(|at| at.timestamp_micros())
     };
     if !wall {
-        // The step that the literal lies in starts once.
+        // The step that contains the literal must start exactly once.
         instant(step.floor(local)?)?;
     }
     Some((instant(not_before(local)?)?, instant(step.next(local)?)?))
 }
 
-/// Whether every day of the zone starts with one midnight: no clock is set at that hour.
+/// True if every day of the zone starts at a single midnight, with no clock change at that hour.
 fn starts_at_midnight(zone: Tz) -> bool {
     static KNOWN: Mutex<BTreeMap<&'static str, bool>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

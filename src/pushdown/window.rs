@@ -1,4 +1,4 @@
-//! Ranges of time into the smallest windows that the service can be asked for.
+//! Time ranges as the smallest windows that can be requested from the service.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,31 +6,33 @@ use super::interval_set::{Range, Ranges};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Grid, WindowSpec, Zone};
 
-/// How far the service's clock may be ahead of or behind ours (a range that ends "now" must not lose its newest rows).
+/// Tolerated difference between the service's clock and ours (a range that ends "now" must not lose its newest rows).
 pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
-/// Windows that one range of SQL becomes at most, a request each at least. Where it falls into more pieces, the smallest
-/// gaps are read along.
+/// Maximum number of windows for one time range in SQL; each takes at least one request. If the range has more pieces,
+/// the smallest gaps between them are read too.
 const WINDOWS: usize = 32;
 
-/// Windows in the service's words, disjoint and in order of time.
+/// Windows as the service writes them, disjoint and in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Windows {
     pub(super) words: Vec<String>,
-    /// Whether they hold the instants of the ranges and no others.
+    /// Set if the windows contain the instants of the ranges and no others.
     pub(super) exact: bool,
-    /// The same in pieces, each with whether it holds just the instants of the ranges, where that is all that keeps the
-    /// whole from being exact: bounds within a second, or within a day where the service takes days.
+    /// The windows split into pieces, each with whether it contains only instants of the ranges. Set if that is all
+    /// that prevents the windows from being exact: bounds within a second, or within a day if the service accepts only
+    /// days.
     pub(super) pieces: Option<Vec<(String, bool)>>,
-    /// The first instant that is wanted, where the service takes periods that end now only: it lies within the window,
-    /// and who reads the newest first may stop there.
+    /// The earliest wanted instant, if the service accepts only periods that end now. It lies within the window; a
+    /// reader that starts with the newest mentions may stop there.
     pub(super) since: Option<DateTime<Utc>>,
 }
 
-/// The smallest windows that cover the ranges of the column `time`, said in a zone. With `days`, they hold whole days of it.
+/// Returns the smallest windows that cover the ranges of the column `time` in a zone. With `days`, they contain whole
+/// days.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] for a range that is open to the past, where the profile knows no earliest day, and for one that
-/// the service cannot be asked for.
+/// [`ErrorKind::Query`] for a range that is open to the past if the profile declares no earliest day, and for one that
+/// the service does not support.
 pub(super) fn windows_of(
     spec: &WindowSpec,
     ranges: &Ranges,
@@ -42,25 +44,24 @@ pub(super) fn windows_of(
     let ranges = if days { ranges.map(false, |range| whole_days(range, zone)) } else { ranges.clone() };
     let open_end = now + CLOCK_SKEW;
     let grid = spec.grid(zone);
-    // An end that belongs to the window takes in one instant more, which is dropped here.
+    // An inclusive end adds one instant, which is filtered out here.
     let mut exact = ranges.exact && (spec.is_half_open() || ranges.spans().iter().all(|r| r.end().is_none()));
     let mut closed = Vec::with_capacity(ranges.spans().len());
     for range in ranges.spans() {
-        // Nothing is older.
+        // No mention is older.
         let earliest = spec.earliest.map(|earliest| earliest.timestamp_micros());
         let start = range.start().max(earliest);
         let Some(start) = start else {
-            return Err(Error::new(ErrorKind::Query, format!("nothing says where the range of `{time}` begins"))
-                .advice(format!(
-                    "add AND {time} >= now() - INTERVAL '30 days', or AND duration = '{}'",
-                    spec.default
-                )));
+            return Err(Error::new(ErrorKind::Query, format!("no lower bound for `{time}`")).advice(format!(
+                "add AND {time} >= now() - INTERVAL '30 days', or AND duration = '{}'",
+                spec.default
+            )));
         };
         let end = range.end().unwrap_or(open_end.timestamp_micros());
-        // Bounds are widened to those that can be said.
+        // Bounds are widened to those that the service can express.
         let (from, to) = (grid.floor(start), grid.ceil(end));
         exact &= from == start && (to == end || range.end().is_none());
-        // A range that lies in the future still is one.
+        // A range in the future must not become empty.
         closed.push(Range { from, to: to.max(grid.ceil(from.saturating_add(1))) });
     }
     let closed = Ranges::of(closed, exact).at_most(WINDOWS);
@@ -88,7 +89,7 @@ pub(super) fn windows_of(
         }
         return Ok(Windows { words: said(&closed)?, exact: closed.exact, pieces, since: None });
     }
-    // Periods that end now: the shortest one that reaches back to the first instant.
+    // Periods that end now: take the shortest one that reaches back to the first instant.
     let Some(first) = closed.spans().first() else {
         return Ok(Windows { words: vec![spec.default.clone()], exact: false, pieces: None, since: None });
     };
@@ -103,7 +104,7 @@ pub(super) fn windows_of(
     }
 }
 
-/// A range in whole steps of the grid as those that it has whole, and those at its ends that it has a part of.
+/// Splits a range widened to whole grid steps: the steps that it contains completely, and the partial ones at its ends.
 fn split(exact: Range, wide: Range, grid: Grid) -> Vec<(Range, bool)> {
     let from = exact.start().map_or(wide.from, |at| grid.ceil(at));
     let to = exact.end().map_or(wide.to, |at| grid.floor(at));
@@ -117,11 +118,12 @@ fn split(exact: Range, wide: Range, grid: Grid) -> Vec<(Range, bool)> {
 fn instants(range: Range, time: &str) -> Result<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = DateTime::from_timestamp_micros;
     instant(range.from).zip(instant(range.to)).ok_or_else(|| {
-        Error::new(ErrorKind::Query, format!("the range of `{time}` lies beyond the calendar")).advice("narrow it")
+        Error::new(ErrorKind::Query, format!("the range of `{time}` is outside the supported calendar"))
+            .advice("narrow it")
     })
 }
 
-/// The window cut into pieces that are no longer than the service takes, at the starts of `days` where they are given.
+/// Cuts a window into pieces no longer than the service accepts; with `days`, at starts of days.
 fn slices(
     spec: &WindowSpec,
     from: DateTime<Utc>,
@@ -130,13 +132,13 @@ fn slices(
     days: bool,
     time: &str,
 ) -> Result<Vec<(DateTime<Utc>, DateTime<Utc>)>> {
-    /// Pieces that are still a query and no mistake.
+    /// Maximum number of pieces; a query that needs more is likely a mistake.
     const MOST: usize = 1_000;
     let longest = match spec.longest {
         Some(longest) if to - from > longest.length() => longest,
         _ => return Ok(vec![(from, to)]),
     };
-    // Where ends belong to windows, mentions of a common bound would be in both.
+    // With inclusive ends, mentions at a shared bound would be in both pieces.
     if !spec.is_half_open() {
         return Err(too_long(time, &longest.to_string()));
     }
@@ -159,11 +161,11 @@ fn slices(
 }
 
 fn too_long(time: &str, longest: &str) -> Error {
-    Error::new(ErrorKind::Query, format!("the range of `{time}` is longer than the service takes ({longest})"))
-        .advice("narrow it, or ask for its parts one by one")
+    Error::new(ErrorKind::Query, format!("the range of `{time}` is longer than the service accepts ({longest})"))
+        .advice("narrow it, or query parts of it separately")
 }
 
-/// The range widened to whole days of the zone, so that buckets of days are counted whole.
+/// Widens a range to whole days of the zone, so that daily buckets are complete.
 fn whole_days(range: Range, zone: Zone) -> Range {
     let days = Grid::Days(zone);
     Range {
@@ -179,7 +181,7 @@ mod tests {
     use crate::pushdown::granularity::SECOND;
 
     fn at(text: &str) -> i64 {
-        text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()
+        text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros()
     }
 
     fn range(from: Option<&str>, to: Option<&str>) -> Ranges {
@@ -187,11 +189,11 @@ mod tests {
     }
 
     fn now() -> DateTime<Utc> {
-        "2026-07-01T12:00:00Z".parse().expect("an instant")
+        "2026-07-01T12:00:00Z".parse().expect("valid timestamp")
     }
 
     fn windows(spec: &WindowSpec, ranges: &Ranges) -> Windows {
-        windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("a window")
+        windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("valid window")
     }
 
     #[test]
@@ -228,7 +230,8 @@ mod tests {
         let both = windows(&spec, &second.or(&first));
         let words = ["2026-05-01T00:00:00Z..2026-05-01T23:00:00Z", "2026-05-09T00:00:00Z..2026-05-09T23:00:00Z"];
         assert_eq!((both.words, both.exact), (words.map(str::to_owned).to_vec(), true));
-        // Apart by less than a second, which the grammar cannot say: one window, since two would share mentions.
+        // The gap is shorter than a second, which the grammar cannot express: one window, since two would share
+        // mentions.
         let halves = range(Some("2026-05-01T00:00:00Z"), Some("2026-05-01T12:00:00.2Z"))
             .or(&range(Some("2026-05-01T12:00:00.7Z"), Some("2026-05-02T00:00:00Z")));
         let one = windows(&spec, &halves);
@@ -241,9 +244,9 @@ mod tests {
     fn a_range_open_to_the_past_is_closed_by_the_profile_or_refused() {
         let mut spec = Profile::v4().window;
         let open = range(None, Some("2026-06-01T00:00:00Z"));
-        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open");
+        let error = windows_of(&spec, &open, "published_at", Zone::UTC, false, now()).expect_err("open range");
         assert!(error.to_string().contains("published_at >= now()"), "{error}");
-        spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("an instant"));
+        spec.earliest = Some("2025-01-01T00:00:00Z".parse().expect("valid timestamp"));
         assert_eq!(windows(&spec, &open).words, ["2025-01-01T00:00:00Z..2026-06-01T00:00:00Z"]);
     }
 
@@ -257,22 +260,22 @@ mod tests {
             (vec!["3h".to_owned()], Some("2026-07-01T09:30:00+00:00".to_owned()))
         );
         assert_eq!(windows(&spec, &range(Some("2026-07-01T08:55:00Z"), None)).words, ["4h"]);
-        spec.longest = Some("7d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("7d".to_owned().try_into().expect("valid period"));
         let long = range(Some("2026-06-01T00:00:00Z"), None);
-        let error = windows_of(&spec, &long, "t", Zone::UTC, false, now()).expect_err("too long");
-        assert!(error.to_string().contains("longer than the service takes (7d)"), "{error}");
+        let error = windows_of(&spec, &long, "t", Zone::UTC, false, now()).expect_err("range too long");
+        assert!(error.to_string().contains("longer than the service accepts (7d)"), "{error}");
     }
 
     #[test]
     fn a_range_longer_than_the_longest_window_is_cut_into_several() {
         let mut spec = Profile::v4().window;
-        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("31d".to_owned().try_into().expect("valid period"));
         let quarter = range(Some("2026-01-01T00:00:00Z"), Some("2026-03-04T00:00:00Z"));
         let cut = windows(&spec, &quarter);
         let words = ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z..2026-03-04T00:00:00Z"];
         assert_eq!((cut.words, cut.exact), (words.map(str::to_owned).to_vec(), true));
-        // Days of a zone are not cut, the shorter one of March included.
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        // Days of a zone are not cut, not even the shorter one in March.
+        let zone: Zone = "Europe/Berlin".parse().expect("valid zone");
         let range = range(Some("2026-03-01T10:00:00Z"), Some("2026-04-05T00:00:00Z"));
         let cut = windows_of(&spec, &range, "t", zone, true, now()).expect("windows").words;
         let words = ["2026-02-28T23:00:00Z..2026-03-31T22:00:00Z", "2026-03-31T22:00:00Z..2026-04-05T22:00:00Z"];
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_service_of_days_is_asked_for_days_and_bounds_within_one_are_read_apart() {
-        let zone: Zone = "+01:00".parse().expect("a zone");
+        let zone: Zone = "+01:00".parse().expect("valid zone");
         let mut spec = Profile::v4().window;
         (spec.instants, spec.end) = (Instants::Date, End::Inclusive);
         let windows = |ranges: &Ranges| windows_of(&spec, ranges, "t", zone, false, now()).expect("windows");
@@ -292,7 +295,7 @@ mod tests {
         let pieces =
             [("2026-06-01..2026-06-01", false), ("2026-06-02..2026-06-02", true), ("2026-06-03..2026-06-03", false)];
         assert_eq!(part.pieces, Some(pieces.map(|(words, whole)| (words.to_owned(), whole)).to_vec()));
-        spec.longest = Some("1d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("1d".to_owned().try_into().expect("valid period"));
         let days = windows_of(
             &spec,
             &range(Some("2026-05-31T23:00:00Z"), Some("2026-06-02T23:00:00Z")),
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn days_are_widened_to_whole_ones_of_the_zone() {
-        let zone: Zone = "Europe/Berlin".parse().expect("a zone");
+        let zone: Zone = "Europe/Berlin".parse().expect("valid zone");
         let widened =
             range(Some("2026-03-29T10:00:00Z"), Some("2026-03-29T22:00:00Z")).map(true, |r| whole_days(r, zone));
         assert_eq!(widened, range(Some("2026-03-28T23:00:00Z"), Some("2026-03-29T22:00:00Z")));
@@ -326,11 +329,11 @@ mod tests {
     fn where_ends_belong_to_windows_a_range_is_asked_for_whole_or_refused() {
         let mut spec = Profile::v4().window;
         spec.end = End::Inclusive;
-        spec.longest = Some("31d".to_owned().try_into().expect("a period"));
+        spec.longest = Some("31d".to_owned().try_into().expect("valid period"));
         let fits = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-01T00:00:00Z"));
         assert_eq!(windows(&spec, &fits).words, ["2026-01-01T00:00:00Z..2026-02-01T00:00:00Z"]);
         let longer = range(Some("2026-01-01T00:00:00Z"), Some("2026-02-02T00:00:00Z"));
-        let error = windows_of(&spec, &longer, "t", Zone::UTC, false, now()).expect_err("too long");
-        assert!(error.to_string().contains("longer than the service takes (31d)"), "{error}");
+        let error = windows_of(&spec, &longer, "t", Zone::UTC, false, now()).expect_err("range too long");
+        assert!(error.to_string().contains("longer than the service accepts (31d)"), "{error}");
     }
 }

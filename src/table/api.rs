@@ -1,4 +1,4 @@
-//! A table that maps to an answer of the service.
+//! A table backed by a response of the service.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ use crate::pushdown::{
     Aids, PlannedScan, ScanPlan, ServiceOrder, Summary, SummaryRows, can_claim, looks_at, looks_only_at,
 };
 
-/// A table that maps to an answer of the service. Works in any DataFusion session.
+/// A table backed by a response of the service. Works in any DataFusion session.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiTable {
     connection: Arc<Connection>,
@@ -36,29 +36,29 @@ pub(crate) struct ApiTable {
     schema: SchemaRef,
     constraints: Constraints,
     gives: Gives,
-    /// Why rows are read though numbers of them are all that is wanted.
+    /// The reason why mentions are read although only counts of them are needed.
     read_because: Option<String>,
-    /// The plan of the scan that this copy of the table is for; any other scan is planned when it is made.
+    /// The plan of the scan that this copy of the table belongs to; any other scan is planned when it is created.
     planned: Option<Arc<PlannedScan>>,
 }
 
-/// What the rows of a table are.
+/// The kind of rows that a table returns.
 #[derive(Debug, Clone)]
 enum Gives {
-    /// As they come.
+    /// Rows in no particular order.
     Rows,
-    /// In an order of the service.
+    /// Rows in a sort order of the service.
     Ordered(ServiceOrder),
-    /// Rows that stand for several, where only numbers of them are wanted; the schema has a column more.
+    /// Rows that each represent several mentions, where only counts are needed; the schema has an extra column.
     Summary(Summary),
 }
 
 impl ApiTable {
-    /// A table of this connection, as its profile describes it. No request is made.
+    /// Creates a table of this connection, as its profile declares it. Sends no request.
     pub(crate) fn new(connection: Arc<Connection>, spec: &TableSpec) -> Self {
         let spec = Arc::new(spec.clone());
         let schema = arrow_schema(&spec);
-        // The engine drops a DISTINCT over a key, so only rows that are told apart by it have one.
+        // The engine drops a DISTINCT over a key, so only rows that are identified by one may declare it.
         let aid = spec.columns.iter().position(|column| column.origin == Origin::Aid);
         let id = spec.id.as_ref().and_then(|id| schema.index_of(id).ok());
         let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
@@ -66,23 +66,23 @@ impl ApiTable {
         Self { connection, spec, schema, constraints, gives: Gives::Rows, read_because: None, planned: None }
     }
 
-    /// The same table, with its rows in an order of the service.
+    /// Returns the table with its rows in a sort order of the service.
     #[must_use]
     pub(crate) fn in_order(self, order: ServiceOrder) -> Self {
         Self { gives: Gives::Ordered(order), ..self }
     }
 
-    /// The table that a scan reads, where it is one of these.
+    /// Returns the table that a scan reads, if it is an `ApiTable`.
     pub(crate) fn of(scan: &TableScan) -> Option<Self> {
         source_as_provider(&scan.source).ok()?.downcast_ref::<Self>().cloned()
     }
 
-    /// The table as its profile describes it.
+    /// The table as declared by the profile.
     pub(crate) fn spec(&self) -> &Arc<TableSpec> {
         &self.spec
     }
 
-    /// The connection that it reads from.
+    /// The connection that the table reads from.
     pub(crate) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
@@ -94,40 +94,40 @@ impl ApiTable {
         }
     }
 
-    /// Whether its rows are those of a summary.
+    /// True if the rows are those of a summary.
     pub(crate) fn is_summarized(&self) -> bool {
         self.summary().is_some()
     }
 
-    /// Why its rows are read though numbers of them are all that is wanted, as far as that is known.
+    /// The reason why mentions are read although only counts of them are needed, if known.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.read_because.as_deref()
     }
 
-    /// The table whose rows are those of a summary, with one more column, [`WEIGHT`](crate::exec::WEIGHT).
+    /// Returns the table with the rows of a summary and one more column, [`WEIGHT`](crate::exec::WEIGHT).
     pub(crate) fn summarized(&self, summary: Summary) -> Self {
         let schema = scan_schema(&self.spec, Some(&summary));
-        // Its rows have no key and no order.
+        // Rows of a summary have no key and no sort order.
         let gives = Gives::Summary(summary);
         Self { schema, constraints: Constraints::default(), gives, read_because: None, ..self.clone() }
     }
 
-    /// The table, with the reason for EXPLAIN why its rows are read though numbers of them are all that is wanted.
+    /// Returns the table with the reason, for EXPLAIN, why mentions are read although only counts are needed.
     pub(crate) fn read_because(&self, because: String) -> Self {
         Self { read_because: Some(because), ..self.clone() }
     }
 
-    /// The table, for a scan that is planned like this.
+    /// Returns the table for a scan with this plan.
     pub(crate) fn with_plan(&self, planned: Arc<PlannedScan>) -> Self {
         Self { planned: Some(planned), ..self.clone() }
     }
 
-    /// The plan that it carries, if any, whatever scan that is of.
+    /// The plan that the table carries, if any, whichever scan it belongs to.
     pub(crate) fn carried(&self) -> Option<&Arc<PlannedScan>> {
         self.planned.as_ref()
     }
 
-    /// The plan of its scan under these filters, in the query that began then: the one that it carries, or a new one.
+    /// Returns the plan of the table's scan under these filters for this query: the carried one, or a new one.
     pub(crate) fn planned(
         &self,
         options: &ConfigOptions,
@@ -137,7 +137,7 @@ impl ApiTable {
         self.planned_as_of(options, query, filters, || self.connection.now())
     }
 
-    /// The same, where a new plan is made as of `now` unless the table carries one of the query.
+    /// Like [`planned`](Self::planned), but a new plan is made as of `now` unless the table carries one of the query.
     pub(crate) fn planned_as_of(
         &self,
         options: &ConfigOptions,
@@ -157,19 +157,19 @@ impl ApiTable {
         }
     }
 
-    /// Whether filters look at the time or give the period, so that the default window is not read.
+    /// True if filters use the time or set the window, so that the default window is not read.
     pub(crate) fn is_bounded_by(&self, filters: &[Expr]) -> bool {
         let period = self.spec.column_from(&Origin::Duration);
         let columns = [self.spec.time.as_deref(), period];
         filters.iter().any(|filter| columns.into_iter().flatten().any(|column| looks_at(filter, column)))
     }
 
-    /// Whether a filter can be evaluated over its rows. Rows of a summary stand for mentions that a filter may tell apart,
-    /// unless it looks at what all mentions of one request have in common.
+    /// True if a filter can be evaluated over the table's rows. Rows of a summary represent mentions that a filter may
+    /// distinguish, unless it uses a column with the same value in all mentions of one request.
     pub(crate) fn tells_apart(&self, filter: &Expr) -> bool {
         let common = |column: &&ColumnSpec| match column.origin {
             Origin::Aid => true,
-            // Days of a zone depend on the period and the zone that are asked for.
+            // Days of a zone depend on the requested window and zone.
             Origin::Duration | Origin::Timezone => {
                 self.summary().is_some_and(|summary| !matches!(summary.rows, SummaryRows::Days(_)))
             }
@@ -180,7 +180,7 @@ impl ApiTable {
     }
 }
 
-/// Names a query: the session, and the instant at which its planning began, which all its scans share.
+/// Returns the name of a query: the session, and the instant at which planning began, which all its scans share.
 pub(crate) fn query_name(state: &dyn Session) -> String {
     let session: String = state.session_id().chars().take(8).collect();
     match state.execution_props().query_execution_start_time {
@@ -245,7 +245,7 @@ impl TableProvider for ApiTable {
             return Ok(ScanResult::new(Arc::new(EmptyExec::new(schema))));
         }
         let mode = self.mode(&plan, args.limit())?;
-        // Saved searches are merged by the key of their order, which may not leave.
+        // Saved searches are merged by their sort key, which may not be part of the output.
         let width = projection.len();
         let key = mode.order().map(|order| self.schema.index_of(&order.column)).transpose()?;
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
@@ -306,7 +306,7 @@ impl TableProvider for ApiTable {
 }
 
 impl ApiTable {
-    /// What a scan under this plan and limit gives.
+    /// Returns the kind of rows of a scan under this plan and limit.
     fn mode(&self, plan: &ScanPlan, limit: Option<usize>) -> Result<Mode> {
         let slice = Slice { fetch: limit, ..Slice::ALL };
         Ok(match &self.gives {
@@ -315,10 +315,10 @@ impl ApiTable {
             Gives::Summary(summary) => {
                 let firsts = matches!(summary.rows, SummaryRows::Firsts(_));
                 if !firsts && !plan.countable() {
-                    return internal_err!("a filter was pushed below the numbers that it should choose from");
+                    return internal_err!("a filter was pushed below the counts that it applies to");
                 }
                 if limit.is_some() {
-                    return internal_err!("a limit was pushed below the numbers that it should leave whole");
+                    return internal_err!("a limit was pushed below counts that must be complete");
                 }
                 Mode::Summary(summary.clone())
             }
@@ -326,7 +326,7 @@ impl ApiTable {
     }
 }
 
-/// The plan with its first columns only.
+/// Returns the plan with only its first columns.
 fn first_columns(plan: Arc<dyn ExecutionPlan>, width: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
     if schema.fields().len() == width {

@@ -1,12 +1,13 @@
-//! `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`: a table of a service by its address, in any DataFusion session.
+//! `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`: a table of a service, given by its address, in any DataFusion
+//! session.
 //!
 //! ```sql
 //! CREATE EXTERNAL TABLE mentions STORED AS SAVEDSEARCH LOCATION 'https://api.example.com/v4'
 //! OPTIONS (api_key_file '/run/secrets/api-key', profile 'mine.toml')
 //! ```
 //!
-//! The statement names where the key is, never the key: statements are logged and shown. Tables with the same address,
-//! key, profile and options share a connection, and with it their answers and limits.
+//! The statement contains the location of the key, never the key itself: statements are logged and displayed. Tables
+//! with the same address, key, profile and options share a connection, and with it responses and limits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -28,14 +29,15 @@ use crate::profile::Profile;
 ///
 /// | option | |
 /// | --- | --- |
-/// | `table` | table of the service; default: the name that is created |
-/// | `api_key_file`, `api_key_env` | where the API key is; default: the variable `SAVEDSEARCH_API_KEY` |
+/// | `table` | table of the service; default: the name of the created table |
+/// | `api_key_file`, `api_key_env` | location of the API key; default: the variable `SAVEDSEARCH_API_KEY` |
 /// | `profile` | file, or the name of a built-in profile; default: `v4` |
 /// | `insecure` | `true` allows an http address beyond this machine |
 ///
-/// Tables with the same address, key location, profile and `insecure` share a connection. The key is read once for each
-/// connection: after it changed, drop the tables. Variables that hold keys are called `SAVEDSEARCH_…`. A statement chooses the
-/// address that a key is sent to: where statements come from others, take the factory out of the session. [`install`](crate::install) registers the factory; elsewhere:
+/// Tables with the same address, key location, profile and `insecure` share a connection. The key is read once per
+/// connection: after changing it, drop the tables. Variables that hold keys must start with `SAVEDSEARCH_`. A statement
+/// chooses the address that a key is sent to: if statements come from untrusted users, remove the factory from the
+/// session. [`install`](crate::install) registers the factory; to register it elsewhere:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,7 +54,7 @@ pub struct SavedSearchFactory {
     connections: Mutex<HashMap<Source, Weak<Connection>>>,
 }
 
-/// What a connection is made of.
+/// The options that identify a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Source {
     base_url: String,
@@ -61,18 +63,18 @@ struct Source {
     insecure: bool,
 }
 
-/// Where the API key is.
+/// The location of the API key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum KeySource {
     File(PathBuf),
     Variable(String),
 }
 
-/// Variable that holds the key where no option says otherwise.
+/// Default variable that holds the key.
 const KEY: &str = "SAVEDSEARCH_API_KEY";
-/// How variables are called whose values a statement may send to a service.
+/// Required prefix of variables whose values a statement may send to a service.
 const KEYS: &str = "SAVEDSEARCH_";
-/// The options, each of which may be left out.
+/// The options, all of them optional.
 const OPTIONS: [&str; 5] = ["api_key_env", "api_key_file", "insecure", "profile", "table"];
 
 impl SavedSearchFactory {
@@ -87,9 +89,9 @@ impl SavedSearchFactory {
         let key = match &source.key {
             KeySource::File(path) => Secret::read(path)?,
             KeySource::Variable(name) => Secret::new(&variable(name).ok_or_else(|| {
-                let message = format!("there is no API key: the variable {name} is not set");
+                let message = format!("no API key: environment variable {name} is not set");
                 Error::new(ErrorKind::Config, message)
-                    .advice("set it, or name another one: OPTIONS (api_key_env 'NAME'), or (api_key_file 'PATH')")
+                    .advice("set it, or use OPTIONS (api_key_env 'NAME') or OPTIONS (api_key_file 'PATH')")
             })?)?,
         };
         let builder = Connection::builder(&source.base_url, key);
@@ -107,27 +109,27 @@ impl SavedSearchFactory {
         let bad = |message: String| Error::new(ErrorKind::Config, message);
         let mut options = known_options(&command.options)?;
         let [base_url] = command.locations.as_slice() else {
-            return Err(bad("LOCATION takes one address".to_owned()).advice("expected http(s)://host/…/v4"));
+            return Err(bad("LOCATION requires a single address".to_owned()).advice("expected http(s)://host/…/v4"));
         };
         if !command.schema.fields().is_empty() {
-            return Err(bad("columns come from the profile".to_owned()).advice("remove the list of columns"));
+            return Err(bad("columns come from the profile".to_owned()).advice("remove the column list"));
         }
         let key = match (options.remove("api_key_file"), options.remove("api_key_env")) {
             (Some(path), None) => KeySource::File(path.into()),
             (None, Some(name)) if name.starts_with(KEYS) => KeySource::Variable(name),
             (None, Some(name)) => {
-                let message = format!("api_key_env takes a variable whose name begins with {KEYS}, found `{name}`");
+                let message = format!("api_key_env requires a variable whose name starts with {KEYS}, found `{name}`");
                 return Err(
                     bad(message).advice("a statement must not send other variables of the process to an address")
                 );
             }
             (None, None) => KeySource::Variable(KEY.to_owned()),
-            (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file".to_owned())),
+            (Some(_), Some(_)) => return Err(bad("set either api_key_env or api_key_file, not both".to_owned())),
         };
         let insecure = match options.remove("insecure").as_deref() {
             None | Some("false") => false,
             Some("true") => true,
-            Some(other) => return Err(bad(format!("insecure takes true or false, found `{other}`"))),
+            Some(other) => return Err(bad(format!("insecure must be true or false, found `{other}`"))),
         };
         let profile = options.remove("profile").map(PathBuf::from);
         let connection = self.connection(&Source { base_url: base_url.clone(), key, profile, insecure })?;
@@ -136,26 +138,26 @@ impl SavedSearchFactory {
         let tables = || connection.profile().tables.all();
         let spec = tables().find(|table| *table.name == *name).ok_or_else(|| {
             let known: Vec<&str> = tables().map(|table| table.name.as_ref()).collect();
-            bad(format!("the service has no table `{name}`; it has {}", known.join(", ")))
-                .advice("name one of them: OPTIONS (table 'mentions')")
+            bad(format!("the service has no table `{name}`; available: {}", known.join(", ")))
+                .advice("select one with OPTIONS (table 'mentions')")
         })?;
         Ok(ApiTable::new(Arc::clone(&connection), spec))
     }
 }
 
-/// The options without the prefix that the engine puts before names without a dot.
+/// Returns the options without the prefix that the engine adds to names without a dot.
 fn known_options(given: &HashMap<String, String>) -> Result<BTreeMap<&'static str, String>> {
     let mut options = BTreeMap::new();
     for (name, value) in given {
         let name = name.strip_prefix("format.").unwrap_or(name).to_lowercase();
         let Some(known) = OPTIONS.into_iter().find(|known| *known == name) else {
-            let error = Error::new(ErrorKind::Config, format!("there is no option `{name}`"));
+            let error = Error::new(ErrorKind::Config, format!("unknown option `{name}`"));
             return Err(match (name.as_str(), nearest(&name, OPTIONS)) {
-                ("api_key" | "key" | "token", _) => error.advice(
-                    "a statement names where the key is, since statements are logged: api_key_env or api_key_file",
-                ),
+                ("api_key" | "key" | "token", _) => {
+                    error.advice("statements are logged: give the key's location with api_key_env or api_key_file")
+                }
                 (_, Some(near)) => error.advice(format!("did you mean {near}?")),
-                (_, None) => error.advice(format!("the options are {}", OPTIONS.join(", "))),
+                (_, None) => error.advice(format!("available options: {}", OPTIONS.join(", "))),
             });
         };
         options.insert(known, value.clone());

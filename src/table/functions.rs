@@ -1,8 +1,8 @@
 //! The service's tables as functions: `mentions(aid => '183772', duration => '7d', sort_by => 'reach_desc')`.
 //!
-//! An argument is a condition on the column of its name, except `sort_by`, which names the service's order in its own
-//! words: rows come in it, and a LIMIT takes the first of it. Arguments are named, or come in the order of
-//! [`ARGUMENTS`]; none is required.
+//! An argument is a condition on the column with its name, except `sort_by`, which selects one of the service's sort
+//! orders by its value: rows are returned in it, and a LIMIT takes the first ones. Arguments are named, or positional
+//! in the order of [`ARGUMENTS`]; all are optional.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::ApiTable;
 use crate::profile::TableKind;
 use crate::pushdown::{ServiceOrder, order_named};
 
-/// The arguments of the functions, in their order; the last one is that of `mentions` alone.
+/// The arguments of the functions, in positional order; the last one is accepted by `mentions` only.
 pub(crate) const ARGUMENTS: [&str; 4] = ["aid", "duration", "timezone", "sort_by"];
 
-/// Plans the table functions: a call of a table of a service, in whatever catalog the name leads to.
+/// Plans table functions: calls of a service's table, in whichever catalog the name resolves to.
 #[derive(Debug)]
 pub(crate) struct TableFunctions;
 
@@ -49,7 +49,7 @@ impl TableFunctions {
     }
 }
 
-/// The table that the name leads to, where it is one of a service; the list is none that takes arguments.
+/// Resolves a name to a table of a service; `None` for other tables and for the list, which takes no arguments.
 fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<ApiTable> {
     let reference = context.object_name_to_table_reference(name.clone()).ok()?;
     let source = context.context_provider().get_table_source(reference).ok()?;
@@ -57,7 +57,7 @@ fn table_named(name: &ObjectName, context: &dyn RelationPlannerContext) -> Optio
     Some(table).filter(|table| table.spec().kind.is_search())
 }
 
-/// The service's order that a value names.
+/// Returns the service's sort order with this value.
 fn order(table: &ApiTable, value: &Expr) -> Result<ServiceOrder> {
     let profile = table.connection().profile();
     let named = match value {
@@ -70,7 +70,7 @@ fn order(table: &ApiTable, value: &Expr) -> Result<ServiceOrder> {
             Expr::Literal(value, _) => value.to_string(),
             other => other.to_string(),
         };
-        plan_datafusion_err!("sort_by takes one of {}, found {found}", known.join(", "))
+        plan_datafusion_err!("sort_by must be one of {}, found {found}", known.join(", "))
     })
 }
 
@@ -81,8 +81,8 @@ impl RelationPlanner for TableFunctions {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         if let TableFactor::Table { name, sample: Some(_), .. } = &relation {
-            // The engine would leave it out without a word.
-            return plan_err!("{name} TABLESAMPLE is not supported: use LIMIT, or WHERE random() < 0.01");
+            // The engine would ignore it silently.
+            return plan_err!("TABLESAMPLE of {name} is not supported; use LIMIT, or WHERE random() < 0.01");
         }
         let TableFactor::Table { name, alias, args: Some(TableFunctionArgs { args, .. }), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -102,7 +102,7 @@ impl RelationPlanner for TableFunctions {
                 name.filter(|name| known.contains(&name.as_str()) && given.iter().all(|(other, _)| other != name));
             let (Some(name), FunctionArgExpr::Expr(value)) = (name, value) else {
                 return plan_err!(
-                    "{} takes {}, each once and named as in aid => '…', found `{argument}`",
+                    "{} accepts {}, each at most once and named as in aid => '…'; found `{argument}`",
                     table.spec().name,
                     known.join(", ")
                 );
@@ -120,10 +120,10 @@ fn argument_value(argument: &FunctionArg) -> &FunctionArgExpr {
     }
 }
 
-/// The value as a text: numbers are taken for the digits that they are written with.
+/// Returns the value as a string; numbers become the digits they are written with.
 fn text(name: &str, value: Expr) -> Result<Expr> {
     match value {
-        Expr::Literal(value, _) if value.is_null() => plan_err!("{name} is NULL, which asks for nothing"),
+        Expr::Literal(value, _) if value.is_null() => plan_err!("{name} must not be NULL"),
         Expr::Literal(value @ (ScalarValue::Int64(_) | ScalarValue::UInt64(_)), metadata) => {
             Ok(Expr::Literal(ScalarValue::from(value.to_string()), metadata))
         }

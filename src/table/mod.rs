@@ -1,7 +1,7 @@
-//! The tables of SQL: those that map to the service, and those that show ourselves.
+//! The SQL tables: those backed by the service, and system tables.
 //!
-//! [`ApiTable`] asks `pushdown` what may be sent, and hands the answer to `exec`; it plans and never fetches.
-//! [`SystemTable`] shows what the process knows and costs no request.
+//! [`ApiTable`] asks `pushdown` for a plan and hands it to `exec`; it plans and never fetches. [`SystemTable`] shows
+//! the state of the process and sends no request.
 
 mod api;
 mod factory;

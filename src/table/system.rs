@@ -1,4 +1,4 @@
-//! Tables about ourselves: what was asked, and what the profile says. They cost no request.
+//! System tables: the requests sent, the profile, and other state of a connection. They send no request.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::client::{Caller, RequestRecord};
 use crate::connection::{Connection, UnknownField};
 use crate::profile::RateWindow;
 
-/// A table about a connection, taken as it stands when a query is planned.
+/// A table about a connection, captured when a query is planned.
 #[derive(Debug)]
 pub(crate) struct SystemTable {
     connection: Arc<Connection>,
@@ -36,8 +36,8 @@ enum Kind {
 }
 
 impl SystemTable {
-    /// `system.requests`: the calls made, oldest first; the last 10,000 are remembered. `wait` and `elapsed` are in
-    /// milliseconds; `conclusion` says, on the last call for the mentions of a saved search, what reading them came to.
+    /// `system.requests`: the calls made, oldest first; the last 10,000 are kept. `wait` and `elapsed` are in
+    /// milliseconds; `conclusion`, on the last call for the mentions of a saved search, is the outcome of reading them.
     pub(crate) fn requests(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
@@ -60,8 +60,8 @@ impl SystemTable {
         Self { connection, kind: Kind::Requests, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.warnings`: what results lack, oldest first, where queries were told to give what can be had; the last
-    /// 10,000 are remembered.
+    /// `system.warnings`: parts missing from results, oldest first, for queries that allow incomplete results; the last
+    /// 10,000 are kept.
     pub(crate) fn warnings(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("query", DataType::Utf8, false),
@@ -71,7 +71,7 @@ impl SystemTable {
         Self { connection, kind: Kind::Warnings, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.profile`: what the profile says, and what each statement rests on.
+    /// `system.profile`: the declarations of the profile, with the evidence for each.
     pub(crate) fn profile(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("dimension", DataType::Utf8, false),
@@ -81,7 +81,7 @@ impl SystemTable {
         Self { connection, kind: Kind::Profile, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.columns_seen`: the fields of records that no column takes, as queries met them in `extra`.
+    /// `system.columns_seen`: fields of records that belong to no column, as queries found them in `extra`.
     pub(crate) fn columns_seen(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
@@ -94,8 +94,8 @@ impl SystemTable {
         Self { connection, kind: Kind::ColumnsSeen, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.budget`: the limits that the profile declares, and what of them is used; the caller's own; and the one that
-    /// the service told last, in its headers.
+    /// `system.budget`: the limits that the profile declares, with their use; the caller's own; and the limit that the
+    /// service last reported in its headers.
     pub(crate) fn budget(connection: Arc<Connection>) -> Self {
         let fields = vec![
             Field::new("source", DataType::Utf8, false),
@@ -107,7 +107,7 @@ impl SystemTable {
         Self { connection, kind: Kind::Budget, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// The rows, for somebody or for all.
+    /// Returns the rows, for one caller or for all.
     fn snapshot(&self, caller: Option<&Caller>) -> Result<RecordBatch> {
         let concerns = |whom: &Option<Arc<str>>| caller.is_none_or(|caller| whom.as_ref() == Some(&caller.name));
         let columns = match self.kind {

@@ -113,25 +113,25 @@ async fn a_table_comes_by_the_address_of_its_service() {
     assert_eq!(rows_of(&context, &ids("coverage")).await, world.rows(&ids("mentions")).await);
 
     for (name, options, expected) in [
-        ("x", key_option.clone(), "the service has no table `x`; it has saved_searches, mentions, overview"),
+        ("x", key_option.clone(), "the service has no table `x`; available: saved_searches, mentions, overview"),
         ("x", format!("{key_option}, table 'mention'"), "the service has no table `mention`"),
         (
             "mentions",
             "api_key 'secret-in-sql'".to_owned(),
-            "there is no option `api_key`; a statement names where the key is",
+            "unknown option `api_key`; statements are logged: give the key's location",
         ),
-        ("mentions", format!("{key_option}, profil 'v4'"), "there is no option `profil`; did you mean profile?"),
-        ("mentions", format!("{key_option}, insecure 'perhaps'"), "insecure takes true or false"),
-        ("mentions", format!("{key_option}, api_key_env 'KEY'"), "expected either api_key_env or api_key_file"),
+        ("mentions", format!("{key_option}, profil 'v4'"), "unknown option `profil`; did you mean profile?"),
+        ("mentions", format!("{key_option}, insecure 'perhaps'"), "insecure must be true or false"),
+        ("mentions", format!("{key_option}, api_key_env 'KEY'"), "set either api_key_env or api_key_file"),
         (
             "mentions",
             "api_key_env 'SAVEDSEARCH_NO_SUCH_KEY'".to_owned(),
-            "the variable SAVEDSEARCH_NO_SUCH_KEY is not set",
+            "no API key: environment variable SAVEDSEARCH_NO_SUCH_KEY is not set",
         ),
         (
             "mentions",
             "api_key_env 'HOME'".to_owned(),
-            "api_key_env takes a variable whose name begins with SAVEDSEARCH_",
+            "api_key_env requires a variable whose name starts with SAVEDSEARCH_",
         ),
         ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read the profile nowhere.toml"),
     ] {

@@ -113,7 +113,7 @@ async fn explain_analyze_counts_what_was_spent() {
         "pages=2",
         "retries=0",
         "mentions_received=150",
-        "doubles_dropped=0",
+        "duplicates_dropped=0",
         "type_conflicts=0",
         "wait_ms=",
         "bytes_received=",

@@ -328,7 +328,7 @@ async fn a_field_that_stops_coming_is_an_error_or_on_request_a_warning() {
     let renamed = ["rename:field=language,to=lang@4-"];
     let error = service(&renamed, unchanged).error(&sql).await;
     assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
-    assert!(error.to_string().contains("the field of column `language` has come in every record so far"), "{error}");
+    assert!(error.to_string().contains("the field of column `language` was in every record so far"), "{error}");
     // Who does not ask for it is not concerned.
     assert_eq!(service(&renamed, unchanged).rows(&all(BIG)).await.len(), count(BIG));
 
@@ -409,7 +409,7 @@ async fn what_was_filtered_by_must_be_in_the_records() {
     let error = world.error(&format!("{} AND language = 'de'", all(BIG))).await;
     assert_eq!(error.kind(), ErrorKind::Contradiction);
     assert!(
-        error.to_string().contains("asked to filter by `language`, and none of its records has that field"),
+        error.to_string().contains("filters by `language`, but no record in the response has that field"),
         "{error}"
     );
 }

@@ -89,7 +89,7 @@ async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
     for test in ["duration !~ '^30'", "starts_with(duration, '30')", "nullif(duration, '7d') IS NULL"] {
         let sql = format!("SELECT count(*) FROM (SELECT * FROM mentions WHERE {of} LIMIT 10) WHERE {test}");
         let error = world.error(&sql).await;
-        assert!(error.to_string().contains("has to be known before"), "{sql}: {error}");
+        assert!(error.to_string().contains("must be known before"), "{sql}: {error}");
     }
     let zones = format!("SELECT DISTINCT timezone FROM volume WHERE {of} AND timezone = (SELECT 'Europe/Berlin')");
     assert_eq!(world.rows(&zones).await, [["Europe/Berlin"]]);
@@ -170,7 +170,7 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
         let before = world.rows("SELECT message FROM system.warnings").await.len();
         world.rows(&sql).await;
         let notes = world.rows("SELECT message FROM system.warnings").await.split_off(before).concat().concat();
-        assert!(notes.contains("last 7d") && notes.contains("add a range of `published_at`"), "{sql}: {notes}");
+        assert!(notes.contains("last 7d") && notes.contains("add a filter on `published_at`"), "{sql}: {notes}");
     }
     let before = world.rows("SELECT message FROM system.warnings").await.len();
     for sql in [

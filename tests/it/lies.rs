@@ -269,11 +269,21 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
     let english = "SELECT id FROM mentions WHERE aid = '1' AND language = 'en' LIMIT 60";
     for (warp, sql, kind, text) in [
         (Warp::OffsetIgnored, all, ErrorKind::Contradiction, "the offset seems to have no effect"),
-        (Warp::Backwards, newest, ErrorKind::Contradiction, "does not keep the order `date_desc` by `published_at`"),
-        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the order `date_desc`"),
+        (
+            Warp::Backwards,
+            newest,
+            ErrorKind::Contradiction,
+            "does not keep the requested sort order `date_desc` by `published_at`",
+        ),
+        (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the requested sort order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "asked for aid `1`, the answer is for `other`"),
-        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not satisfy the filters it was sent"),
-        (Warp::MissingRow(120), all, ErrorKind::Incomplete, "349 distinct mentions received in 3 passes, expected 350"),
+        (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
+        (
+            Warp::MissingRow(120),
+            all,
+            ErrorKind::Incomplete,
+            "349 distinct mentions received in 3 passes, expected 350",
+        ),
     ] {
         let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");

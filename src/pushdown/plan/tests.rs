@@ -4,8 +4,8 @@ use datafusion::logical_expr::{col, lit};
 use super::*;
 
 fn plan(conjuncts: &[Expr]) -> ScanPlan {
-    let now = "2026-07-01T12:00:00Z".parse().expect("an instant");
-    plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("a plan")
+    let now = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
+    plan_scan(&Profile::v4(), &Profile::v4().tables.mentions, conjuncts, "", now).expect("valid plan")
 }
 
 fn sent(conjuncts: &[Expr]) -> String {
@@ -39,18 +39,18 @@ fn contradictions_ask_for_nothing() {
 }
 
 fn at(text: &str) -> Expr {
-    let micros = text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+    let micros = text.parse::<DateTime<Utc>>().expect("valid timestamp").timestamp_micros();
     Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())), None)
 }
 
 #[test]
 fn a_range_that_is_told_later_takes_whole_days_of_the_timeline_and_no_more_of_mentions() {
     let profile = Profile::v4();
-    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
     let later = |table: &TableSpec, time: &str| {
         let bounds = [col(time).gt_eq(at("2026-06-29T10:30:00Z")), col(time).lt(at("2026-06-30T11:30:00Z"))];
-        let plan = plan_scan(&profile, table, &[], "", now).expect("a plan");
-        plan.bounded_by(&profile, table, &bounds, false, now).expect("a range").windows
+        let plan = plan_scan(&profile, table, &[], "", now).expect("valid plan");
+        plan.bounded_by(&profile, table, &bounds, false, now).expect("valid range").windows
     };
     assert_eq!(later(&profile.tables.mentions, "published_at"), ["2026-06-29T10:30:00Z..2026-06-30T11:30:00Z"]);
     assert_eq!(later(&profile.tables.volume, "bucket_start"), ["2026-06-29T00:00:00Z..2026-07-01T00:00:00Z"]);
@@ -60,10 +60,10 @@ fn a_range_that_is_told_later_takes_whole_days_of_the_timeline_and_no_more_of_me
 fn a_period_or_a_zone_that_contradicts_another_asks_for_nothing() {
     let periods = [col("duration").eq(lit("7d")), col("duration").eq(lit("30d"))];
     let zones = [col("timezone").eq(lit("UTC")), col("timezone").eq(lit("Asia/Tokyo"))];
-    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+    let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("valid timestamp");
     for conjuncts in [periods, zones] {
         assert_eq!(plan(&conjuncts).aids, Aids::Given(Vec::new()));
         let later = plan(&[]).bounded_by(&Profile::v4(), &Profile::v4().tables.mentions, &conjuncts, false, now);
-        assert_eq!(later.expect("a plan").aids, Aids::Given(Vec::new()));
+        assert_eq!(later.expect("valid plan").aids, Aids::Given(Vec::new()));
     }
 }

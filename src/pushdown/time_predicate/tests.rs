@@ -40,12 +40,12 @@ fn local(zone: &str) -> Expr {
 }
 
 fn utc(text: &str) -> i64 {
-    text.parse::<DateTime<chrono::Utc>>().expect("an instant").timestamp_micros()
+    text.parse::<DateTime<chrono::Utc>>().expect("valid timestamp").timestamp_micros()
 }
 
 fn day(text: &str) -> Expr {
     Expr::Literal(
-        ScalarValue::Date32(Some(i32::try_from(utc(&format!("{text}T00:00:00Z")) / DAY).expect("a day"))),
+        ScalarValue::Date32(Some(i32::try_from(utc(&format!("{text}T00:00:00Z")) / DAY).expect("valid day"))),
         None,
     )
 }
@@ -61,7 +61,7 @@ fn days_of_a_zone_have_their_23_24_or_25_hours() {
     assert_eq!(spans("Europe/Berlin", "2026-03-29"), expect("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"));
     assert_eq!(spans("Europe/Berlin", "2026-10-25"), expect("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"));
     assert_eq!(spans("Asia/Tokyo", "2026-10-25"), expect("2026-10-24T15:00:00Z", "2026-10-25T15:00:00Z"));
-    // The clock skips midnight: the range is widened, and what it does not allow is dropped here.
+    // The clock skips midnight: the range is widened, and the excess is filtered out here.
     let (from, to, exact) = spans("America/Sao_Paulo", "2018-11-04");
     assert!(from <= utc("2018-11-04T03:00:00Z") && to >= utc("2018-11-05T02:00:00Z") && !exact);
 }
@@ -108,11 +108,11 @@ fn days_without_a_midnight_and_with_two_are_not_taken_for_plain_ones() {
             vec![lit("day"), of],
         ))
     };
-    // Midnight is skipped: the day starts at 04:00 UTC, which is 01:00 on the wall.
+    // Midnight is skipped: the day starts at 04:00 UTC, which is 01:00 local time.
     let start = Expr::Literal(ScalarValue::TimestampMicrosecond(Some(utc("2026-09-06T04:00:00Z")), None), None);
     let ranges = ranges(&trunc(local("America/Santiago")).eq(start), "t").expect("ranges");
     assert!(!ranges.exact && ranges.spans().iter().any(|span| span.from <= utc("2026-09-06T04:00:00Z")));
-    // One of the two midnights of Havana is the start of its instants, the other of none.
+    // Havana can have two midnights in a day; only one of them is the start of the day's instants.
     assert_eq!(days_of(&trunc(local("America/Havana")), "t"), None);
     assert_eq!(days_of(&cast(local("America/Havana"), DataType::Date32), "t"), Some(Tz::America__Havana));
     assert_eq!(days_of(&trunc(local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
@@ -120,7 +120,7 @@ fn days_without_a_midnight_and_with_two_are_not_taken_for_plain_ones() {
 
 #[test]
 fn seconds_that_a_cast_rounds_to_are_looked_for_on_both_sides() {
-    // The engine rounds toward 1970: this second has the instants before it, and not those behind.
+    // The engine rounds toward 1970: this second contains the instants before it, not those after it.
     let seconds = cast(col("t"), DataType::Timestamp(TimeUnit::Second, Some("UTC".into())));
     let second = Expr::Literal(ScalarValue::TimestampSecond(Some(-1), Some("UTC".into())), None);
     let ranges = ranges(&seconds.eq(second), "t").expect("ranges");
