@@ -1,4 +1,4 @@
-//! A connection as a DataFusion catalog: schema `v4` with the service's tables, schema `system` with our own.
+//! A connection as a DataFusion catalog: schema `v4` holds the service's tables, schema `system` the crate's own.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,17 +11,17 @@ use datafusion::common::{Result, plan_err};
 use crate::connection::Connection;
 use crate::table::{ApiTable, SystemTable};
 
-/// Name of the catalog of the first connection.
+/// Catalog name of the first connection.
 pub const CATALOG: &str = "savedsearch";
 /// Schema of the service's tables.
 pub(crate) const SCHEMA: &str = "v4";
-/// Schema of the tables about ourselves.
+/// Schema of the tables that describe the connection itself.
 pub(crate) const SYSTEM_SCHEMA: &str = "system";
 
-/// The catalog of a connection. No request is made.
+/// Builds the catalog of a connection. No request is sent.
 ///
 /// # Errors
-/// None in practice: the registrations concern new, empty schemas.
+/// None in practice: tables are only registered in new, empty schemas.
 pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>> {
     let tables = FixedSchema::default();
     for table in connection.profile().tables.all() {
@@ -39,7 +39,7 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     Ok(Arc::new(catalog))
 }
 
-/// A catalog whose schemas stay.
+/// Catalog whose schemas cannot be added or dropped.
 #[derive(Debug, Default)]
 struct FixedCatalog(MemoryCatalogProvider);
 
@@ -53,7 +53,7 @@ impl CatalogProvider for FixedCatalog {
     }
 }
 
-/// A schema whose own tables stay; views and tables of the session come and go beside them.
+/// Schema whose built-in tables cannot be dropped; a session may add and drop its own tables and views.
 #[derive(Debug, Default)]
 struct FixedSchema {
     tables: MemorySchemaProvider,
@@ -84,7 +84,7 @@ impl SchemaProvider for FixedSchema {
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.own.read().unwrap_or_else(PoisonError::into_inner).iter().any(|own| own == name) {
-            return plan_err!("`{name}` is a table of the service, which is read-only");
+            return plan_err!("`{name}` is a built-in table, which cannot be dropped or replaced");
         }
         self.tables.deregister_table(name)
     }

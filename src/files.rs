@@ -1,17 +1,18 @@
-//! Small files that are the user's alone and that several processes share: read without waiting, replaced whole.
+//! Small private files shared by several processes: non-blocking reads, atomic replacement.
 //!
-//! A path may name anything by now: a pipe, a device, a folder. Opening such a file could wait for ever, so only regular files
-//! are opened, without blocking. What is written takes the old file's place at once or not at all, after it has reached the
-//! disk: whoever is killed leaves the old content or the new one, never a part. Files are readable by their owner only.
+//! A configured path may turn out to be a pipe, a device or a directory. Opening one of those could block forever, so
+//! files are opened non-blocking and anything but a regular file is rejected. Writes go to a temporary file that is
+//! synced and then renamed over the old one, so a killed process leaves either the old or the new content. Files are
+//! readable by their owner only.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// The text of a file; `None` where there is no such file.
+/// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
-/// Those of the system, and `InvalidInput` for what is no regular file.
+/// I/O errors; `InvalidInput` for anything but a regular file.
 pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     let mut file = match open(path, OpenOptions::new().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -22,10 +23,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Replaces a file, or makes it along with its folder.
+/// Replaces a file atomically, creating it and its folder if missing.
 ///
 /// # Errors
-/// Those of the system.
+/// I/O errors.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = folder_of(path);
     std::fs::create_dir_all(folder)?;
@@ -33,7 +34,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path)?;
-    // The new name is on the disk once its folder is.
+    // The rename is durable only once the folder is synced.
     if let Ok(folder) = File::open(folder) {
         folder.sync_all()?;
     }
@@ -43,25 +44,25 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 /// Writes a new file.
 ///
 /// # Errors
-/// Those of the system; `AlreadyExists` where something has the name.
+/// I/O errors; `AlreadyExists` if the path is taken.
 pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
     open(path, OpenOptions::new().write(true).create_new(true))?.write_all(text.as_bytes())
 }
 
-/// A file that processes lock to take turns, made along with its folder where it is missing. It is never written to.
+/// Opens a lock file, creating it and its folder if missing. It is never written to.
 ///
 /// # Errors
-/// Those of the system, and `InvalidInput` for what is no regular file.
+/// I/O errors; `InvalidInput` for anything but a regular file.
 pub(crate) fn lockable(path: &Path) -> io::Result<File> {
     std::fs::create_dir_all(folder_of(path))?;
     open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
 #[cfg(all(unix, feature = "shell"))]
-/// Takes the reading rights of others from a file, where it is there.
+/// Restricts an existing file to its owner; a missing file is not an error.
 ///
 /// # Errors
-/// Those of the system.
+/// I/O errors.
 pub(crate) fn keep_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     match std::fs::set_permissions(path, std::fs::Permissions::from_mode(OWNER_ONLY)) {
@@ -70,7 +71,7 @@ pub(crate) fn keep_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reading and writing, for the owner.
+/// Read and write permission for the owner only.
 #[cfg(unix)]
 const OWNER_ONLY: u32 = 0o600;
 
@@ -87,7 +88,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     }
 }
 
@@ -101,18 +102,18 @@ mod tests {
     fn files_are_private_and_replaced_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deeper/file");
-        assert_eq!(read(&path).expect("nothing"), None);
+        assert_eq!(read(&path).expect("missing file"), None);
         for text in ["first", "second, and longer"] {
             replace(&path, text).expect("written");
             assert_eq!(read(&path).expect("read").as_deref(), Some(text));
-            let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+            let mode = std::fs::metadata(&path).expect("metadata").permissions().mode();
             assert_eq!(mode & 0o777, OWNER_ONLY);
         }
-        create(&path, "third").expect_err("it is there");
+        create(&path, "third").expect_err("file exists");
         assert_eq!(
             std::fs::read_dir(folder.path().join("deeper")).expect("a folder").count(),
             1,
-            "nothing is left over"
+            "no temporary files remain"
         );
     }
 
@@ -122,8 +123,8 @@ mod tests {
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
         for path in [pipe.as_path(), folder.path(), Path::new("/dev/null")] {
-            read(path).expect_err("no regular file");
-            lockable(path).expect_err("no regular file");
+            read(path).expect_err("not a regular file");
+            lockable(path).expect_err("not a regular file");
         }
     }
 }

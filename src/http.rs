@@ -1,6 +1,6 @@
-//! The seam to the network, for connections that talk through something else: a proxy of one's own, a script of faults.
+//! The HTTP transport interface, for connections that use a custom transport such as a proxy or a fault injector.
 //!
-//! [`ConnectionBuilder::service`](crate::ConnectionBuilder::service) takes an [`HttpService`]; [`Network`] is the one that is
-//! used otherwise, and can be wrapped.
+//! [`ConnectionBuilder::service`](crate::ConnectionBuilder::service) takes an [`HttpService`]; [`Network`] is the
+//! default implementation and can be wrapped.
 
 pub use crate::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};

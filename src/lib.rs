@@ -1,11 +1,11 @@
 //! SQL over a read-only, rate-limited saved-search analytics API (V4), as DataFusion tables.
 //!
 //! ```text
-//! SQL -> table (what may be pushed?) -> pushdown (Expr -> RequestPlan) -> exec (streams) -> client (pages) -> decode (batches) -> SQL
-//!                 the profile says what the service promises; everything else asks it
+//! SQL -> table (which filters can be pushed down) -> pushdown (Expr -> RequestPlan) -> exec (streams) -> client (pages) -> decode (batches) -> SQL
+//!                 the profile declares what the service supports; all stages consult it
 //! ```
 //!
-//! A session over a service is made of its address and a key:
+//! A session needs the service's address and an API key:
 //!
 //! ```no_run
 //! use datafusion_saved_search::{Connection, Secret, session};
@@ -17,14 +17,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`install`] adds the same to a session of yours. Without it, [`catalog`] and [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE …
-//! STORED AS SAVEDSEARCH`) give the same rows at the cost of more requests. A query gives
-//! every mention of its window, each once, or an [`Error`]; [`plan_cost`] tells what it costs before, [`spent`] and
-//! the table `system.requests` after.
+//! [`install`] adds the same tables, functions and optimizer rules to your own session. [`catalog`] and
+//! [`SavedSearchFactory`] (`CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`) alone return the same rows but need more
+//! requests. A query returns every mention in its time window exactly once, or an [`Error`]. [`plan_cost`] estimates
+//! the cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
-//! The crate `datafusion` is re-exported, so that versions agree. Without default features there are the tables alone;
-//! `flight` adds the Flight SQL server, `simulator` a service to test with, `cli` all that the program `savedsearch` has.
-//! Hidden modules are not part of the stable API.
+//! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
+//! tables; `flight` adds the Flight SQL server, `simulator` a service for tests, and `cli` everything that the
+//! `savedsearch` program needs. Hidden modules are not part of the stable API.
 
 mod catalog;
 #[doc(hidden)]
@@ -73,7 +73,7 @@ pub use profile::Profile;
 pub use session::{install, now, session, session_config};
 pub use table::SavedSearchFactory;
 
-/// The programs of the README, which are compiled with the documentation's.
+/// Compiles the README's code examples as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,7 @@
-//! `/healthz` and `/metrics`, on an address of their own.
+//! `/healthz` and `/metrics`, served on a separate address.
 //!
-//! Everybody who reaches the address may ask: connections are few, answer one request each, and end in time.
+//! The endpoints need no authentication, so their resources are bounded: few connections, one request each, short
+//! timeouts.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,19 +22,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::state::ServerState;
 
-/// Connections at the same time.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 32;
-/// How long a connection may last.
+/// Maximum lifetime of a connection.
 const LASTS: Duration = Duration::from_secs(5);
-/// How long the headers of a request may take.
+/// Time limit for reading the request headers.
 const HEADERS: Duration = Duration::from_secs(1);
-/// Bytes of a request.
+/// Maximum size of a request in bytes.
 const REQUEST: usize = 16 << 10;
 
-/// Serves health and metrics until what is returned is dropped. Gives the address.
+/// Serves health and metrics until the returned task handle is dropped. Returns the bound address.
 ///
 /// # Errors
-/// Those of listening.
+/// I/O errors of binding the address.
 pub(super) async fn start(
     address: SocketAddr,
     shared: Arc<ServerState>,
@@ -45,10 +46,10 @@ pub(super) async fn start(
     let serving = tokio::spawn(async move {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
-            // Those that find no place wait for it with the system.
+            // Further connections wait in the listen backlog.
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             let Ok((stream, _)) = listener.accept().await else {
-                // No more files, as a rule: connections have to end first.
+                // Usually out of file descriptors: wait until connections close.
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -57,7 +58,7 @@ pub(super) async fn start(
                 let _place = place;
                 let mut http = http1::Builder::new();
                 http.keep_alive(false).max_buf_size(REQUEST).timer(TokioTimer::new()).header_read_timeout(HEADERS);
-                // What went wrong with a connection is known to whoever has the other end.
+                // Errors concern only the client, which sees them itself.
                 let _ = timeout(LASTS, http.serve_connection(TokioIo::new(stream), service)).await;
             });
         }
@@ -67,7 +68,7 @@ pub(super) async fn start(
 
 async fn health(State(shared): State<Arc<ServerState>>) -> Response {
     if shared.ending() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the server is ending\n").into_response();
+        return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     }
     "ok\n".into_response()
 }

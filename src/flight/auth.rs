@@ -1,7 +1,8 @@
-//! Who a client is: credentials in headers, and what they are held against.
+//! Authentication: parsing and verifying the credentials of a call.
 //!
-//! Clients send `authorization: Basic …` (with or without padding) or `Bearer …`, or `x-api-key`; a handshake turns either
-//! into a token of ours. Passwords are checked by Argon2 hashes, tokens by their SHA-256 digests, in constant time.
+//! Clients send `authorization: Basic …` (with or without padding), `authorization: Bearer …` or `x-api-key`; a
+//! handshake exchanges any of them for a session token. Passwords are verified against Argon2 hashes, tokens against
+//! their SHA-256 digests in constant time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -33,53 +34,54 @@ use crate::config::read_toml;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::RateWindow;
 
-/// How clients are told apart.
+/// Authentication mode of a server.
 #[derive(Debug)]
 pub enum Auth {
-    /// They are not; for this machine alone.
+    /// No authentication; only allowed on loopback addresses.
     None,
-    /// By name and password, or by a token.
+    /// User name and password, or a user's token.
     Users(Users),
-    /// By the service's key, which each brings along.
+    /// Each client sends its own API key, which is passed through to the service.
     PassThrough,
 }
 
-/// What a client said about itself.
+/// Credentials that a client sent.
 #[derive(Debug)]
 pub(super) enum Credentials {
-    /// Nothing.
+    /// No credentials.
     None,
-    /// A name and a password.
+    /// User name and password.
     Basic(String, SecretString),
-    /// A token of ours, a user's, or a key of the service.
+    /// A session token, a user's token, or an API key of the service.
     Token(SecretString),
 }
 
-/// Who a client is.
+/// An authenticated client.
 #[derive(Debug, Clone)]
 pub(super) struct Principal {
-    /// For logs and errors; no secret, and another for each principal.
+    /// Unique name for logs and errors; not a secret.
     pub(super) name: Arc<str>,
-    /// What it may spend.
+    /// Request budget; `None` if unlimited.
     pub(super) allowance: Option<Arc<Allowance>>,
-    /// Its key of the service, where it brings one.
+    /// The client's own API key, in pass-through mode.
     pub(super) key: Option<Secret>,
 }
 
-/// The users of a file.
+/// The users defined in a users file.
 ///
 /// ```toml
 /// [users.ada]
 /// password_hash = "$argon2id$v=19$…"                  # printed by `savedsearch serve --hash-password`
 /// token_sha256 = ["9f86d081884c7d65…"]                # printf %s "$TOKEN" | sha256sum
-/// budget = [{ requests = 500, seconds = 86400 }]      # of the service, in all sessions together
+/// budget = [{ requests = 500, seconds = 86400 }]      # requests to the service, over all sessions of the user
 /// ```
 pub struct Users {
     users: BTreeMap<String, User>,
-    /// Passwords that were found right not long ago, by digests that only this process can make.
+    /// Recently verified credentials as salted digests, so that clients sending a password with every call skip
+    /// hashing.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     salt: [u8; 32],
-    /// Checking a password takes memory and time. Those who wait take turns.
+    /// Limits concurrent password checks, which take memory and time.
     checks: Arc<Semaphore>,
     logins: Box<Logins>,
 }
@@ -112,21 +114,21 @@ impl fmt::Debug for Users {
     }
 }
 
-/// How long a password that was right counts as such without being hashed again.
+/// Time for which a verified password is accepted without hashing it again.
 const VERIFIED: Duration = Duration::from_secs(600);
-/// Passwords that are hashed at the same time.
+/// Maximum number of passwords hashed concurrently.
 const CHECKS: usize = 2;
 
 impl Users {
-    /// Reads a file.
+    /// Reads a users file.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a file, a hash or a digest that cannot be used.
+    /// [`ErrorKind::Config`] for an unreadable file or an invalid entry.
     pub fn read(path: &Path) -> Result<Self> {
         let document: Document = read_toml(path)?;
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         if document.users.is_empty() {
-            return Err(bad("it names no user".to_owned()));
+            return Err(bad("no users defined".to_owned()));
         }
         let mut taken = HashSet::new();
         let mut users = BTreeMap::new();
@@ -134,23 +136,23 @@ impl Users {
             let bad = |what: &str| bad(format!("user `{name}`: {what}"));
             if let Some(hash) = &password_hash {
                 PasswordHash::new(hash).ok().filter(is_complete).ok_or_else(|| {
-                    bad("password_hash is no Argon2 hash").advice("make one: savedsearch serve --hash-password")
+                    bad("password_hash is not an Argon2 hash").advice("create one: savedsearch serve --hash-password")
                 })?;
             }
             if name.is_empty() || name.contains(':') {
-                return Err(bad("its name is to have letters, and no colon, where a password would begin"));
+                return Err(bad("the name must not be empty or contain a colon"));
             }
             if password_hash.is_none() && token_sha256.is_empty() {
                 return Err(bad("expected password_hash or token_sha256"));
             }
             if budget.iter().any(|window| window.requests == 0 || window.seconds == 0) {
-                return Err(bad("a budget has a number of requests and of seconds, both from 1"));
+                return Err(bad("a budget needs `requests` and `seconds`, both at least 1"));
             }
             let digest =
-                |text: &String| parse_digest(text).ok_or_else(|| bad("token_sha256 takes 64 hexadecimal digits"));
+                |text: &String| parse_digest(text).ok_or_else(|| bad("token_sha256 must be 64 hexadecimal digits"));
             let tokens = token_sha256.iter().map(digest).collect::<Result<Vec<_>>>()?;
             if !tokens.iter().all(|token| taken.insert(*token)) {
-                return Err(bad("one of its tokens is there twice"));
+                return Err(bad("duplicate token_sha256"));
             }
             let allowance = (!budget.is_empty()).then(|| Arc::new(Allowance::new(name.as_str(), budget)));
             let principal = Principal { name: name.as_str().into(), allowance, key: None };
@@ -165,17 +167,19 @@ impl Users {
         })
     }
 
-    /// The user of these credentials.
+    /// Verifies credentials and returns their user.
     ///
     /// # Errors
-    /// UNAUTHENTICATED, the same for an unknown name and a wrong password.
+    /// UNAUTHENTICATED, with the same message for an unknown name and a wrong password.
     pub(super) async fn verify(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Status> {
         match credentials {
-            Credentials::None => Err(Status::unauthenticated("log in with a user and a password, or send a token")),
+            Credentials::None => {
+                Err(Status::unauthenticated("not authenticated: log in with user name and password, or send a token"))
+            }
             Credentials::Token(token) => {
                 let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
                 let mut found = None;
-                // All are looked at, so that the time tells nothing.
+                // Compares with every token, so that timing does not reveal which one matched.
                 for user in self.users.values() {
                     for known in &user.tokens {
                         if bool::from(known.ct_eq(&digest)) {
@@ -198,7 +202,7 @@ impl Users {
         password: &SecretString,
         caller: Option<Caller>,
     ) -> Result<Principal, Status> {
-        let wrong = || Status::unauthenticated("the user or the password is wrong");
+        let wrong = || Status::unauthenticated("invalid user name or password");
         let mut digest = Sha256::new();
         digest.update(self.salt);
         digest.update((name.len() as u64).to_le_bytes());
@@ -216,23 +220,23 @@ impl Users {
             return Ok(principal);
         }
         let turn = self.logins.turn(caller).await;
-        // Another call of the connection may have been first.
+        // Another call on this connection may have verified the password meanwhile.
         if let Some(principal) = known() {
             return Ok(principal);
         }
         let check = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| wrong())?;
         let (exists, password) = (hash.is_some(), password.clone());
         let right = spawn_blocking(move || {
-            // Whoever hangs up meanwhile does not make room for another.
+            // Holds the permit until hashing ends, even if the client disconnects.
             let _check = check;
-            // An unknown name takes as long as a known one.
+            // An unknown name must take as long as a known one.
             let hash = hash.unwrap_or_else(|| unknown_hash().to_owned());
             let Ok(hash) = PasswordHash::new(&hash) else { return false };
             Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
         });
         if !right.await.unwrap_or(false) || !exists {
             tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
-            // Others of the connection do not wait for the late answer.
+            // Other attempts on this connection need not wait for the delay.
             drop(turn);
             sleep(self.logins.failed(name, caller)).await;
             return Err(wrong());
@@ -243,28 +247,28 @@ impl Users {
     }
 }
 
-/// What a token that nobody knows is answered with.
+/// Status for an unknown or expired token.
 pub(super) fn unknown_token() -> Status {
-    Status::unauthenticated("the token is unknown or has expired: log in again")
+    Status::unauthenticated("unknown or expired token: log in again")
 }
 
-/// A hash that no password has, of the usual cost.
+/// Hash of a random password, with the usual cost, for checks of unknown users.
 fn unknown_hash() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
     HASH.get_or_init(|| hash_password(&format!("{:x}", rand::random::<u128>())).unwrap_or_default())
 }
 
-/// The Argon2 hash of a password, with a salt of its own, for a file of [`Users`].
+/// Hashes a password with Argon2 and a random salt, for the `password_hash` of a [`Users`] file.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for what cannot be hashed.
+/// [`ErrorKind::Config`] if hashing fails.
 pub fn hash_password(password: &str) -> Result<String> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string())
-        .map_err(|error| Error::new(ErrorKind::Config, format!("the password cannot be hashed: {error}")))
+        .map_err(|error| Error::new(ErrorKind::Config, format!("cannot hash the password: {error}")))
 }
 
-/// Whether a hash is one that a password can have.
+/// True if the hash is an Argon2 hash with a salt and a digest.
 fn is_complete(hash: &PasswordHash) -> bool {
     hash.algorithm.as_str().starts_with("argon2") && hash.salt.is_some() && hash.hash.is_some()
 }
@@ -274,12 +278,12 @@ fn parse_digest(text: &str) -> Option<[u8; 32]> {
     bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
 
-/// The credentials in the headers of a call.
+/// Reads the credentials from the headers of a call.
 ///
 /// # Errors
-/// UNAUTHENTICATED for what cannot be read, without repeating it.
+/// UNAUTHENTICATED for malformed credentials; the message does not repeat them.
 pub(super) fn credentials(metadata: &MetadataMap) -> Result<Credentials, Status> {
-    let bad = || Status::unauthenticated("the credentials cannot be read: expected Basic, Bearer or x-api-key");
+    let bad = || Status::unauthenticated("malformed credentials: expected Basic, Bearer or x-api-key");
     if let Some(key) = metadata.get("x-api-key") {
         return Ok(token(key.to_str().map_err(|_| bad())?));
     }
@@ -301,13 +305,13 @@ pub(super) fn credentials(metadata: &MetadataMap) -> Result<Credentials, Status>
     Ok(Credentials::Basic(name.to_owned(), password.into()))
 }
 
-/// The credentials in the message of a handshake, as the protocol had them before headers.
+/// Reads the credentials from a handshake message, the protocol's older alternative to headers.
 pub(super) fn handshake_credentials(payload: &[u8]) -> Option<Credentials> {
     let BasicAuth { username, password } = prost::Message::decode(payload).ok()?;
     (!username.is_empty()).then(|| Credentials::Basic(username, password.into()))
 }
 
-/// A client without a token may send the word for that.
+/// Treats an empty token and `None`, which some clients send without a token, as no credentials.
 fn token(text: &str) -> Credentials {
     match text {
         "" | "None" => Credentials::None,
@@ -315,29 +319,29 @@ fn token(text: &str) -> Credentials {
     }
 }
 
-/// The principal that a key of the service stands for. `salt` makes its name one that says nothing outside the process.
+/// Returns the principal of an API key. Its name is a digest with `salt`, so that it is meaningless outside this
+/// process.
 ///
 /// # Errors
-/// UNAUTHENTICATED for what cannot be a key.
+/// UNAUTHENTICATED for a missing or malformed key.
 pub(super) fn key_holder(credentials: &Credentials, salt: &[u8; 32]) -> Result<Principal, Status> {
     let text = match credentials {
         Credentials::None => {
             return Err(Status::unauthenticated(
-                "send the service's API key: as the password, a Bearer token or x-api-key",
+                "missing API key: send it as the password, as a Bearer token or in x-api-key",
             ));
         }
         Credentials::Basic(_, text) | Credentials::Token(text) => text,
     };
-    let key = Secret::new(text.expose_secret())
-        .map_err(|_| Status::unauthenticated("what was sent cannot be an API key of the service"))?;
+    let key = Secret::new(text.expose_secret()).map_err(|_| Status::unauthenticated("malformed API key"))?;
     let digest = Sha256::new().chain_update(salt).chain_update(text.expose_secret()).finalize();
     let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Principal { name: format!("key {short}").into(), allowance: None, key: Some(key) })
 }
 
-/// The principal of those who are not told apart.
+/// The principal shared by all clients when authentication is off.
 pub(super) fn anybody() -> Principal {
-    Principal { name: "anybody".into(), allowance: None, key: None }
+    Principal { name: "anonymous".into(), allowance: None, key: None }
 }
 
 #[cfg(test)]
@@ -359,7 +363,7 @@ mod tests {
 
     #[test]
     fn credentials_are_read_from_whatever_clients_send() {
-        // ada:swordfish, with its padding and without.
+        // ada:swordfish, with and without padding.
         for header in ["Basic YWRhOnN3b3JkZmlzaA==", "basic YWRhOnN3b3JkZmlzaA"] {
             let read = credentials(&headers("authorization", header)).expect("credentials");
             let Credentials::Basic(name, password) = read else { panic!("{read:?}") };
@@ -370,7 +374,7 @@ mod tests {
         assert!(matches!(credentials(&headers("authorization", "Bearer None")), Ok(Credentials::None)));
         assert!(matches!(credentials(&MetadataMap::new()), Ok(Credentials::None)));
         for wrong in ["swordfish", "Digest swordfish", "Basic swordfish!", "Basic c3dvcmRmaXNo"] {
-            let status = credentials(&headers("authorization", wrong)).expect_err("unreadable");
+            let status = credentials(&headers("authorization", wrong)).expect_err("malformed");
             assert!(!format!("{status:?}").contains("swordfish"), "{status:?}");
         }
     }
@@ -392,21 +396,21 @@ mod tests {
             lines.push(users.verify(&wrong, None).await.expect_err("wrong").message().to_owned());
         }
         lines.dedup();
-        assert_eq!(lines, ["the user or the password is wrong"]);
-        users.verify(&Credentials::Token("tokem".into()), None).await.expect_err("another token");
-        users.verify(&Credentials::None, None).await.expect_err("nothing");
+        assert_eq!(lines, ["invalid user name or password"]);
+        users.verify(&Credentials::Token("tokem".into()), None).await.expect_err("unknown token");
+        users.verify(&Credentials::None, None).await.expect_err("no credentials");
     }
 
     #[test]
     fn a_file_of_users_tells_its_mistakes_without_repeating_secrets() {
         for (text, told) in [
             ("[users.ada]\n", "user `ada`: expected password_hash or token_sha256"),
-            ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is no Argon2 hash"),
-            ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 takes 64"),
+            ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is not an Argon2 hash"),
+            ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 must be 64"),
             ("[users.ada]\npassword = \"swordfish\"\n", "line 2: unknown field `password`"),
             (
                 "[users.ada]\ntoken_sha256 = [\"swordfish\"]\nbudget = [{ requests = 0, seconds = 60 }]\n",
-                "user `ada`: a budget has a number of requests and of seconds",
+                "user `ada`: a budget needs `requests` and `seconds`",
             ),
         ] {
             let error = users(text).expect_err(text).to_string();

@@ -1,4 +1,4 @@
-//! What clients say: descriptors, tickets and actions, taken apart. Pure.
+//! Parsing of client messages: descriptors, tickets and actions. No I/O.
 
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::{
@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::options::{GetSessionOptionsRequest, SetSessionOptionsRequest};
 
-/// An action, with its message. Those of Flight SQL come inside an `Any`, those of Flight itself bare.
+/// A parsed action. Flight SQL wraps its action messages in an `Any`; Flight's own actions send them bare.
 #[derive(Debug)]
 pub(super) enum Act {
     Prepare(ActionCreatePreparedStatementRequest),
@@ -25,58 +25,58 @@ pub(super) enum Act {
     CloseSession,
 }
 
-/// The actions by their names, with what they do.
+/// Names and descriptions of the supported actions.
 const ACTIONS: [(&str, &str); 8] = [
     ("CreatePreparedStatement", "Prepares a statement: ActionCreatePreparedStatementRequest"),
     ("ClosePreparedStatement", "Closes a prepared statement: ActionClosePreparedStatementRequest"),
     ("CancelQuery", "Cancels a query: ActionCancelQueryRequest"),
     ("CancelFlightInfo", "Cancels a query: CancelFlightInfoRequest"),
-    ("RenewFlightEndpoint", "Keeps a result for longer: RenewFlightEndpointRequest"),
-    ("SetSessionOptions", "Sets catalog, schema and savedsearch.* of the session: SetSessionOptionsRequest"),
-    ("GetSessionOptions", "Gives the options of the session: GetSessionOptionsRequest"),
-    ("CloseSession", "Ends the session, its token and its temporary tables: CloseSessionRequest"),
+    ("RenewFlightEndpoint", "Extends the expiration time of a result: RenewFlightEndpointRequest"),
+    ("SetSessionOptions", "Sets the session's catalog, schema and savedsearch.* options: SetSessionOptionsRequest"),
+    ("GetSessionOptions", "Returns the session's options: GetSessionOptionsRequest"),
+    ("CloseSession", "Closes the session, revokes its token and drops its temporary tables: CloseSessionRequest"),
 ];
 
-/// The actions, for those who ask.
+/// Lists the supported actions, for ListActions.
 pub(super) fn action_types() -> Vec<ActionType> {
     ACTIONS.iter().map(|(name, what)| ActionType { r#type: (*name).into(), description: (*what).into() }).collect()
 }
 
-/// The command in a descriptor.
+/// Parses the command of a descriptor.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is none.
+/// INVALID_ARGUMENT if the descriptor carries no valid Flight SQL command.
 pub(super) fn described(descriptor: &FlightDescriptor) -> Result<Command, Status> {
     if descriptor.cmd.is_empty() {
-        return Err(Status::invalid_argument("the descriptor has no command: this server speaks Flight SQL"));
+        return Err(Status::invalid_argument("the descriptor carries no command: expected Flight SQL"));
     }
     parse(&descriptor.cmd)
 }
 
-/// The command in a message.
+/// Parses a Flight SQL command.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is none.
+/// INVALID_ARGUMENT if the bytes are not a Flight SQL command.
 pub(super) fn parse(bytes: &Bytes) -> Result<Command, Status> {
     let any =
-        Any::decode(bytes.as_ref()).map_err(|_| Status::invalid_argument("the command is no Flight SQL message"))?;
-    Command::try_from(any).map_err(|_| Status::invalid_argument("the Flight SQL message cannot be read"))
+        Any::decode(bytes.as_ref()).map_err(|_| Status::invalid_argument("the command is not a Flight SQL message"))?;
+    Command::try_from(any).map_err(|_| Status::invalid_argument("malformed Flight SQL message"))
 }
 
-/// What a command is called, for errors and metrics: the last part of its type's address.
+/// Returns the name of a command for errors and metrics: the last segment of its type URL.
 pub(super) fn name(command: &Command) -> String {
     if let Command::Unknown(_) = command {
-        // What a client makes up is no name.
+        // A name chosen by the client must not become a metric label.
         return "unknown command".to_owned();
     }
     let name = command.type_url().rsplit(['.', '/']).next().unwrap_or_default();
     name.to_owned()
 }
 
-/// What an action asks for.
+/// Parses an action.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for a message that cannot be read, UNIMPLEMENTED for what this server does not do.
+/// INVALID_ARGUMENT for a malformed message, UNIMPLEMENTED for an unsupported action.
 pub(super) fn act(action: &Action) -> Result<Act, Status> {
     let body = &action.body;
     Ok(match action.r#type.as_str() {
@@ -92,27 +92,29 @@ pub(super) fn act(action: &Action) -> Result<Act, Status> {
         }
         "CloseSession" => Act::CloseSession,
         "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-            return Err(Status::unimplemented("there are no transactions: the service is read-only"));
+            return Err(Status::unimplemented("transactions are not supported: the service is read-only"));
         }
-        "CreatePreparedSubstraitPlan" => return Err(Status::unimplemented("there are no Substrait plans: send SQL")),
+        "CreatePreparedSubstraitPlan" => {
+            return Err(Status::unimplemented("Substrait plans are not supported: send SQL"));
+        }
         other => {
             let shown: String = other.chars().filter(|c| !c.is_control()).take(60).collect();
-            return Err(Status::unimplemented(format!("there is no action `{shown}`")));
+            return Err(Status::unimplemented(format!("unknown action `{shown}`")));
         }
     })
 }
 
 fn unpack<M: ProstMessageExt>(body: &Bytes) -> Result<M, Status> {
-    let bad = || Status::invalid_argument("the action's message cannot be read");
+    let bad = || Status::invalid_argument("malformed action message");
     let any = Any::decode(body.as_ref()).map_err(|_| bad())?;
     any.unpack().ok().flatten().ok_or_else(bad)
 }
 
 fn bare<M: Message + Default>(body: &Bytes) -> Result<M, Status> {
-    M::decode(body.as_ref()).map_err(|_| Status::invalid_argument("the action's message cannot be read"))
+    M::decode(body.as_ref()).map_err(|_| Status::invalid_argument("malformed action message"))
 }
 
-/// An error of the Flight library as a status.
+/// Converts an error of the Flight library to a status.
 pub(super) fn flight_status(error: FlightError) -> Status {
     match error {
         FlightError::Tonic(status) => *status,

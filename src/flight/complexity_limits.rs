@@ -1,7 +1,8 @@
-//! What a statement may be at most, lest a short text costs the engine its stack, its memory, or hours.
+//! Complexity limits for statements, so that a short statement cannot exhaust the engine's stack or memory or run for
+//! hours.
 //!
-//! Depth is told by tokens, before anything is parsed: what was parsed has to be dropped again, by recursion. Tables are counted
-//! in what was parsed, operators in the plan, each before the engine walks them.
+//! Depth is checked on tokens, before parsing, because even dropping a deep syntax tree recurses. Tables are counted in
+//! the syntax tree and operators in the plan, each before the engine walks them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,12 +21,12 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
 
-/// Refuses what would be nested too deeply: expressions are walked by recursion, and a chain of operators is as deep as it
-/// is long. The parser has a limit of its own for parentheses.
+/// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
+/// deep as it is long. The parser has its own limit for parentheses.
 pub(super) fn depth(sql: &str) -> Result<()> {
-    /// Operators that the stack of a thread has room for, with a margin.
+    /// Number of operators that fit on a thread's stack, with a margin.
     const MOST: usize = 1_000;
-    // What cannot be read is told by the parser.
+    // The parser reports invalid tokens.
     let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize().unwrap_or_default();
     let is_operator = |token: &Token| match token {
         Token::Word(word) => matches!(
@@ -48,13 +49,16 @@ pub(super) fn depth(sql: &str) -> Result<()> {
     };
     match tokens.iter().filter(|token| is_operator(token)).count() {
         ..=MOST => Ok(()),
-        many => Err(Error::new(ErrorKind::TooLarge, format!("the statement has {many} operators, {MOST} are allowed"))
-            .advice("say IN (…) instead of many OR, or bring the values along in a table")
-            .into()),
+        many => Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("statement too complex: {many} operators, the limit is {MOST}"),
+        )
+        .advice("use IN (…) instead of many ORs, or load the values into a temporary table")
+        .into()),
     }
 }
 
-/// The statement that is to be run or explained; `None` for one of the engine's own.
+/// Returns the statement to be run or explained; `None` for DataFusion's own statement types.
 fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
     match parsed {
         Parsed::Statement(statement) => Some(statement.as_ref()),
@@ -63,38 +67,40 @@ fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
     }
 }
 
-/// Refuses what names too many tables, those of WITH counted as often as they are named: a short text can double them line by
-/// line, and the engine walks them all.
+/// Rejects statements that reference too many tables. Tables inside a WITH query count for each reference to it: a
+/// short statement can double them with every line, and the engine walks them all.
 pub(super) fn tables(statement: &Parsed) -> Result<()> {
-    /// Each joins another.
     const MOST: u64 = 500;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     match Tables::of(statement).in_all(statement) {
         ..=MOST => Ok(()),
         many => {
-            Err(Error::new(ErrorKind::TooLarge, format!("the statement comes to {many} tables, {MOST} are allowed"))
-                .advice("make a temporary table of a part")
-                .into())
+            let message = format!("statement too complex: {many} table references, the limit is {MOST}");
+            Err(Error::new(ErrorKind::TooLarge, message).advice("store a part in a temporary table").into())
         }
     }
 }
 
-/// Refuses a GROUP BY that stands for too many: each column of a CUBE doubles their number, and the engine writes them all out.
+/// Rejects a GROUP BY with too many grouping sets: each column of a CUBE doubles their number, and the engine expands
+/// them all.
 pub(super) fn groups(statement: &Parsed) -> Result<()> {
-    /// Groupings of one SELECT.
+    /// Grouping sets of one SELECT.
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut groupings = Groupings(0);
     let _ = Visit::visit(statement, &mut groupings);
     match groupings.0 {
         ..=MOST => Ok(()),
-        many => Err(Error::new(ErrorKind::TooLarge, format!("GROUP BY comes to {many} groupings, {MOST} are allowed"))
-            .advice("name the groupings: GROUPING SETS (…)")
-            .into()),
+        many => Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("GROUP BY expands to {many} grouping sets, the limit is {MOST}"),
+        )
+        .advice("list them explicitly: GROUPING SETS (…)")
+        .into()),
     }
 }
 
-/// The most groupings of a SELECT.
+/// Largest number of grouping sets of any SELECT seen so far.
 struct Groupings(u64);
 
 impl Visitor for Groupings {
@@ -124,16 +130,16 @@ impl Groupings {
                 self.see(left);
                 self.see(right);
             }
-            // One in parentheses is visited by itself.
+            // A parenthesized query is visited separately.
             _ => {}
         }
     }
 }
 
-/// Refuses types with large sizes, such as `INT[1000][1000]`: each row has as many values, and constants of such types are
-/// made while a statement is read.
+/// Rejects list types with large fixed sizes, such as `INT[1000][1000]`: every row holds that many values, and
+/// constants of such types are built during planning.
 pub(super) fn types(statement: &Parsed) -> Result<()> {
-    /// Values of a row.
+    /// Values per row.
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut largest = 0;
@@ -145,13 +151,16 @@ pub(super) fn types(statement: &Parsed) -> Result<()> {
     });
     match largest {
         ..=MOST => Ok(()),
-        many => Err(Error::new(ErrorKind::TooLarge, format!("a type has {many} values a row, {MOST} are allowed"))
-            .advice("leave the size of the list out")
-            .into()),
+        many => Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("list type too large: {many} values per row, the limit is {MOST}"),
+        )
+        .advice("omit the size of the list")
+        .into()),
     }
 }
 
-/// Values of a row of this type.
+/// Returns the number of values per row of a type.
 fn slots(data_type: &SqlType) -> u64 {
     match data_type {
         SqlType::Array(ArrayElemTypeDef::SquareBracket(item, size)) => size.unwrap_or(1).saturating_mul(slots(item)),
@@ -160,7 +169,7 @@ fn slots(data_type: &SqlType) -> u64 {
     }
 }
 
-/// How many tables each name of a WITH stands for.
+/// Number of tables behind each name defined by WITH.
 #[derive(Default)]
 struct Tables(HashMap<String, u64>);
 
@@ -185,10 +194,10 @@ impl Tables {
 impl Visitor for Tables {
     type Break = ();
 
-    // What is inside comes first.
+    // Post-order: inner queries are counted first.
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            // One that reads nothing is one of them itself.
+            // A query that reads no table counts as one.
             let count = self.in_all(&table.query).max(1);
             let known = self.0.entry(table.alias.name.value.to_lowercase()).or_default();
             *known = count.max(*known);
@@ -197,8 +206,8 @@ impl Visitor for Tables {
     }
 }
 
-/// Refuses a plan that is too large to be optimized: views and WITH stand for their queries wherever they are named, so that
-/// a short text can have millions.
+/// Rejects plans that are too large to optimize: views and WITH queries are inlined at each reference, so a short
+/// statement can expand to millions of operators.
 pub(super) fn size(plan: &LogicalPlan) -> Result<()> {
     /// Operators of a plan.
     const MOST: usize = 5_000;
@@ -210,8 +219,8 @@ pub(super) fn size(plan: &LogicalPlan) -> Result<()> {
     if nodes <= MOST {
         return Ok(());
     }
-    let message = format!("the statement comes to more than {MOST} operators, views and WITH written out");
-    Err(Error::new(ErrorKind::TooLarge, message).advice("make a temporary table of a part").into())
+    let message = format!("query plan too large: more than {MOST} operators after expanding views and WITH");
+    Err(Error::new(ErrorKind::TooLarge, message).advice("store a part in a temporary table").into())
 }
 
 #[cfg(test)]

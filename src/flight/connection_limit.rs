@@ -1,9 +1,9 @@
-//! Connections that are there: how many, which of them have shown who they are, and which have nothing to do.
+//! Limits on open connections: their number, whether they are authenticated, and how long they have been idle.
 //!
-//! Whoever connects and shows nothing takes a descriptor, a task and a buffer. Such connections are few: where there are too
-//! many, the oldest of the address that has most of them makes room, whatever it does, so that somebody who knocks is heard
-//! however many others stand there. A connection that has shown itself stays as long as it is used; where there are too many
-//! of these, the one that was idle longest makes room.
+//! Even an unauthenticated connection takes a file descriptor, a task and a buffer, so their number is small. At the
+//! limit, the oldest connection of the address that has most of them is closed, even if it is busy: a new client gets
+//! in no matter how many others hold connections open. An authenticated connection stays open while it is used; at the
+//! limit, the one that was idle longest is closed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,20 +15,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
 
-/// How long a connection may show nothing about itself.
+/// Idle time after which an unauthenticated connection is closed.
 const UNPROVEN: Duration = Duration::from_secs(30);
-/// Connections that have shown nothing.
+/// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
-/// Calls of such a connection at the same time.
+/// Maximum number of concurrent calls on an unauthenticated connection.
 const CALLS: usize = 32;
 
-/// All connections.
+/// The open connections of a server.
 #[derive(Debug)]
 pub(super) struct Standing {
     connections: Mutex<HashMap<Peer, Admitted>>,
-    /// Connections that have shown themselves at most.
+    /// Maximum number of authenticated connections.
     most: usize,
-    /// How long a connection that has shown itself may be without a call.
+    /// Idle time after which an authenticated connection is closed.
     idle: Duration,
 }
 
@@ -37,14 +37,14 @@ struct Admitted {
     address: IpAddr,
     since: Instant,
     proven: bool,
-    /// Calls under way.
+    /// Number of running calls.
     calls: usize,
-    /// When the last one ended, or began.
+    /// Time at which the last call ended, or the connection was opened.
     used: Instant,
     ended: CancellationToken,
 }
 
-/// A call under way; it ends on drop.
+/// Guard for a running call, which ends on drop.
 #[derive(Debug)]
 pub(super) struct Call {
     standing: Arc<Standing>,
@@ -56,7 +56,7 @@ impl Standing {
         Self { connections: Mutex::default(), most, idle }
     }
 
-    /// A connection has come from an address. Gives what ends it.
+    /// Registers a new connection. Returns the token that closes it when cancelled.
     pub(super) fn come(&self, peer: Peer, address: IpAddr) -> CancellationToken {
         let (now, mut connections) = (Instant::now(), self.connections());
         let strangers = || connections.iter().filter(|(_, connection)| !connection.proven);
@@ -74,8 +74,8 @@ impl Standing {
         ended
     }
 
-    /// A connection has shown who it is. Where there are too many of them, the one that was idle longest ends; this one does
-    /// where none is idle.
+    /// Marks a connection as authenticated. At the limit, closes the one that was idle longest, or this one if
+    /// none is idle.
     pub(super) fn prove(&self, peer: Peer) {
         let mut connections = self.connections();
         match connections.get_mut(&peer) {
@@ -90,13 +90,13 @@ impl Standing {
         }
     }
 
-    /// A connection has ended.
+    /// Removes a closed connection.
     pub(super) fn gone(&self, peer: Peer) {
         self.connections().remove(&peer);
     }
 
-    /// A call begins, and ends when what is returned is dropped; `None` where a connection that has shown nothing makes too
-    /// many at once.
+    /// Starts a call, which ends when the returned guard is dropped; `None` if an unauthenticated connection has too
+    /// many running calls.
     pub(super) fn call(self: &Arc<Self>, peer: Peer) -> Option<Call> {
         if let Some(connection) = self.connections().get_mut(&peer) {
             if !connection.proven && connection.calls >= CALLS {
@@ -107,7 +107,7 @@ impl Standing {
         Some(Call { standing: Arc::clone(self), peer })
     }
 
-    /// Ends the connections that have shown nothing for too long, and those that are not used.
+    /// Closes connections that have been idle for too long; unauthenticated ones sooner.
     pub(super) fn sweep(&self) {
         self.connections().retain(|_, connection| {
             let late = match connection.proven {
@@ -121,7 +121,7 @@ impl Standing {
         });
     }
 
-    /// How many there are.
+    /// Returns the number of open connections.
     pub(super) fn len(&self) -> usize {
         self.connections().len()
     }
@@ -166,8 +166,8 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
             standing.come(Peer(number), address(3));
         }
-        assert!(first.is_cancelled(), "calls under way save no stranger");
-        assert!(!known.is_cancelled() && !alone.is_cancelled(), "another address has more");
+        assert!(first.is_cancelled(), "a running call does not keep an unauthenticated connection open");
+        assert!(!known.is_cancelled() && !alone.is_cancelled(), "connections of the address with the most are closed");
         assert!(standing.len() <= STRANGERS + 1);
         drop(call);
         tokio::time::advance(UNPROVEN).await;
@@ -176,7 +176,7 @@ mod tests {
         let call = standing.call(Peer(0)).expect("a call");
         tokio::time::advance(Duration::from_secs(6_000)).await;
         standing.sweep();
-        assert!(!known.is_cancelled(), "a call is under way");
+        assert!(!known.is_cancelled(), "a call is running");
         drop(call);
         tokio::time::advance(Duration::from_secs(600)).await;
         standing.sweep();

@@ -1,4 +1,4 @@
-//! What changes a session: settings, views, and tables of its own.
+//! Statements that change a session: settings, views and temporary tables.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -33,7 +33,8 @@ use crate::table::{ApiTable, SystemTable};
 /// Runs a statement that changes the session, once for each set of parameters.
 ///
 /// # Errors
-/// Those of the statement; RESOURCE_EXHAUSTED where too much is under way, DEADLINE_EXCEEDED past the statement's time.
+/// Errors of the statement; RESOURCE_EXHAUSTED if too many queries are running, DEADLINE_EXCEEDED after the statement's
+/// time limit.
 pub(super) async fn run(
     shared: &ServerState,
     session: &Arc<Session>,
@@ -53,9 +54,9 @@ pub(super) async fn run(
     tokio::select! {
         applied = timeout_at(deadline, applied) => match applied {
             Ok(applied) => applied.map_err(|error: DataFusionError| session.status(&error)),
-            Err(_) => Err(Status::deadline_exceeded(format!("the statement took its {seconds} s"))),
+            Err(_) => Err(Status::deadline_exceeded(format!("statement timed out after {seconds} s"))),
         },
-        () = shared.cancelled.cancelled() => Err(Status::cancelled("the server is ending")),
+        () = shared.cancelled.cancelled() => Err(Status::cancelled("the server is shutting down")),
     }
 }
 
@@ -64,7 +65,7 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
         return create(session, table, metrics, most).await;
     }
     let plan = match plan {
-        // The session's own default, not the engine's.
+        // RESET restores this crate's default, not DataFusion's.
         LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })) => {
             let default = session_config().options().entries().into_iter().find(|entry| entry.key == variable);
             match default.and_then(|entry| entry.value) {
@@ -91,32 +92,32 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
     Ok(())
 }
 
-/// Memory for a view, of that which all queries share: its plan is kept as long as the session.
+/// Reserves memory for a view in the shared pool, since its plan is kept as long as the session.
 fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<MemoryReservation> {
     let held = MemoryConsumer::new("view").register(&session.context.runtime_env().memory_pool);
     held.try_grow(bytes_of_plan(plan))?;
     Ok(held)
 }
 
-/// Makes a table of what a query gives.
+/// Creates a table from the rows of a query.
 async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, most: u64) -> Result<()> {
     let CreateMemoryTable { name, input, if_not_exists, or_replace, .. } = table;
     let _making = session.making.lock().await;
-    // Before anything is spent on it.
+    // Checked before any request is spent.
     match (session.context.table_exist(name.clone())?, if_not_exists, or_replace) {
         (true, true, false) => return Ok(()),
         (true, false, false) => {
-            return Err(Error::new(ErrorKind::Query, format!("there is a table `{name}` already"))
-                .advice("say CREATE OR REPLACE TABLE, or IF NOT EXISTS")
+            return Err(Error::new(ErrorKind::Query, format!("table `{name}` already exists"))
+                .advice("use CREATE OR REPLACE TABLE, or IF NOT EXISTS")
                 .into());
         }
         (_, true, true) => {
-            return Err(Error::new(ErrorKind::Query, "OR REPLACE and IF NOT EXISTS contradict each other").into());
+            return Err(Error::new(ErrorKind::Query, "OR REPLACE and IF NOT EXISTS cannot be combined").into());
         }
         (true, false, true) if is_fixed(session, &name).await? => {
             return Err(Error::new(
                 ErrorKind::Query,
-                format!("`{name}` is a table of the service, which is read-only"),
+                format!("`{name}` is a built-in table, which cannot be dropped or replaced"),
             )
             .into());
         }
@@ -138,16 +139,16 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     making.register(session, name).map(drop)
 }
 
-/// Whether a table cannot be replaced.
+/// True if a table is built in and cannot be replaced.
 async fn is_fixed(session: &Session, name: &TableReference) -> Result<bool> {
     let table = session.context.table_provider(name.clone()).await?;
     Ok(table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<SystemTable>().is_some())
 }
 
-/// Makes a temporary table of what a client sends. Gives its rows.
+/// Creates a temporary table from rows that a client sends. Returns the number of rows.
 ///
 /// # Errors
-/// UNIMPLEMENTED for a table that is to last or to be added to; ALREADY_EXISTS, NOT_FOUND as the client wants it.
+/// UNIMPLEMENTED for permanent tables and for appending; ALREADY_EXISTS or NOT_FOUND as the client requested.
 pub(super) async fn ingest(
     shared: &ServerState,
     session: &Arc<Session>,
@@ -156,7 +157,7 @@ pub(super) async fn ingest(
 ) -> Result<i64, Status> {
     if !ingest.temporary {
         return Err(Status::unimplemented(
-            "the service is read-only: ask for a temporary table, which is there as long as the session",
+            "the service is read-only: ingest into a temporary table, which lasts as long as the session",
         ));
     }
     let options = ingest.table_definition_options.unwrap_or_default();
@@ -166,14 +167,16 @@ pub(super) async fn ingest(
     match (exists, options.if_exists(), options.if_not_exist()) {
         (true, TableExistsOption::Replace, _) => {}
         (true, TableExistsOption::Append, _) => {
-            return Err(Status::unimplemented("a table is made whole: replace it instead of adding to it"));
+            return Err(Status::unimplemented("appending to a table is not supported: replace it"));
         }
-        (true, ..) => return Err(Status::already_exists(format!("there is a table `{name}`"))),
-        (false, _, TableNotExistOption::Fail) => return Err(Status::not_found(format!("there is no table `{name}`"))),
+        (true, ..) => return Err(Status::already_exists(format!("table `{name}` already exists"))),
+        (false, _, TableNotExistOption::Fail) => {
+            return Err(Status::not_found(format!("table `{name}` does not exist")));
+        }
         (false, ..) => {}
     }
     let (reader, most) = (Arc::clone(session), shared.limits.temporary_bytes);
-    // On a task of its own: what a client sends may be anything, and must not end its connection.
+    // In a separate task, so that a panic caused by malformed data does not close the connection.
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let failed = |error: DataFusionError| reader.status(&error);
         let mut batches = parameters::batches(messages);
@@ -194,7 +197,7 @@ pub(super) async fn ingest(
             }
         }
     }));
-    let making = reading.await.map_err(|_| Status::invalid_argument("the rows cannot be read"))??;
+    let making = reading.await.map_err(|_| Status::invalid_argument("malformed rows"))??;
     let rows = making.register(session, name).map_err(|error| session.status(&error))?;
     Ok(i64::try_from(rows).unwrap_or(i64::MAX))
 }

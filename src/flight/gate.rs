@@ -1,13 +1,13 @@
-//! Who may come in, told from the headers of a call before its body is read.
+//! Authentication of calls from their headers, before the body is read.
 //!
 //! ```text
-//! headers ─▶ credentials ─▶ session ─▶ the call, with its session among its extensions
-//!                │ refused: answered at once, nothing of the body is taken in
-//!                └ a handshake, which brings credentials in its body: a few bytes of it
+//! headers ─▶ credentials ─▶ session ─▶ call, with the session in its extensions
+//!                │ refused: answered at once, the body is not read
+//!                └ handshake, which may carry credentials in its body: a limited part of it is read
 //! ```
 //!
-//! A message may have many megabytes, and a client may open many streams: none of that is for those who have not shown who
-//! they are.
+//! Messages may be many megabytes long and a client may open many streams; unauthenticated clients must not be able to
+//! use either.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,16 +25,16 @@ use super::auth::credentials;
 use super::sessions::caller_of;
 use super::state::ServerState;
 
-/// Bytes of a handshake's body.
+/// Maximum size of a handshake's body, in bytes.
 const HANDSHAKE: usize = 64 << 10;
-/// Bytes of a body around the statement in it.
+/// Bytes that a body may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
 
-/// Puts a [`Gate`] before a service.
+/// Tower layer that wraps a service in a [`Gate`].
 #[derive(Clone)]
 pub(super) struct GateLayer(pub(super) Arc<ServerState>);
 
-/// See the module's documentation.
+/// Service that authenticates calls before passing them on; see the module documentation.
 #[derive(Clone)]
 pub(super) struct Gate<S> {
     inner: S,
@@ -63,7 +63,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // The one that is ready is called; its clone has to become so.
+        // `poll_ready` was called on this instance; the clone left in its place is not ready yet.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let shared = Arc::clone(&self.shared);
@@ -76,14 +76,14 @@ where
             let call = caller.map(|caller| shared.standing.call(caller.peer).ok_or(()));
             let Ok(call) = call.transpose() else {
                 return refused(Status::resource_exhausted(
-                    "too many calls at once before the login: wait for its answer",
+                    "too many concurrent calls before authentication: wait for the login to complete",
                 ));
             };
             let limit = match request.uri().path().strip_prefix("/arrow.flight.protocol.FlightService/") {
-                // Health is for everybody, and its messages are small.
+                // Health checks need no authentication, and their messages are small.
                 None | Some("Handshake") => Some(HANDSHAKE),
                 Some(method) => {
-                    // Rows come in messages of a size that has a limit of its own; all others hold a statement at most.
+                    // Messages with rows have their own size limit; all others contain at most a statement.
                     let limit = (method != "DoPut").then_some(shared.limits.statement_bytes.saturating_add(AROUND));
                     let credentials = credentials(&MetadataMap::from_headers(request.headers().clone()));
                     let found = match credentials {
@@ -107,7 +107,7 @@ where
                     .map(|body| Body::new(Limited::new(body, limit).map_err(move |error| too_long(error, limit))));
             }
             let response = inner.call(request).await?;
-            // The call lasts until the last of its answer is sent.
+            // The call lasts until its response is sent.
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     let _ = &call;
@@ -122,6 +122,6 @@ where
 fn too_long(error: Box<dyn std::error::Error + Send + Sync>, limit: usize) -> Status {
     match error.downcast::<Status>() {
         Ok(status) => *status,
-        Err(_) => Status::resource_exhausted(format!("a message is too long: {limit} are allowed")),
+        Err(_) => Status::resource_exhausted(format!("message too long: the limit is {limit} bytes")),
     }
 }

@@ -1,4 +1,4 @@
-//! What was prepared, and what waits to be fetched: values behind random handles, each its principal's.
+//! Handle stores: prepared statements and pending results behind random handles, each owned by a principal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use tonic::Status;
 
 use super::sessions::Session;
 
-/// Values by their handles. A handle is a random number of 128 bits and says nothing.
+/// Values by handle. A handle is a random 128-bit number, so that it can be neither guessed nor decoded.
 #[derive(Debug)]
 pub(super) struct Store<T> {
-    /// What a value is called in errors.
+    /// Name of a value in error messages.
     what: &'static str,
-    /// Values that a session may have.
+    /// Maximum number of values per session.
     most: usize,
-    /// How long a value is kept without being used.
+    /// Time for which an unused value is kept.
     kept: Duration,
-    /// Whether a value that nobody has asked for in a minute makes room for another.
+    /// If set, a value not used for [`LAPSED`] may be evicted for another.
     lapse: bool,
     entries: Mutex<HashMap<String, Entry<T>>>,
 }
@@ -28,11 +28,11 @@ struct Entry<T> {
     session: Arc<Session>,
     value: Arc<T>,
     used: Instant,
-    /// Whether nobody is expected to ask for it again.
+    /// Set once the value is not expected to be used again; it may then be evicted.
     done: bool,
 }
 
-/// After which time a value that nobody has asked for is not expected to be asked for.
+/// Time without use after which a value may be evicted.
 const LAPSED: Duration = Duration::from_secs(60);
 
 impl<T> Store<T> {
@@ -40,10 +40,10 @@ impl<T> Store<T> {
         Self { what, most, kept, lapse, entries: Mutex::default() }
     }
 
-    /// Keeps a value and gives its handle. Where a session has all it may, the oldest that nobody waits for makes room.
+    /// Stores a value and returns its handle. At the session's limit, evicts the least recently used evictable value.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED where there is none.
+    /// RESOURCE_EXHAUSTED if none can be evicted.
     pub(super) fn insert(&self, session: &Arc<Session>, value: T) -> Result<String, Status> {
         let mut entries = self.entries();
         let own = entries.iter().filter(|(_, entry)| Arc::ptr_eq(&entry.session, session));
@@ -58,7 +58,8 @@ impl<T> Store<T> {
         if count >= self.most {
             let Some((_, handle)) = oldest else {
                 let Self { what, most, .. } = self;
-                return Err(Status::resource_exhausted(format!("the session has its {most} {what}s: close some")));
+                let line = format!("too many {what}s: the session is limited to {most}; close some");
+                return Err(Status::resource_exhausted(line));
             };
             entries.remove(&handle);
         }
@@ -68,29 +69,29 @@ impl<T> Store<T> {
         Ok(handle)
     }
 
-    /// The value behind a handle, with its session.
+    /// Returns the value behind a handle, with its session.
     ///
     /// # Errors
-    /// NOT_FOUND, for another principal's handle as for one that never was.
+    /// NOT_FOUND, with the same message for another principal's handle and an unknown one.
     pub(super) fn find(&self, handle: &[u8], caller: &Session) -> Result<(Arc<T>, Arc<Session>), Status> {
         let mut entries = self.entries();
         let entry = std::str::from_utf8(handle).ok().and_then(|handle| entries.get_mut(handle));
         let entry = entry.filter(|entry| entry.session.principal.name == caller.principal.name);
         let entry = entry.ok_or_else(|| {
-            Status::not_found(format!("there is no such {}: it was closed, has expired, or never was", self.what))
+            Status::not_found(format!("unknown {}: it may have been closed or have expired", self.what))
         })?;
         entry.used = Instant::now();
         Ok((Arc::clone(&entry.value), Arc::clone(&entry.session)))
     }
 
-    /// Nobody is expected to ask for it again, though somebody may.
+    /// Marks a value as evictable. It remains available until evicted.
     pub(super) fn done(&self, handle: &str) {
         if let Some(entry) = self.entries().get_mut(handle) {
             entry.done = true;
         }
     }
 
-    /// Forgets a value, if it is the caller's.
+    /// Removes a value if it belongs to the caller.
     pub(super) fn remove(&self, handle: &[u8], caller: &Session) {
         let Ok(handle) = std::str::from_utf8(handle) else { return };
         let mut entries = self.entries();
@@ -99,14 +100,14 @@ impl<T> Store<T> {
         }
     }
 
-    /// Forgets what was not used for long, and what belongs to other sessions than these.
+    /// Removes values that have expired or whose session is not among `open`.
     pub(super) fn sweep(&self, open: &[Arc<Session>]) {
         let open: HashSet<*const Session> = open.iter().map(Arc::as_ptr).collect();
         self.entries()
             .retain(|_, entry| entry.used.elapsed() < self.kept && open.contains(&Arc::as_ptr(&entry.session)));
     }
 
-    /// How many there are.
+    /// Returns the number of stored values.
     pub(super) fn len(&self) -> usize {
         self.entries().len()
     }

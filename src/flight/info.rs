@@ -1,4 +1,4 @@
-//! What drivers ask before they ask anything: the server's abilities and its types. Static.
+//! Static metadata that drivers request first: SqlInfo capabilities and XDBC types.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,40 +13,41 @@ use arrow_flight::sql::{
     SqlSupportedCaseSensitivity, SqlSupportedTransaction, XdbcDataType, XdbcDatetimeSubcode,
 };
 
-/// The abilities that are asked for; all where none is named.
+/// Returns the requested SqlInfo values; all if none is named.
 ///
 /// # Errors
-/// None in practice: those of building a batch.
+/// None in practice: errors of building a batch.
 pub(super) fn sql_info(command: CommandGetSqlInfo) -> Result<RecordBatch, FlightError> {
     let infos = INFOS.as_ref().map_err(|error| FlightError::protocol(error.clone()))?;
     command.into_builder(infos).build()
 }
 
-/// The types that are asked for; all where none is named.
+/// Returns the requested types; all if none is named.
 ///
 /// # Errors
-/// None in practice: those of building a batch.
+/// None in practice: errors of building a batch.
 pub(super) fn type_info(command: CommandGetXdbcTypeInfo) -> Result<RecordBatch, FlightError> {
     let types = TYPES.as_ref().map_err(|error| FlightError::protocol(error.clone()))?;
     types.record_batch(command.data_type)
 }
 
-/// Bits of the grammar levels: minimum and core (FlightSql.proto, SupportedSqlGrammar).
+/// Bit mask of supported grammar levels: minimum and core (FlightSql.proto, SupportedSqlGrammar).
 const GRAMMAR: i32 = 0b11;
-/// Bits of GROUP BY: beyond what is selected too (FlightSql.proto, SqlSupportedGroupBy).
+/// Bit mask of GROUP BY support: also by unselected columns (FlightSql.proto, SqlSupportedGroupBy).
 const GROUP_BY: i32 = 0b11;
-/// Bits of subqueries: in comparisons, EXISTS, IN (FlightSql.proto, SqlSupportedSubqueries).
+/// Bit mask of supported subqueries: in comparisons, EXISTS, IN (FlightSql.proto, SqlSupportedSubqueries).
 const SUBQUERIES: i32 = 0b111;
-/// Bits of unions: UNION and UNION ALL (FlightSql.proto, SqlSupportedUnions).
+/// Bit mask of supported unions: UNION and UNION ALL (FlightSql.proto, SqlSupportedUnions).
 const UNIONS: i32 = 0b11;
-/// Bits of outer joins: limited and full, both of which are more than none (bit 0) (FlightSql.proto, SqlOuterJoinsSupportLevel).
+/// Bit mask of outer join support: limited and full; bit 0 would mean none (FlightSql.proto,
+/// SqlOuterJoinsSupportLevel).
 const OUTER_JOINS: i32 = 0b110;
 
-/// Bits of levels of ANSI 92: entry (FlightSql.proto, SupportedAnsi92SqlGrammarLevel).
+/// Bit mask of supported ANSI 92 levels: entry (FlightSql.proto, SupportedAnsi92SqlGrammarLevel).
 const ANSI92: i32 = 0b1;
-/// Bits of kinds of results: those that go forward only (FlightSql.proto, SqlSupportedResultSetType).
+/// Bit mask of result set types: forward-only (FlightSql.proto, SqlSupportedResultSetType).
 const FORWARD_ONLY: i32 = 0b10;
-/// Bits of isolation levels: none (FlightSql.proto, SqlTransactionIsolationLevel).
+/// Bit mask of isolation levels: none (FlightSql.proto, SqlTransactionIsolationLevel).
 const NO_ISOLATION: i32 = 0b1;
 
 static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
@@ -113,7 +114,7 @@ static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
     builder.append(SqlInfo::SqlSupportedSubqueries, SUBQUERIES);
     builder.append(SqlInfo::SqlCorrelatedSubqueriesSupported, true);
     builder.append(SqlInfo::SqlSupportedUnions, UNIONS);
-    // 0: no limit is known.
+    // 0 means no known limit.
     for unlimited in [
         SqlInfo::SqlMaxBinaryLiteralLength,
         SqlInfo::SqlMaxCharLiteralLength,
@@ -139,7 +140,7 @@ static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
         builder.append(unlimited, 0_i64);
     }
     builder.append(SqlInfo::SqlMaxRowSizeIncludesBlobs, false);
-    // Drivers take it for a long number, whatever the protocol says.
+    // Drivers read this as a 64-bit integer, contrary to the protocol.
     builder.append(SqlInfo::SqlDefaultTransactionIsolation, 0_i64);
     builder.append(SqlInfo::SqlTransactionsSupported, false);
     builder.append(SqlInfo::SqlSupportedTransactionsIsolationLevels, NO_ISOLATION);
@@ -156,7 +157,7 @@ static INFOS: LazyLock<Result<SqlInfoData, String>> = LazyLock::new(|| {
 
 static TYPES: LazyLock<Result<XdbcTypeInfoData, String>> = LazyLock::new(|| {
     let mut builder = XdbcTypeInfoDataBuilder::new();
-    // Name, type, size, radix, quoted, searchable by LIKE, unsigned.
+    // Name, type, column size, radix, literals quoted.
     let plain = [
         ("boolean", XdbcDataType::XdbcBit, 1, None, false),
         ("tinyint", XdbcDataType::XdbcTinyint, 3, Some(10), false),
@@ -174,7 +175,7 @@ static TYPES: LazyLock<Result<XdbcTypeInfoData, String>> = LazyLock::new(|| {
     ];
     for (name, data_type, size, radix, quoted) in plain {
         let datetime_subcode = match data_type {
-            // The protocol has two names for 1, the library one of them.
+            // The protocol has two names for the value 1; the library defines only this one.
             XdbcDataType::XdbcDate => Some(XdbcDatetimeSubcode::XdbcSubcodeYear),
             XdbcDataType::XdbcTime => Some(XdbcDatetimeSubcode::XdbcSubcodeTime),
             XdbcDataType::XdbcTimestamp => Some(XdbcDatetimeSubcode::XdbcSubcodeTimestamp),

@@ -1,45 +1,48 @@
-//! Threads that plan and run statements, in lanes, so that a session that computes for long holds up itself alone.
+//! Execution lanes: small thread pools for planning and running statements, so that a session with a long computation
+//! delays only itself.
 //!
-//! A join that computes for minutes never gives its thread back. Each lane is a runtime of a few threads; all that a session
-//! runs at the same time runs in one lane, and a session that begins takes the lane that the fewest others are in.
+//! A join that computes for minutes never yields its thread. Each lane is a runtime with a few threads. All concurrent
+//! statements of a session run in one lane, and a session that starts running takes the lane with the fewest sessions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Sessions that can compute at the same time without others waiting for them.
+/// Number of lanes: sessions that can compute concurrently without delaying each other.
 const LANES: usize = 16;
-/// Threads of a lane.
+/// Threads per lane.
 const THREADS: usize = 2;
-/// Bytes of a thread's stack, which are taken as they are used: expressions are walked by recursion.
+/// Stack size of a thread in bytes. Large because expressions are walked recursively; memory is committed only as used.
 const STACK: usize = 64 << 20;
 
-/// All lanes. They are left alone at the end: one may be deep in a computation.
+/// All lanes of a server. Dropping does not wait for their threads, which may be busy with a computation.
 #[derive(Debug)]
 pub(super) struct Lanes(Vec<Lane>);
 
 #[derive(Debug)]
 struct Lane {
     runtime: Option<Runtime>,
-    /// Sessions that run something in it.
+    /// Number of sessions using this lane.
     sessions: Arc<AtomicUsize>,
 }
 
-/// A lane that a session is in, until this is dropped.
+/// Guard for a session's use of a lane, released on drop.
 #[derive(Debug)]
 pub(super) struct InLane {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
 }
 
-/// The lane of a session, while it runs something.
+/// The lane that a session currently uses, if any.
 #[derive(Debug, Default)]
 pub(super) struct OwnLane(Mutex<Weak<InLane>>);
 
 impl Lanes {
+    /// Starts all lanes.
+    ///
     /// # Errors
-    /// Those of starting threads.
+    /// I/O errors of starting threads.
     pub(super) fn start() -> std::io::Result<Self> {
         let lane = |_| {
             let mut builder = Builder::new_multi_thread();
@@ -49,7 +52,7 @@ impl Lanes {
         (0..LANES).map(lane).collect::<std::io::Result<_>>().map(Self)
     }
 
-    /// The lane that a session is in, or one that it enters.
+    /// Returns the lane that a session uses, or assigns it the least used one.
     pub(super) fn enter(&self, own: &OwnLane) -> Arc<InLane> {
         let mut own = own.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = own.upgrade() {
@@ -68,7 +71,7 @@ impl Lanes {
 }
 
 impl InLane {
-    /// Where tasks are spawned.
+    /// Returns the runtime handle of the lane.
     pub(super) fn handle(&self) -> &Handle {
         &self.handle
     }

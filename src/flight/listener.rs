@@ -1,7 +1,8 @@
-//! Connections as they come: each with a number of its own, and an end where it is not used.
+//! Connection listener: numbers each connection and closes unused ones.
 //!
-//! A connection is handed over once its first byte is there, so that whoever connects and is silent is not waited for.
-//! [`Standing`](super::connection_limit::Standing) decides which ones stay. When a connection ends, what belongs to it is told.
+//! A connection is passed to the server once its first byte has arrived, so that silent connections do not hold it up.
+//! [`Standing`](super::connection_limit::Standing) decides which connections stay open. When a connection closes, its
+//! sessions are closed too.
 
 use std::io;
 use std::pin::Pin;
@@ -22,15 +23,15 @@ use tonic::transport::server::Connected;
 use super::peer::{Caller, Peer};
 use super::state::ServerState;
 
-/// How long a connection may say nothing at its beginning.
+/// Time within which a new connection must send its first byte.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// A connection. What belongs to it ends with it.
+/// A client connection. Dropping it closes its sessions.
 pub(super) struct ClientStream {
     stream: TcpStream,
     caller: Caller,
     shared: Arc<ServerState>,
-    /// Ends it, whatever is under way.
+    /// Resolves when the connection must be closed, regardless of running calls.
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn accept(
                 () = closing.cancelled() => break,
             };
             let Ok((stream, address)) = accepted else {
-                // No more files, as a rule: connections have to end first.
+                // Usually out of file descriptors: wait until connections close.
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -66,7 +67,7 @@ pub(super) fn accept(
                     () = closing.cancelled() => false,
                     () = ended => false,
                 };
-                // A socket that cannot be told not to wait still works.
+                // The socket works without TCP_NODELAY as well.
                 let _ = connection.stream.set_nodelay(true);
                 if speaks {
                     let _ = ready.send(Ok(connection)).await;
@@ -93,10 +94,12 @@ impl Drop for ClientStream {
 }
 
 impl ClientStream {
-    /// The stream, while the connection has not been ended.
+    /// Returns the stream unless the connection was closed.
     fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
         match self.ended.as_mut().poll(context) {
-            Poll::Ready(()) => Err(io::Error::new(io::ErrorKind::TimedOut, "the connection made room for others")),
+            Poll::Ready(()) => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "connection closed to make room for others"))
+            }
             Poll::Pending => Ok(Pin::new(&mut self.stream)),
         }
     }

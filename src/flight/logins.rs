@@ -1,9 +1,9 @@
-//! Attempts to log in: one at a time for each connection, and slower with each failure.
+//! Login throttling: one attempt at a time per connection, with a growing delay after failures.
 //!
-//! Checking a password takes memory and a processor for a while, and everybody may ask for it. A connection has one checked at a
-//! time; wrong answers are given late, the later the more of them an address or a user has had. Right ones
-//! are never held back, so that guessers keep nobody out: whoever knows the password waits for one check of each connection
-//! at most.
+//! Checking a password takes memory and CPU time, and anybody may request it. Each connection has one password checked
+//! at a time. Failures are reported with a delay that grows with the number of failures of the address or the user.
+//! Successful logins are never delayed, so that guessing does not lock anybody out: a login with the right password
+//! waits for at most one check per connection.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,23 +15,23 @@ use tokio::time::Instant;
 
 use super::peer::{Caller, Peer};
 
-/// How late the first wrong answer is; twice as late after each further one.
+/// Delay after the first failure; doubles with each further one.
 const FIRST: Duration = Duration::from_millis(100);
-/// How late at most.
+/// Maximum delay.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How long a failure counts.
+/// Time after the last failure at which the count is reset.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// Addresses and users whose failures are counted. Beyond that those that are oldest are forgotten.
+/// Maximum number of addresses and users tracked; beyond that the oldest are forgotten.
 const COUNTED: usize = 10_000;
 
-/// See the module's documentation.
+/// Login attempts in progress and recent failures.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     under_way: Mutex<HashMap<Peer, Arc<tokio::sync::Mutex<()>>>>,
     failures: Mutex<HashMap<Who, (u32, Instant)>>,
 }
 
-/// Whom a failure counts against.
+/// Address or user that a failure counts against.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Who {
     Address(IpAddr),
@@ -39,7 +39,7 @@ enum Who {
 }
 
 impl Logins {
-    /// The turn of a connection; its other attempts wait until what is returned is dropped.
+    /// Waits for the connection's turn; its other attempts wait until the returned guard is dropped.
     pub(super) async fn turn(&self, caller: Option<Caller>) -> Option<OwnedMutexGuard<()>> {
         let caller = caller?;
         let turn = {
@@ -50,11 +50,11 @@ impl Logins {
         Some(turn.lock_owned().await)
     }
 
-    /// An attempt has failed. Gives how late its answer is to be.
+    /// Records a failed attempt. Returns the delay before it is reported.
     pub(super) fn failed(&self, user: &str, caller: Option<Caller>) -> Duration {
         let (now, mut failures) = (Instant::now(), self.failures());
         failures.retain(|_, (_, last)| now.duration_since(*last) < REMEMBERED);
-        // A name may be as long as a header.
+        // Bounds memory: a name may be as long as a header.
         let user = user.chars().take(100).collect();
         let whose = [Some(Who::User(user)), caller.map(|caller| Who::Address(caller.address))];
         let mut most = 0;
@@ -70,7 +70,7 @@ impl Logins {
         FIRST.saturating_mul(1 << most.saturating_sub(1).min(16)).min(LONGEST)
     }
 
-    /// An attempt has succeeded: the user's failures were somebody's slips.
+    /// Records a successful attempt, which clears the user's failures.
     pub(super) fn succeeded(&self, user: &str) {
         self.failures().remove(&Who::User(user.chars().take(100).collect()));
     }

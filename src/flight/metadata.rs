@@ -1,4 +1,4 @@
-//! Catalogs, schemas, tables and keys, from the session's own catalog: nothing is asked of the service.
+//! Catalogs, schemas, tables and keys, read from the session's catalog without requests to the service.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use datafusion::prelude::SessionContext;
 use super::type_compat::table_schema;
 use crate::table::ApiTable;
 
-/// A table of the service.
+/// Table type of the service's tables.
 const TABLE: &str = "TABLE";
-/// A view of the session, or a table about ourselves.
+/// Table type of the session's views and of system tables.
 const VIEW: &str = "VIEW";
-/// A table of the session.
+/// Table type of the session's own tables.
 const TEMPORARY: &str = "LOCAL TEMPORARY";
 
-/// The catalogs.
+/// Lists the catalogs.
 ///
 /// # Errors
-/// None in practice: those of building a batch.
+/// None in practice: errors of building a batch.
 pub(super) fn catalogs(context: &SessionContext, _: CommandGetCatalogs) -> Result<RecordBatch> {
     let mut builder = GetCatalogsBuilder::new();
     for name in context.catalog_names() {
@@ -36,10 +36,10 @@ pub(super) fn catalogs(context: &SessionContext, _: CommandGetCatalogs) -> Resul
     builder.build().map_err(external)
 }
 
-/// The schemas that match; no catalog means all.
+/// Lists the matching schemas; without a catalog, those of all catalogs.
 ///
 /// # Errors
-/// None in practice: those of building a batch.
+/// None in practice: errors of building a batch.
 pub(super) fn schemas(context: &SessionContext, command: CommandGetDbSchemas) -> Result<RecordBatch> {
     let mut builder: GetDbSchemasBuilder = command.into_builder();
     for catalog in context.catalog_names() {
@@ -51,10 +51,11 @@ pub(super) fn schemas(context: &SessionContext, command: CommandGetDbSchemas) ->
     builder.build().map_err(external)
 }
 
-/// The tables that match; no catalog means all. Types are taken in any case and by the names that drivers use.
+/// Lists the matching tables; without a catalog, those of all catalogs. Table types are case-insensitive, and the
+/// aliases that drivers use are accepted.
 ///
 /// # Errors
-/// Those of a table that cannot be found.
+/// Errors of looking up a table.
 pub(super) async fn tables(context: &SessionContext, command: CommandGetTables) -> Result<RecordBatch> {
     let types = command.table_types.iter().map(|name| match name.to_uppercase().as_str() {
         TABLE | "BASE TABLE" => TABLE.to_owned(),
@@ -69,10 +70,10 @@ pub(super) async fn tables(context: &SessionContext, command: CommandGetTables) 
     builder.build().map_err(external)
 }
 
-/// The kinds of tables.
+/// Lists the table types.
 ///
 /// # Errors
-/// None in practice: those of building a batch.
+/// None in practice: errors of building a batch.
 pub(super) fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch> {
     let mut builder = command.into_builder();
     for kind in [TABLE, VIEW, TEMPORARY] {
@@ -81,10 +82,10 @@ pub(super) fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch> 
     builder.build().map_err(external)
 }
 
-/// The primary key of a table: of the service's tables those that their rows are told apart by.
+/// Returns the primary key of a table: for the service's tables, the columns that identify a row.
 ///
 /// # Errors
-/// Those of a table that cannot be found.
+/// Errors of looking up a table.
 pub(super) async fn primary_keys(context: &SessionContext, command: CommandGetPrimaryKeys) -> Result<RecordBatch> {
     let (mut places, mut names, mut columns, mut positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let wanted =
@@ -111,12 +112,12 @@ pub(super) async fn primary_keys(context: &SessionContext, command: CommandGetPr
     Ok(RecordBatch::try_new(primary_key_schema(), columns.collect())?)
 }
 
-/// The answer to all questions about foreign keys: there are none.
+/// Returns an empty batch for all foreign key requests: there are no foreign keys.
 pub(super) fn foreign_keys() -> RecordBatch {
     RecordBatch::new_empty(foreign_key_schema())
 }
 
-/// The schema of primary keys (FlightSql.proto, CommandGetPrimaryKeys).
+/// Returns the result schema of primary key requests (FlightSql.proto, CommandGetPrimaryKeys).
 pub(super) fn primary_key_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("catalog_name", DataType::Utf8, true),
@@ -128,7 +129,7 @@ pub(super) fn primary_key_schema() -> SchemaRef {
     ]))
 }
 
-/// The schema of foreign keys, from either side (FlightSql.proto, CommandGetExportedKeys).
+/// Returns the result schema of foreign key requests in either direction (FlightSql.proto, CommandGetExportedKeys).
 fn foreign_key_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("pk_catalog_name", DataType::Utf8, true),
@@ -147,7 +148,7 @@ fn foreign_key_schema() -> SchemaRef {
     ]))
 }
 
-/// Goes through all tables by catalog and schema.
+/// Calls `each` for every table, with its catalog and schema.
 pub(super) async fn for_each(
     context: &SessionContext,
     mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()> + Send,
@@ -158,7 +159,7 @@ pub(super) async fn for_each(
             let Some(schema) = catalog.schema(&schema_name) else { continue };
             let place = [catalog_name.clone(), schema_name];
             for name in schema.table_names() {
-                // A table may go meanwhile.
+                // The table may have been dropped meanwhile.
                 if let Some(table) = schema.table(&name).await? {
                     each(&place, &name, table.as_ref())?;
                 }

@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Prometheus metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,20 +14,20 @@ use prometheus_client::registry::Registry;
 
 use crate::connection::Connection;
 
-/// A call, by its kind and how it ended.
+/// Labels of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Call {
     kind: String,
     code: &'static str,
 }
 
-/// A query, by how it ended.
+/// Labels of a finished query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Ended {
     outcome: &'static str,
 }
 
-/// The counters of a server.
+/// Metrics of a server.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
@@ -36,17 +36,17 @@ pub(super) struct Metrics {
     seconds: Histogram,
     rows: Counter,
     bytes: Counter,
-    /// Requests that statements have cost.
+    /// Requests sent to the service by statements.
     pub(super) requests: Counter,
-    /// Results being fetched.
+    /// Running queries.
     pub(super) queries_running: Gauge,
-    /// Connections that are open.
+    /// Open connections.
     pub(super) connections: Gauge,
-    /// Sessions that are open.
+    /// Open sessions.
     pub(super) sessions: Gauge,
-    /// Prepared statements that are open.
+    /// Open prepared statements.
     pub(super) statements: Gauge,
-    /// Results that wait to be fetched, or may be fetched again.
+    /// Results that can be fetched, including those already fetched but not yet expired.
     pub(super) results: Gauge,
     upstream_requests: Gauge,
     upstream_bytes: Gauge,
@@ -57,33 +57,33 @@ impl Metrics {
     pub(super) fn new() -> Arc<Self> {
         let mut registry = Registry::with_prefix("savedsearch");
         let calls = Family::<Call, Counter>::default();
-        registry.register("calls", "Calls of clients, by what they asked for and how they ended", calls.clone());
+        registry.register("calls", "Calls by clients, by kind and status code", calls.clone());
         let queries = Family::<Ended, Counter>::default();
-        registry.register("queries", "Results that were fetched, by how that ended", queries.clone());
+        registry.register("queries", "Finished queries, by outcome", queries.clone());
         let seconds = Histogram::new(exponential_buckets(0.01, 4.0, 9));
-        registry.register("query_seconds", "Time that results took to be fetched", seconds.clone());
+        registry.register("query_seconds", "Time from starting a query to its end, in seconds", seconds.clone());
         let mut counter = |name, help| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());
             counter
         };
-        let rows = counter("rows", "Rows sent");
-        let bytes = counter("bytes", "Bytes of the batches sent, as they lie in memory");
-        let requests = counter("query_requests", "Requests that statements have cost at the service");
+        let rows = counter("rows", "Rows sent to clients");
+        let bytes = counter("bytes", "Bytes of the record batches sent to clients, measured in memory");
+        let requests = counter("query_requests", "Requests sent to the service by statements");
         let mut gauge = |name, help| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         };
-        let queries_running = gauge("queries_running", "Results being fetched");
-        let connections = gauge("connections", "Connections that are open");
-        let sessions = gauge("sessions", "Sessions that are open");
-        let statements = gauge("statements", "Prepared statements that are open");
-        let results = gauge("results", "Results that wait to be fetched, or may be fetched again");
-        let upstream_requests = gauge("upstream_requests", "Requests to the service by the connections that are open");
-        let upstream_bytes =
-            gauge("upstream_bytes", "Bytes received from the service by the connections that are open");
-        let upstream_wait = gauge("upstream_closed_seconds", "Seconds until the service may be asked again");
+        let queries_running = gauge("queries_running", "Running queries");
+        let connections = gauge("connections", "Open connections");
+        let sessions = gauge("sessions", "Open sessions");
+        let statements = gauge("statements", "Open prepared statements");
+        let results = gauge("results", "Results that can be fetched and have not expired");
+        let upstream_requests = gauge("upstream_requests", "Requests sent over the open connections to the service");
+        let upstream_bytes = gauge("upstream_bytes", "Bytes received over the open connections to the service");
+        let upstream_wait =
+            gauge("upstream_closed_seconds", "Seconds until the next request to the service is allowed (throttling)");
         Arc::new(Self {
             registry,
             calls,
@@ -103,12 +103,12 @@ impl Metrics {
         })
     }
 
-    /// A call has been answered; a result that it gives may go on.
+    /// Counts an answered call. Its result stream may still be running.
     pub(super) fn called(&self, kind: String, code: &'static str) {
         self.calls.get_or_create(&Call { kind, code }).inc();
     }
 
-    /// A result has been fetched, or not to its end.
+    /// Records the end of a query, complete or not.
     pub(super) fn ended(&self, outcome: &'static str, rows: u64, bytes: u64, requests: u64, time: Duration) {
         self.queries_running.dec();
         self.queries.get_or_create(&Ended { outcome }).inc();
@@ -118,10 +118,10 @@ impl Metrics {
         self.requests.inc_by(requests);
     }
 
-    /// All of it in the OpenMetrics text format, which Prometheus reads.
+    /// Returns all metrics in the OpenMetrics text format.
     ///
     /// # Errors
-    /// None in practice: writing to a text does not fail.
+    /// None in practice: writing to a string does not fail.
     pub(super) fn text(&self, connections: &[Arc<Connection>]) -> Result<String, std::fmt::Error> {
         let total = |of: &dyn Fn(&Connection) -> u64| {
             let sum = connections.iter().map(|connection| of(connection)).sum::<u64>();

@@ -1,22 +1,25 @@
-//! The Arrow Flight SQL server: BI tools and drivers over the same tables.
+//! The Arrow Flight SQL server, which gives BI tools and drivers access to the same tables.
 //!
 //! ```text
-//! RPC ─command─▶ auth ─▶ session ─planner─▶ plan ─▶ handles (a ticket)           GetFlightInfo: nothing is asked of the service
+//! RPC ─command─▶ auth ─▶ session ─planner─▶ plan ─▶ handles (a ticket)       GetFlightInfo: no requests to the service
 //!                                                      │
 //! DoGet ─────────────── ticket ────────────────────────┴─results─▶ record batches as the pages arrive
 //! ```
 //!
-//! `rpc` has a file for each call, and `state` what they share. `command` reads what clients say, `auth` who they are; `sessions` is
-//! what each may see and has set, `handles` what was prepared and what waits to be fetched, `planner` what SQL may do,
-//! `complexity_limits` what it may be at most, `effects` what changes a session, `temporary` the tables that it makes, `parameters` what
-//! is bound. `metadata` and `info` answer without a query, `results` is a query that runs, `type_compat` the types that every
-//! client knows. `listener`, `connection_limit`, `gate`, `logins` and `lanes` admit connections, calls and work; `server` is
-//! sockets and the end, `admin` health and metrics.
+//! - `rpc` implements the RPCs, one file each; `state` holds their shared state.
+//! - `command` parses client messages, `auth` verifies credentials, `sessions` holds per-client state, `handles` stores
+//!   prepared statements and pending results.
+//! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `effects` runs statements that change the
+//!   session, `temporary` holds its tables, `parameters` decodes bound values.
+//! - `metadata` and `info` answer metadata requests, `results` runs queries, `type_compat` maps types to those that
+//!   every client supports.
+//! - `listener`, `connection_limit`, `gate`, `logins` and `lanes` control the admission of connections, calls and work;
+//!   `server` starts and shuts down, `admin` serves health and metrics.
 //!
-//! The module refuses to write anything, to put SQL into tickets, to run anything in GetFlightInfo but statements without
-//! a result, and to tell a principal about another one's statements.
+//! The server never writes to the service, never puts SQL into tickets, runs nothing in GetFlightInfo except statements
+//! without a result, and reveals nothing about a principal's statements to another.
 //!
-//! Invariant: what runs for a client is owned by the stream that it reads; when that is dropped, so are the requests.
+//! Invariant: work for a client is owned by the stream that the client reads; dropping the stream cancels its requests.
 
 mod admin;
 mod auth;

@@ -1,4 +1,4 @@
-//! The options of a session: messages, which the Flight library lacks (Arrow Flight RPC, Flight.proto), and what they do.
+//! Session options: the Flight.proto messages, which the Flight library lacks, and their handling.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use prost::Message;
 use super::planner::may_set;
 use super::sessions::Session;
 
-/// Options to set, by name.
+/// Request to set options, by name.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SetSessionOptionsRequest {
     #[prost(map = "string, message", tag = "1")]
     pub(super) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Options that could not be set, by name.
+/// Result of setting options: errors by option name.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
     pub(super) errors: HashMap<String, OptionError>,
 }
 
-/// Why an option could not be set.
+/// Error of setting an option.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct OptionError {
     #[prost(enumeration = "OptionErrorValue", tag = "1")]
     pub(super) value: i32,
 }
 
-/// The reasons.
+/// Reason why an option could not be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum OptionErrorValue {
@@ -39,7 +39,7 @@ pub(super) enum OptionErrorValue {
     Error = 3,
 }
 
-/// A question without content.
+/// Request for all options.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct GetSessionOptionsRequest {}
 
@@ -50,14 +50,14 @@ pub(super) struct GetSessionOptionsResult {
     pub(super) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// What came of closing a session.
+/// Result of closing a session.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct CloseSessionResult {
     #[prost(enumeration = "CloseSessionStatus", tag = "1")]
     pub(super) status: i32,
 }
 
-/// Whether a session is closed.
+/// State of a session after a close request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum CloseSessionStatus {
@@ -67,14 +67,14 @@ pub(super) enum CloseSessionStatus {
     NotCloseable = 3,
 }
 
-/// The value of an option; none unsets it.
+/// Value of an option; an empty value resets the option.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SessionOptionValue {
     #[prost(oneof = "OptionValue", tags = "1, 2, 3, 4, 5")]
     pub(super) option_value: Option<OptionValue>,
 }
 
-/// A value by its type.
+/// Typed option value.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum OptionValue {
     #[prost(string, tag = "1")]
@@ -89,7 +89,7 @@ pub(super) enum OptionValue {
     StringList(StringList),
 }
 
-/// Several texts.
+/// List of strings.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StringList {
     #[prost(string, repeated, tag = "1")]
@@ -97,12 +97,12 @@ pub(super) struct StringList {
 }
 
 impl SessionOptionValue {
-    /// A text.
+    /// Creates a string value.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self { option_value: Some(OptionValue::String(text.into())) }
     }
 
-    /// The value as SET takes it; `None` for a list and for none.
+    /// Returns the value as SET accepts it; `None` for a list or no value.
     pub(super) fn as_setting(&self) -> Option<String> {
         match self.option_value.as_ref()? {
             OptionValue::String(text) => Some(text.clone()),
@@ -114,11 +114,11 @@ impl SessionOptionValue {
     }
 }
 
-/// Sets options of a session as SET does. Those that cannot be set are told, the others are.
+/// Sets session options like SET does. Valid options are set even if others fail; the result lists the failures.
 pub(super) async fn set_options(session: &Session, request: SetSessionOptionsRequest) -> SetSessionOptionsResult {
     let mut errors = HashMap::new();
     let mut options: Vec<_> = request.session_options.into_iter().collect();
-    // A schema is one of the catalog that is set with it.
+    // The catalog comes first: a schema is looked up in the current catalog.
     options.sort_by_key(|(name, _)| (name != CATALOG_OPTION, name != SCHEMA_OPTION));
     for (name, value) in options {
         if let Err(error) = set_option(session, &name, &value).await {
@@ -157,7 +157,7 @@ async fn set_option(session: &Session, name: &str, value: &SessionOptionValue) -
     set.map(drop).map_err(|_| OptionErrorValue::InvalidValue)
 }
 
-/// The options of a session.
+/// Returns the options of a session.
 pub(super) fn options(session: &Session) -> GetSessionOptionsResult {
     let state = session.context.state();
     let options = state.config().options();

@@ -1,7 +1,8 @@
-//! What clients send as record batches: sets of parameters, bound by position, and rows to bring along.
+//! Record batches that clients send: parameter sets, bound by position, and rows to ingest.
 //!
-//! Names of parameters say nothing: clients call them "0", "$1" or "param_0". Some send them in a dense union. Compressed
-//! batches are refused: their lengths are believed before they are seen, and no driver sends any.
+//! Parameter names are ignored: clients use "0", "$1" or "param_0". Some clients send parameters in a dense union.
+//! Compressed batches are rejected: the decoder allocates by their declared length before decompressing, and no known
+//! driver sends them.
 
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow_flight::FlightData;
@@ -13,23 +14,23 @@ use tonic::Status;
 use super::command::flight_status;
 use super::type_compat::bytes_of;
 
-/// Bytes of all sets of parameters together.
+/// Maximum size of all parameter sets of a statement, in bytes.
 const BYTES: u64 = 16 << 20;
 
-/// The batches that a client sends.
+/// Decodes the record batches that a client sends.
 pub(super) fn batches(
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> FlightRecordBatchStream {
-    // The command may come in a message of its own.
+    // The command may come in a separate message without data.
     let filled = messages.try_filter(|data| std::future::ready(!data.data_header.is_empty()));
     let plain = filled.and_then(|data| std::future::ready(uncompressed(&data).map(|()| data)));
     FlightRecordBatchStream::new_from_flight_data(plain.map_err(Into::into))
 }
 
-/// Refuses what would have to be decompressed.
+/// Rejects compressed batches.
 fn uncompressed(data: &FlightData) -> Result<(), Status> {
     let message = root_as_message(&data.data_header);
-    let message = message.map_err(|_| Status::invalid_argument("what was sent is no Arrow data"))?;
+    let message = message.map_err(|_| Status::invalid_argument("invalid Arrow data"))?;
     let compression = match message.header_type() {
         MessageHeader::RecordBatch => message.header_as_record_batch().and_then(|batch| batch.compression()),
         MessageHeader::DictionaryBatch => {
@@ -38,16 +39,16 @@ fn uncompressed(data: &FlightData) -> Result<(), Status> {
         _ => None,
     };
     match compression {
-        Some(_) => Err(Status::unimplemented("compressed batches are not taken")),
+        Some(_) => Err(Status::unimplemented("compressed batches are not supported")),
         None => Ok(()),
     }
 }
 
-/// The sets of parameters that a client sends, and their bytes; `None` where it binds nothing. Drivers that bind nothing send a batch without
-/// columns.
+/// Reads the parameter sets that a client sends, with their size in bytes; `None` if it binds nothing. Drivers that
+/// bind nothing send a batch without columns.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is no Arrow data, RESOURCE_EXHAUSTED for more than `most` sets.
+/// INVALID_ARGUMENT for invalid Arrow data, RESOURCE_EXHAUSTED for more than `most` sets.
 pub(super) async fn read(
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
     most: usize,
@@ -61,18 +62,19 @@ pub(super) async fn read(
         let sets = sets.get_or_insert_default();
         bytes += bytes_of(&batch);
         if sets.len() + batch.num_rows() > most || bytes > BYTES {
-            return Err(Status::resource_exhausted(format!("more than {most} sets of parameters, or {BYTES} bytes")));
+            let line = format!("too many parameters: the limit is {most} sets and {BYTES} bytes");
+            return Err(Status::resource_exhausted(line));
         }
         for row in 0..batch.num_rows() {
             let set = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row).map(plain));
             let set = set.collect::<Result<Vec<_>, _>>();
-            sets.push(set.map_err(|error| Status::invalid_argument(format!("a parameter cannot be read: {error}")))?);
+            sets.push(set.map_err(|error| Status::invalid_argument(format!("invalid parameter: {error}")))?);
         }
     }
     Ok(sets.map(|sets| (sets, bytes)))
 }
 
-/// The value inside a union or a dictionary.
+/// Unwraps a value from a union or a dictionary.
 fn plain(value: ScalarValue) -> ScalarValue {
     match value {
         ScalarValue::Union(Some((_, value)), ..) => plain(*value),

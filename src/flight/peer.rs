@@ -1,15 +1,15 @@
-//! Which connection a call comes over.
+//! Identification of the connection that a call arrives on.
 
 use std::net::IpAddr;
 
-/// The number of a connection, among the extensions of its requests.
+/// Number of a connection, unique within the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Peer(pub(super) u64);
 
-/// Who calls, among the extensions of a connection's requests.
+/// Connection and address of a caller, stored in the extensions of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Caller {
     pub(super) peer: Peer,
-    /// The address that the connection comes from.
+    /// Remote IP address.
     pub(super) address: IpAddr,
 }

@@ -1,4 +1,4 @@
-//! What SQL may do here, and how it becomes a plan: one statement, read-only but for the session's own tables and settings.
+//! SQL planning: a single statement, read-only except for the session's own tables, views and settings.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -26,32 +26,32 @@ use crate::error::{Error, ErrorKind};
 use crate::session::check_sizes;
 use crate::table::query_name;
 
-/// A statement that was understood.
+/// A planned statement.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// What it comes to, parameters still open.
+    /// Logical plan with unbound parameters.
     pub(super) plan: LogicalPlan,
-    /// Whether it changes the session, and has no result.
+    /// True if the statement changes the session and returns no rows.
     pub(super) effect: bool,
-    /// Its parameters in their order, each nullable.
+    /// Parameters in order, all nullable.
     pub(super) parameters: SchemaRef,
-    /// Its result; no columns for an effect.
+    /// Result schema; empty for a statement that changes the session.
     pub(super) schema: SchemaRef,
 }
 
-/// A plan that can be run.
+/// An executable plan.
 #[derive(Debug)]
 pub(super) struct Runnable {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) task: Arc<TaskContext>,
-    /// The name of the query in `system.requests`.
+    /// Name of the query in `system.requests`.
     pub(super) query: String,
 }
 
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
 
-/// Settings of the engine that a session may change: those that change what is printed or what a text means, and take no
-/// more memory or tasks.
+/// DataFusion settings that a session may change: those that affect output or the interpretation of literals but not
+/// memory use or parallelism.
 const SETTINGS: [&str; 6] = [
     TIME_ZONE,
     "datafusion.sql_parser.default_null_ordering",
@@ -61,16 +61,16 @@ const SETTINGS: [&str; 6] = [
     "datafusion.explain.show_statistics",
 ];
 
-/// Whether a session may change a setting.
+/// True if a session may change the setting.
 pub(super) fn may_set(variable: &str) -> bool {
     variable.starts_with("savedsearch.") || SETTINGS.contains(&variable)
 }
 
 impl Statement {
-    /// Understands a text. Nothing is asked of the service.
+    /// Parses and plans a statement without requests to the service.
     ///
     /// # Errors
-    /// Those of the engine; [`ErrorKind::Unsupported`] for what would write.
+    /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
         let state = session.context.state();
         let plan = state.statement_to_plan(parse(sql)?).await?;
@@ -88,36 +88,36 @@ impl Statement {
         Ok(Self { plan, effect, parameters, schema })
     }
 
-    /// The plan with its parameters given.
+    /// Returns the plan with parameters bound.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] where their number is another.
+    /// [`ErrorKind::Query`] for a wrong number of parameters.
     pub(super) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         let (takes, given) = (self.parameters.fields().len(), values.len());
         if takes != given {
-            let message = format!("the statement takes {takes} parameters, {given} are bound");
+            let message = format!("wrong number of parameters: expected {takes}, got {given}");
             return Err(Error::new(ErrorKind::Query, message).into());
         }
         bound(&self.plan, values)
     }
 }
 
-/// Makes a plan that can be run. Nothing is asked of the service.
+/// Creates an executable plan without requests to the service.
 ///
 /// # Errors
-/// Those of planning.
+/// Errors of planning.
 pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Runnable> {
     let (state, plan) = session.context.execute_logical_plan(plan).await?.into_parts();
     let query = query_name(&state);
     let task = state.task_ctx();
     let plan = state.optimize(&plan)?;
-    // Literals have been computed by now.
+    // Again, now that constant expressions are folded.
     check_sizes(&plan)?;
     let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
     Ok(Runnable { plan, task, query })
 }
 
-/// About how many bytes a plan takes that is kept: its operators and expressions, and the values in them.
+/// Estimates the memory of a stored plan in bytes: its operators, expressions and literals.
 pub(super) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     const OPERATOR: usize = 1 << 10;
     const EXPRESSION: usize = 256;
@@ -138,23 +138,23 @@ pub(super) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     bytes
 }
 
-/// The one statement of a text, its `?` numbered.
+/// Parses a single statement and numbers its `?` parameters.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
     complexity_limits::depth(sql)?;
     let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
-        return Err(wrong("expected one statement, not none and not several".to_owned()));
+        return Err(wrong("expected exactly one statement".to_owned()));
     };
     complexity_limits::tables(&statement)?;
     complexity_limits::groups(&statement)?;
     complexity_limits::types(&statement)?;
     number_parameters(&mut statement).map_err(wrong)?;
     match &mut statement {
-        // Before the engine looks for files.
+        // Rejected here, before DataFusion looks for files.
         Parsed::CopyTo(_) => return Err(refused("COPY")),
         Parsed::CreateExternalTable(_) => return Err(refused("CREATE EXTERNAL TABLE")),
-        // All tables and views of a session are temporary; the engine knows none that are called so.
+        // All tables and views of a session are temporary; DataFusion does not support the TEMPORARY keyword.
         Parsed::Statement(statement) => match statement.as_mut() {
             SqlStatement::Insert(_) => return Err(refused("INSERT")),
             SqlStatement::Update(_) => return Err(refused("UPDATE")),
@@ -168,13 +168,13 @@ fn parse(sql: &str) -> Result<Parsed> {
     Ok(statement)
 }
 
-/// What would change more than the session.
+/// Error for a statement that would change more than the session.
 fn refused(what: &str) -> DataFusionError {
     let error = Error::new(ErrorKind::Unsupported, format!("{what} is not supported: the service is read-only"));
-    error.advice("what works: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of those").into()
+    error.advice("supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, and DROP of these").into()
 }
 
-/// Turns each `?` into `$1`, `$2`, … by where it stands in the text.
+/// Replaces each `?` by `$1`, `$2`, … in the order of the statement text.
 fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
     let statement = match statement {
         Parsed::Statement(statement) => statement.as_mut(),
@@ -191,7 +191,7 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         ControlFlow::<()>::Continue(())
     });
     if named && !places.is_empty() {
-        return Err("parameters are either all ? or all $1, $2, …".to_owned());
+        return Err("parameters must be either all ? or all $1, $2, …".to_owned());
     }
     places.sort_by_key(|place| (place.line, place.column));
     let numbers: HashMap<Location, usize> = places.into_iter().zip(1..).collect();
@@ -207,10 +207,10 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a plan changes the session.
+/// Returns true if a plan changes the session.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for what would change more than that.
+/// [`ErrorKind::Unsupported`] for a plan that would change anything else.
 fn check(plan: &LogicalPlan) -> Result<bool> {
     let refuse = |what: String| Err(refused(&what));
     let (effect, inner) = match plan {
@@ -222,7 +222,8 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Statement(Utility::SetVariable(set))
             if set.variable == TIME_ZONE && set.value.parse::<Tz>().is_err() =>
         {
-            let message = format!("`{}` is no time zone: expected a name such as Europe/Berlin, or +01:00", set.value);
+            let message =
+                format!("invalid time zone `{}`: expected a name such as Europe/Berlin, or +01:00", set.value);
             return Err(Error::new(ErrorKind::Query, message).into());
         }
         LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => (true, Vec::new()),
@@ -232,7 +233,7 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
         query => (false, vec![query]),
     };
     for plan in inner {
-        // EXPLAIN ANALYZE would run what it explains.
+        // EXPLAIN ANALYZE runs the statement that it explains.
         let mut writes = None;
         plan.apply_with_subqueries(|node| {
             writes = match node {
@@ -251,11 +252,11 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
     Ok(effect)
 }
 
-/// The parameters of a plan in their order. Where nothing tells a type, it is a text.
+/// Returns the parameters of a plan in order. Parameters of unknown type are strings.
 fn parameters(plan: &LogicalPlan) -> Result<SchemaRef> {
     let known = plan.get_parameter_types()?;
     let wrong = |name: &str| {
-        let message = format!("the parameter {name} has no place: parameters are $1, $2, … without a gap, or ?");
+        let message = format!("invalid parameter {name}: parameters must be $1, $2, … without gaps, or ?");
         DataFusionError::from(Error::new(ErrorKind::Query, message))
     };
     let numbers = known.keys().map(|name| {
@@ -273,7 +274,7 @@ fn parameters(plan: &LogicalPlan) -> Result<SchemaRef> {
     Ok(result_schema(&Schema::new(fields.collect::<Vec<_>>())))
 }
 
-/// The parameters that are numbers of rows, which the engine has no type for.
+/// Returns the parameters of LIMIT and OFFSET, for which DataFusion infers no type.
 fn row_counts(plan: &LogicalPlan) -> Result<HashSet<String>> {
     let mut counts = HashSet::new();
     plan.apply_with_subqueries(|node| {

@@ -1,11 +1,11 @@
-//! A query that runs for a client: batches as the pages arrive, signs of life while they do not, and an end in any case.
+//! Running queries: streams batches as pages arrive, and keep-alive messages while none do.
 //!
 //! ```text
-//! a task: plan ─▶ batches ─gathered─▶ channel ─▶ the stream that the client reads, which owns the task
+//! task: plan ─▶ batches ─gathered─▶ channel ─▶ the stream that the client reads, which owns the task
 //! ```
 //!
-//! The task ends when the stream is dropped, when the statement's time is over, when the client leaves the result unread,
-//! when the query is cancelled, and when the server ends. Small batches that are there at the same time are sent as one.
+//! The task ends when the stream is dropped, the statement times out, the client stops reading, the query is cancelled,
+//! or the server shuts down. Small batches that are ready at the same time are sent as one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,27 +39,27 @@ use super::settings::Limits;
 use super::type_compat::{bytes_of, sent_batch};
 use crate::exec::spent;
 
-/// Bytes of a batch that no more is added to. Clients refuse messages of more than 4 MiB.
+/// Size in bytes from which a batch is not merged with further ones. Clients refuse messages of more than 4 MiB.
 const GATHERED: usize = 1 << 20;
-/// How much later than its time a statement is given up that does not end by itself.
+/// Time after its deadline at which a statement that has not ended by itself is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A result that waits to be fetched.
+/// A result that can be fetched.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// What is run, one after another: one plan for each set of parameters.
+    /// Plans to run in sequence, one for each parameter set.
     plans: Vec<LogicalPlan>,
-    /// The first of them, as it was planned when the schema was told.
+    /// Executable form of the first plan, which was needed for the schema.
     first: Mutex<Option<Runnable>>,
-    /// What every batch is sent with.
+    /// Schema of all batches sent.
     pub(super) schema: SchemaRef,
-    /// Ends it, now or when it is fetched.
+    /// Cancels the query, whether it is running or still to be fetched.
     pub(super) cancelled: CancellationToken,
-    /// The memory of its plans.
+    /// Memory reserved for the plans.
     _held: MemoryReservation,
 }
 
-/// What a running query has cost so far; told in the log and in the metrics at its end, whatever that is.
+/// Statistics of a running query, written to the log and the metrics on drop.
 struct Account {
     query: String,
     session: Arc<Session>,
@@ -69,7 +69,7 @@ struct Account {
     bytes: u64,
     plan: Option<Arc<dyn ExecutionPlan>>,
     requests: u64,
-    /// `None`: the client has gone.
+    /// Final status; `None` if the client disconnected.
     end: Option<Code>,
     _busy: Busy,
     _places: [OwnedSemaphorePermit; 2],
@@ -77,7 +77,7 @@ struct Account {
 }
 
 impl Pending {
-    /// A result of these plans, the first of which is planned already.
+    /// Creates a result from plans; `first` is the executable form of the first one.
     pub(super) fn new(
         plans: Vec<LogicalPlan>,
         first: Option<Runnable>,
@@ -88,10 +88,10 @@ impl Pending {
         Self { plans, first: Mutex::new(first), schema, cancelled: server.child_token(), _held: held }
     }
 
-    /// Runs it.
+    /// Starts the query and returns its stream of messages.
     ///
     /// # Errors
-    /// CANCELLED for what was cancelled before.
+    /// CANCELLED if the query was cancelled before it was fetched.
     pub(super) fn run(
         self: Arc<Self>,
         session: Arc<Session>,
@@ -101,7 +101,7 @@ impl Pending {
         lane: Arc<InLane>,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         if self.cancelled.is_cancelled() {
-            return Err(Status::cancelled("the query was cancelled"));
+            return Err(Status::cancelled("query cancelled"));
         }
         let (sender, mut batches) = mpsc::channel(1);
         let (schema, keep_alive) = (Arc::clone(&self.schema), Duration::from_millis(limits.keep_alive_ms));
@@ -126,11 +126,11 @@ impl Pending {
             while let Some(batch) = batches.recv().await {
                 yield batch;
             }
-            // It has ended; whether that was well is known to the task.
+            // The task has ended; its result tells success from failure.
             let panicked = |_| Status::internal("internal error while running the query");
             task.await.map_err(panicked).flatten().map_err(|status| FlightError::Tonic(Box::new(status)))?;
         };
-        // A computation that never pauses cannot be ended, nor end itself; its client need not wait for that.
+        // A computation that never yields cannot be cancelled; its client must not have to wait for it.
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
         let mut encoded = FlightDataEncoderBuilder::new().with_schema(schema).build(stream.boxed());
@@ -151,17 +151,17 @@ impl Pending {
 }
 
 fn too_late(seconds: u64) -> Status {
-    Status::deadline_exceeded(format!("the statement took its {seconds} s: narrow it, or ask for less at once"))
+    Status::deadline_exceeded(format!("statement timed out after {seconds} s: narrow the query"))
 }
 
-/// An empty batch, which the encoder of batches leaves out.
+/// Encodes an empty batch, which the batch encoder would skip.
 fn empty_message(schema: &SchemaRef) -> Result<FlightData, Status> {
     let messages = batches_to_flight_data(schema, vec![RecordBatch::new_empty(Arc::clone(schema))]);
     let last = messages.ok().and_then(|mut messages| messages.pop());
-    last.ok_or_else(|| Status::internal("an empty batch cannot be written"))
+    last.ok_or_else(|| Status::internal("cannot encode an empty batch"))
 }
 
-/// Runs a result until it is sent, or until something ends it.
+/// Runs a query until its result is sent, it times out or it is cancelled.
 async fn drive(
     pending: Arc<Pending>,
     mut account: Account,
@@ -173,7 +173,7 @@ async fn drive(
     let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits));
     let result = tokio::select! {
         sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
-        () = cancelled.cancelled() => Err(Status::cancelled("the query was cancelled, or the server is ending")),
+        () = cancelled.cancelled() => Err(Status::cancelled("query cancelled, or server shutting down")),
     };
     account.end = Some(result.as_ref().err().map_or(Code::Ok, Status::code));
     result
@@ -200,16 +200,15 @@ async fn send(
             account.rows += batch.num_rows() as u64;
             account.bytes += bytes_of(&batch);
             if account.bytes > limits.result_bytes {
-                let line =
-                    format!("the result has more than {} bytes: ask for fewer rows or columns", limits.result_bytes);
+                let line = format!("result larger than {} bytes: select fewer rows or columns", limits.result_bytes);
                 return Err(Status::resource_exhausted(line));
             }
-            // Whoever reads no more does not say so.
+            // A client that stops reading does not announce it.
             match timeout(Duration::from_secs(limits.unread_seconds), sender.send(batch)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(Status::cancelled("the client has gone")),
+                Ok(Err(_)) => return Err(Status::cancelled("the client disconnected")),
                 Err(_) => {
-                    let line = format!("the result was left unread for {} s", limits.unread_seconds);
+                    let line = format!("the client did not read the result for {} s", limits.unread_seconds);
                     return Err(Status::deadline_exceeded(line));
                 }
             }
@@ -218,7 +217,7 @@ async fn send(
     Ok(())
 }
 
-/// The next batch, with those that are there already.
+/// Returns the next batch, merged with those that are ready already.
 async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<RecordBatch>, DataFusionError> {
     let Some(first) = stream.try_next().await? else { return Ok(None) };
     let mut bytes = first.get_array_memory_size();
@@ -240,15 +239,15 @@ async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<R
 }
 
 impl Account {
-    /// Another plan begins.
+    /// Starts the accounting of the next plan.
     fn begin(&mut self, query: String, plan: &Arc<dyn ExecutionPlan>) {
-        tracing::info!(query, principal = %self.session.principal.name, "query");
+        tracing::info!(query, principal = %self.session.principal.name, "query started");
         self.settle();
         self.query = query;
         self.plan = Some(Arc::clone(plan));
     }
 
-    /// Counts what the plan has asked of the service.
+    /// Adds the requests of the current plan to the total.
     fn settle(&mut self) {
         self.requests += self.plan.take().map_or(0, |plan| spent(&plan).requests);
     }
@@ -264,11 +263,11 @@ impl Drop for Account {
         }
         metrics.ended(outcome, *rows, *bytes, *requests, begun.elapsed());
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query ended");
+        tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query finished");
     }
 }
 
-/// A code as metrics and logs name it.
+/// Returns the name of a status code in metrics and logs.
 pub(super) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "ok",

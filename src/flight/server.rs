@@ -1,4 +1,4 @@
-//! Sockets, certificates, health, and an end that lets results under way come to theirs.
+//! Server setup (sockets, TLS, health checks) and graceful shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,32 +28,32 @@ use super::settings::Limits;
 use super::state::ServerState;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is to be served, where, and to whom.
+/// Configuration of a [`FlightServer`].
 #[derive(Debug)]
 pub struct ServerSpec {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// How clients are told apart.
+    /// Authentication mode.
     pub auth: Auth,
-    /// Certificates; none: in clear text.
+    /// Server certificate; `None` disables TLS.
     pub tls: Option<TlsSpec>,
-    /// Whether credentials may travel in clear text beyond this machine.
+    /// Set to allow credentials in clear text on a non-loopback address.
     pub insecure: bool,
-    /// Address of `/healthz` and `/metrics`; none: nowhere.
+    /// Address of `/healthz` and `/metrics`; `None` disables them.
     pub operations: Option<SocketAddr>,
-    /// What is allowed.
+    /// Resource limits.
     pub limits: Limits,
-    /// What the tables are over.
+    /// Connections behind the tables.
     pub upstream: Upstream,
 }
 
-/// The certificates of a server, as PEM texts.
+/// TLS configuration of a server, PEM-encoded.
 pub struct TlsSpec {
-    /// Its certificate, with those that vouch for it.
+    /// Certificate chain of the server.
     pub certificate: String,
-    /// Its private key.
+    /// Private key of the server.
     pub key: String,
-    /// Authorities, one of which must vouch for a client; none: clients need no certificate.
+    /// Certificate authorities for client certificates; `None` means that clients need no certificate.
     pub client_authorities: Option<String>,
 }
 
@@ -63,8 +63,7 @@ impl std::fmt::Debug for TlsSpec {
     }
 }
 
-/// A server that accepts calls. It ends with [`FlightServer::shut_down`], which lets results come to their end, or when
-/// it is dropped.
+/// A running Flight SQL server. [`FlightServer::shut_down`] stops it gracefully; dropping it stops it at once.
 #[derive(Debug)]
 pub struct FlightServer {
     address: SocketAddr,
@@ -76,18 +75,18 @@ pub struct FlightServer {
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-/// How often what is idle is looked for.
+/// Interval between sweeps for idle sessions, statements, results and connections.
 const SWEEP: Duration = Duration::from_secs(5);
-/// For how long nothing runs before the end is not waited for any longer.
+/// Time without running queries after which shutdown stops waiting for open connections.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often a silent connection is asked whether anybody is there, and how long the answer may take.
+/// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 
 impl FlightServer {
-    /// Starts a server. Nothing is asked of the service.
+    /// Starts a server without requests to the service.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an address, a certificate or a combination that cannot be used.
+    /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
     pub async fn start(spec: ServerSpec) -> Result<Self> {
         spec.check()?;
         spec.limits.check()?;
@@ -95,9 +94,9 @@ impl FlightServer {
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
-        let runtime = runtime.map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
+        let runtime = runtime.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let sessions = Sessions::new(auth, upstream, limits.clone(), runtime);
-        let lanes = Lanes::start().map_err(|error| bad(format!("the engine cannot be started: {error}")))?;
+        let lanes = Lanes::start().map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes));
 
         let mut server = Server::builder()
@@ -108,7 +107,7 @@ impl FlightServer {
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
         if let Some(TlsSpec { certificate, key, client_authorities }) = tls {
-            // The transport takes that of the process. An error means that the process has chosen one meanwhile.
+            // tonic uses the process-wide provider. An error means that the process installed one meanwhile.
             if CryptoProvider::get_default().is_none() {
                 let _ = rustls::crypto::ring::default_provider().install_default();
             }
@@ -118,7 +117,7 @@ impl FlightServer {
             }
             server = server
                 .tls_config(config)
-                .map_err(|error| bad(format!("the certificate cannot be used: {}", told(&error))))?;
+                .map_err(|error| bad(format!("invalid certificate or key: {}", told(&error))))?;
         }
         let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
@@ -154,30 +153,30 @@ impl FlightServer {
         Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of `/healthz` and `/metrics`.
+    /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
         self.operations
     }
 
-    /// Waits until the server ends by itself, which it does not unless something is wrong. Gives what was.
+    /// Waits until the server stops because of a failure, and returns the error. Does not return otherwise.
     pub async fn failed(&mut self) -> Error {
         let what = match (&mut self.serving).await {
-            Ok(Ok(())) => "it has ended".to_owned(),
+            Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
             Ok(Err(error)) => told(&error),
             Err(error) => error.to_string(),
         };
         failure(what)
     }
 
-    /// Accepts nothing more, lets results under way come to their end for as long as the limits say, and ends.
+    /// Shuts down: stops accepting connections and lets running queries finish for up to [`Limits::drain_seconds`].
     ///
     /// # Errors
-    /// [`ErrorKind::Connect`] for a server that had failed before.
+    /// [`ErrorKind::Connect`] if the server had already failed.
     pub async fn shut_down(self) -> Result<()> {
         let Self { shared, health, closing, mut serving, .. } = self;
         shared.end();
@@ -185,13 +184,13 @@ impl FlightServer {
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         drop(closing);
         let drain = Duration::from_secs(shared.limits.drain_seconds);
-        // Who has a connection and reads nothing is not waited for.
+        // Connections without a running query are not waited for.
         let mut ended = tokio::select! {
             ended = timeout(drain, &mut serving) => ended,
             () = shared.quiet(QUIET) => timeout(Duration::ZERO, &mut serving).await,
         };
         if ended.is_err() {
-            // Clients are told why before their connections end.
+            // Clients receive a status before their connections close.
             shared.cancelled.cancel();
             ended = timeout(Duration::from_secs(2), &mut serving).await;
         }
@@ -207,31 +206,31 @@ impl FlightServer {
 }
 
 impl ServerSpec {
-    /// Refuses what would let in anybody, or show credentials to anybody.
+    /// Rejects configurations that are open to the network or would expose credentials.
     fn check(&self) -> Result<()> {
         let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
         let local = self.listen.ip().is_loopback();
         match (&self.auth, local) {
             (Auth::None, false) => refuse(
-                "without authentication the server listens on this machine alone",
-                "choose --auth users or pass-through",
+                "without authentication the server may only listen on a loopback address",
+                "use --auth users or --auth pass-through",
             ),
             (_, false) if self.tls.is_none() && !self.insecure => refuse(
-                "credentials would travel in clear text beyond this machine",
-                "give --tls-cert and --tls-key, or --insecure where something in between encrypts",
+                "credentials would be sent over the network in clear text",
+                "set --tls-cert and --tls-key, or --insecure behind a proxy that terminates TLS",
             ),
             (Auth::PassThrough, _) if !matches!(self.upstream, Upstream::PassThrough(_)) => {
-                refuse("clients bring keys, and the server has one", "connect with the keys of clients")
+                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new")
             }
             (Auth::None | Auth::Users(_), _) if matches!(self.upstream, Upstream::PassThrough(_)) => {
-                refuse("the server has no key of its own", "give it one, or choose --auth pass-through")
+                refuse("the server has no API key", "configure one, or use --auth pass-through")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// A message beyond the limit of its length is out of range for tonic, and a used-up limit for everybody else.
+/// Replaces OUT_OF_RANGE, which tonic returns for messages that are too long, by the customary RESOURCE_EXHAUSTED.
 fn limits_as_exhausted<B>(mut response: http::Response<B>) -> http::Response<B> {
     const STATUS: &str = "grpc-status";
     let (out_of_range, exhausted) = ("11", http::HeaderValue::from_static("8"));
@@ -242,10 +241,10 @@ fn limits_as_exhausted<B>(mut response: http::Response<B>) -> http::Response<B> 
 }
 
 fn failure(what: String) -> Error {
-    Error::new(ErrorKind::Connect, format!("the server has failed: {what}"))
+    Error::new(ErrorKind::Connect, format!("server failed: {what}"))
 }
 
-/// An error of the transport with its cause, which it keeps to itself.
+/// Formats a transport error with its causes, which its `Display` omits.
 fn told(error: &tonic::transport::Error) -> String {
     let mut text = error.to_string();
     let mut next = std::error::Error::source(error);

@@ -1,7 +1,7 @@
-//! What each client may see and has set: sessions, by token or by connection.
+//! Client sessions, identified by token or by connection.
 //!
-//! A handshake opens a session and gives its token, of which only the digest is kept. Clients that send their credentials
-//! with each call, or none, have a session for each connection. Sessions end when they are closed or idle.
+//! A handshake opens a session and returns its token, of which only a digest is stored. Clients that send credentials
+//! with each call, or none at all, get one session per connection. Sessions end when they are closed or idle.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -33,21 +33,21 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::session::{bounded_session, session_config, session_with};
 
-/// What the tables of sessions are over.
+/// Connections behind the tables of sessions.
 #[derive(Debug)]
 pub enum Upstream {
-    /// Connections with the server's own keys.
+    /// Connections with the server's own API keys.
     Own {
-        /// The one that tables are of where a query names no catalog.
+        /// Default connection, for tables without a catalog name.
         connection: Arc<Connection>,
-        /// All of them by name, where there are several.
+        /// All connections by catalog name; empty if there is only one.
         named: Vec<(String, Arc<Connection>)>,
     },
-    /// A connection for each key that clients bring.
+    /// One connection for each API key that clients send.
     PassThrough(PassThrough),
 }
 
-/// Connects with the keys that clients bring; sessions of one key share a connection.
+/// Connections with the API keys that clients send; sessions with the same key share a connection.
 pub struct PassThrough {
     connect: Box<Connect>,
     open: Mutex<HashMap<Arc<str>, Weak<Connection>>>,
@@ -56,7 +56,7 @@ pub struct PassThrough {
 type Connect = dyn Fn(Secret) -> Result<Arc<Connection>> + Send + Sync;
 
 impl PassThrough {
-    /// `connect` makes a connection with a key, without a request.
+    /// Creates a pass-through upstream. `connect` builds a connection for a key without sending requests.
     pub fn new(connect: impl Fn(Secret) -> Result<Arc<Connection>> + Send + Sync + 'static) -> Self {
         Self { connect: Box::new(connect), open: Mutex::default() }
     }
@@ -79,51 +79,51 @@ impl fmt::Debug for PassThrough {
     }
 }
 
-/// What a client may see and has set.
+/// State of a client session.
 pub(super) struct Session {
-    /// Whose it is.
+    /// Owner of the session.
     pub(super) principal: Principal,
-    /// The engine's part: tables, settings, views and temporary tables.
+    /// DataFusion session: tables, settings, views and temporary tables.
     pub(super) context: SessionContext,
-    /// Places for results being fetched.
+    /// Permits for running queries.
     pub(super) streams: Arc<Semaphore>,
-    /// Held by who makes a temporary table, so that their bytes can be counted.
+    /// Held while a temporary table is created, so that the byte limit cannot be exceeded concurrently.
     pub(super) making: tokio::sync::Mutex<()>,
-    /// Where it runs what it runs.
+    /// Lane in which statements of the session run.
     pub(super) lane: OwnLane,
-    /// The memory of its views, by their names.
+    /// Memory reserved for views, by view name.
     pub(super) views: Mutex<HashMap<String, MemoryReservation>>,
     connections: Vec<Arc<Connection>>,
     owner: KeyOwner,
     used: Mutex<Instant>,
     busy: AtomicUsize,
-    /// Whether whose it is has been found right: by us, or by the service that has answered with his key.
+    /// True once the credentials are verified: by this server, or by a successful response to the client's API key.
     proven: AtomicBool,
 }
 
-/// Keeps a session from being idle.
+/// Guard that keeps a session from being idle.
 pub(super) struct Busy(Arc<Session>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // In this order: it is never idle since long ago.
+        // In this order, so that the session never appears idle since its previous use.
         self.0.touch();
         self.0.busy.fetch_sub(1, Ordering::Release);
     }
 }
 
 impl Session {
-    /// The status of an error, without a key in it.
+    /// Converts an error to a status, with API keys redacted.
     pub(super) fn status(&self, error: &DataFusionError) -> Status {
         status(error, self.owner, |text| self.redact(text))
     }
 
-    /// A text without the keys of the session.
+    /// Redacts the session's API keys from a text.
     pub(super) fn redact(&self, text: &str) -> String {
         self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
     }
 
-    /// It is in use until what is returned is dropped.
+    /// Marks the session as in use until the returned guard is dropped.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
@@ -133,29 +133,29 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// How long nobody has used it; `None` while somebody does.
+    /// Returns the time since the last use; `None` while the session is in use.
     fn idle(&self) -> Option<Duration> {
         let idle = self.busy.load(Ordering::Acquire) == 0;
         idle.then(|| self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
     }
 
-    /// The service has answered with the key of whose it is.
+    /// Marks the client's API key as accepted by the service.
     pub(super) fn prove(&self) {
         self.proven.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is known whose it is.
+    /// True once the credentials are verified.
     pub(super) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
 }
 
-/// What a session is found by.
+/// Key of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Found {
-    /// The digest of its token.
+    /// Digest of the session token.
     Token([u8; 32]),
-    /// Whose it is, and his connection.
+    /// Principal name and connection.
     Peer(Arc<str>, Option<Peer>),
 }
 
@@ -165,14 +165,14 @@ pub(super) struct Sessions {
     upstream: Upstream,
     limits: Limits,
     runtime: Arc<RuntimeEnv>,
-    /// Makes names of keys that say nothing to another process.
+    /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
     salt: [u8; 32],
     open: Mutex<HashMap<Found, Arc<Session>>>,
 }
 
-/// What tokens begin with, so that an old one is not taken for a key.
+/// Prefix of session tokens, so that an expired one is not treated as an API key and sent to the service.
 const TOKEN: &str = "sst_";
-/// A session that was idle for less makes no room for another.
+/// Idle time below which a verified session is not evicted for another.
 const RECENT: Duration = Duration::from_secs(60);
 
 impl Sessions {
@@ -180,10 +180,10 @@ impl Sessions {
         Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default() }
     }
 
-    /// Opens a session for these credentials. Gives its token, and whether it is known whose it is.
+    /// Opens a session. Returns its token, and true if the credentials are verified.
     ///
     /// # Errors
-    /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
+    /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
     pub(super) async fn log_in(
         &self,
         credentials: &Credentials,
@@ -200,10 +200,10 @@ impl Sessions {
         Ok((token, session.is_proven()))
     }
 
-    /// The session of a call.
+    /// Finds or opens the session of a call.
     ///
     /// # Errors
-    /// UNAUTHENTICATED for credentials that are refused, RESOURCE_EXHAUSTED where there are too many sessions.
+    /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
     pub(super) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Status> {
         if let Some(session) = self.logged_in(&credentials)? {
             return Ok(session);
@@ -225,10 +225,10 @@ impl Sessions {
         self.insert(found, session)
     }
 
-    /// The session of a token of ours; `None` for other credentials.
+    /// Finds the session of a session token; `None` for other credentials.
     ///
     /// # Errors
-    /// UNAUTHENTICATED for a token that was ours, or pretends to be.
+    /// UNAUTHENTICATED for an expired or forged session token.
     fn logged_in(&self, credentials: &Credentials) -> Result<Option<Arc<Session>>, Status> {
         let Credentials::Token(token) = credentials else { return Ok(None) };
         if !token.expose_secret().starts_with(TOKEN) {
@@ -241,17 +241,17 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// Ends a session and its token.
+    /// Closes a session and revokes its token.
     pub(super) fn close(&self, session: &Arc<Session>) {
         self.open().retain(|_, open| !Arc::ptr_eq(open, session));
     }
 
-    /// Ends the sessions of a connection that has ended.
+    /// Closes the sessions of a closed connection.
     pub(super) fn hung_up(&self, peer: Peer) {
         self.open().retain(|found, _| !matches!(found, Found::Peer(_, Some(other)) if *other == peer));
     }
 
-    /// Ends what was idle for too long. Gives what is left.
+    /// Closes sessions that have been idle for too long. Returns the remaining ones.
     pub(super) fn sweep(&self) -> Vec<Arc<Session>> {
         let mut open = self.open();
         open.retain(|_, session| !self.has_expired(session));
@@ -262,17 +262,17 @@ impl Sessions {
         session.idle().is_some_and(|time| time >= self.limits.session_idle())
     }
 
-    /// The memory that all queries share.
+    /// Returns the memory pool shared by all queries.
     pub(super) fn pool(&self) -> &Arc<dyn MemoryPool> {
         &self.runtime.memory_pool
     }
 
-    /// How many there are.
+    /// Returns the number of open sessions.
     pub(super) fn len(&self) -> usize {
         self.open().len()
     }
 
-    /// The connections of the server, or those of the clients that are there.
+    /// Returns the server's connections, or in pass-through mode those currently open for clients.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         match &self.upstream {
             Upstream::Own { connection, named } if named.is_empty() => vec![Arc::clone(connection)],
@@ -307,7 +307,7 @@ impl Sessions {
                 return Err(DataFusionError::Internal("a principal without a key".to_owned()));
             }
         };
-        // A user has one turn, however many sessions; elsewhere nothing but sessions tells clients apart.
+        // Requests are scheduled fairly by user, regardless of the number of sessions; without users, by session.
         let share = match self.auth {
             Auth::Users(_) => Arc::clone(&principal.name),
             Auth::None | Auth::PassThrough => format!("session {:016x}", rand::random::<u64>()).into(),
@@ -322,7 +322,7 @@ impl Sessions {
             context.register_catalog(name, catalog(other)?);
             connections.push(Arc::clone(other));
         }
-        // A statement that computes for long holds up its lane, and must not hold up requests that others wait for.
+        // Requests run on this runtime: in a lane, a long computation would delay requests that others wait for.
         connections.iter().for_each(|connection| connection.client().requests_run_here());
         Ok(Session {
             principal: principal.clone(),
@@ -343,16 +343,15 @@ impl Sessions {
         let mut open = self.open();
         if !matches!(self.auth, Auth::None) {
             let own = |other: &Session| other.principal.name == session.principal.name;
-            let whose = format!("{} has", session.principal.name);
-            self.make_room(&mut open, self.limits.sessions_per_principal, &whose, own)?;
+            self.make_room(&mut open, self.limits.sessions_per_principal, &session.principal.name, own)?;
         }
-        self.make_room(&mut open, self.limits.sessions, "the server has", |_| true)?;
-        // Two first calls of a connection may come at the same time.
+        self.make_room(&mut open, self.limits.sessions, "the server", |_| true)?;
+        // The first two calls of a connection may arrive concurrently.
         Ok(Arc::clone(open.entry(found).or_insert(session)))
     }
 
-    /// Ends a session where there are as many as there may be: first one whose key nobody has found right yet, else the one
-    /// that was idle longest.
+    /// Evicts an idle session at the limit: one with unverified credentials first, otherwise the one that was idle
+    /// longest.
     fn make_room(
         &self,
         open: &mut HashMap<Found, Arc<Session>>,
@@ -372,7 +371,8 @@ impl Sessions {
                 Ok(())
             }
             _ => {
-                Err(Status::resource_exhausted(format!("{whose} its {most} sessions: close some, or try again later")))
+                let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
+                Err(Status::resource_exhausted(line))
             }
         }
     }
@@ -382,16 +382,16 @@ impl Sessions {
     }
 }
 
-/// Who makes a call, told from its extensions.
+/// Returns the caller of a request, from its extensions.
 pub(super) fn caller_of(extensions: &http::Extensions) -> Option<Caller> {
     let inside = extensions.get::<TlsConnectInfo<Caller>>().map(TlsConnectInfo::get_ref);
     extensions.get::<Caller>().or(inside).copied()
 }
 
-/// The session of a call, which the gate has found.
+/// Returns the session of a call, as set by [`Gate`](super::gate::Gate).
 ///
 /// # Errors
-/// UNAUTHENTICATED for a call that did not come through it.
+/// UNAUTHENTICATED for a call that did not pass the gate.
 pub(super) fn session_of<T>(request: &Request<T>) -> Result<Arc<Session>, Status> {
     let session = request.extensions().get::<Arc<Session>>();
     session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))

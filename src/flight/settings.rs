@@ -1,4 +1,4 @@
-//! What a server allows, and the `[serve]` table of a configuration file.
+//! Server limits and the `[serve]` table of a configuration file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,51 +9,52 @@ use serde::Deserialize;
 use crate::config::read_toml;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a server allows. Whatever goes beyond is refused with RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for times.
+/// Resource limits of a server. Exceeding one fails with RESOURCE_EXHAUSTED, or DEADLINE_EXCEEDED for time limits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes of a statement's text.
+    /// Length of a statement, in bytes.
     pub statement_bytes: usize,
-    /// Bytes of a message that a client sends.
+    /// Size of a message from a client, in bytes.
     pub message_bytes: usize,
-    /// Bytes of a request's headers.
+    /// Size of a request's headers, in bytes.
     pub header_bytes: u32,
-    /// Connections, TLS or not. Beyond that, those without a login make room for others.
+    /// Authenticated connections, with or without TLS. At the limit, the connection that was idle longest is closed.
     pub connections: usize,
-    /// Calls of one connection at the same time.
+    /// Concurrent calls per connection.
     pub streams_per_connection: u32,
-    /// Sessions. The one that was idle longest makes room, if that was a minute or more.
+    /// Open sessions. At the limit, the session that was idle longest is closed if it was idle for at least a minute.
     pub sessions: usize,
-    /// Sessions of one user or key.
+    /// Open sessions per user or API key.
     pub sessions_per_principal: usize,
-    /// Seconds without a call after which a session and its token end.
+    /// Seconds without a call after which a session and its token expire.
     pub session_idle_seconds: u64,
-    /// Prepared statements of a session.
+    /// Prepared statements per session.
     pub statements: usize,
-    /// Results of a session that wait to be fetched.
+    /// Results per session that have not been fetched yet.
     pub results: usize,
-    /// Seconds that a result waits to be fetched, and can be fetched again.
+    /// Seconds for which a result can be fetched, and fetched again.
     pub result_seconds: u64,
-    /// Results being fetched, of all sessions.
+    /// Running queries of all sessions.
     pub streams: usize,
-    /// Results being fetched, of one session.
+    /// Running queries per session.
     pub streams_per_session: usize,
-    /// Bytes of a result, as record batches in memory.
+    /// Size of a result as record batches in memory, in bytes.
     pub result_bytes: u64,
-    /// Bytes of the temporary tables of a session.
+    /// Size of all temporary tables of a session, in bytes.
     pub temporary_bytes: u64,
-    /// Sets of parameters bound to a statement.
+    /// Parameter sets bound to a statement.
     pub parameter_rows: usize,
-    /// Seconds that a statement may take, from its first byte to its last one read.
+    /// Seconds that a statement may take, including the time in which the client reads its result.
     pub statement_seconds: u64,
-    /// Seconds that a client may leave a result unread.
+    /// Seconds after which a query is ended if the client stops reading.
     pub unread_seconds: u64,
-    /// Milliseconds of silence after which an empty batch is sent, so that no proxy takes the connection for dead.
+    /// Milliseconds without data after which an empty batch is sent, so that proxies do not close the connection as
+    /// idle.
     pub keep_alive_ms: u64,
-    /// Mebibytes of memory that all queries share.
+    /// Memory shared by all queries, in MiB.
     pub memory_mib: usize,
-    /// Seconds that results under way may take when the server is told to end.
+    /// Seconds for which running queries may continue after a shutdown request.
     pub drain_seconds: u64,
 }
 
@@ -86,7 +87,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses numbers that no server could keep to.
+    /// Checks that all limits are in their valid range.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] naming the limit.
@@ -109,7 +110,7 @@ impl Limits {
         match numbers.iter().find(|(_, number, least, most)| !(*least..=*most).contains(number)) {
             Some((name, number, least, most)) => Err(Error::new(
                 ErrorKind::Config,
-                format!("serve.limits.{name} takes a number from {least} to {most}, found {number}"),
+                format!("serve.limits.{name} must be between {least} and {most}, found {number}"),
             )),
             None => Ok(()),
         }
@@ -126,8 +127,8 @@ impl Limits {
     }
 }
 
-/// The `[serve]` table of a configuration file. Options of the command line and variables come first, each where both are
-/// given. Paths are relative to the file's folder.
+/// The `[serve]` table of a configuration file. Command-line options and environment variables take precedence. Paths
+/// are relative to the file's folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeDocument {
@@ -135,24 +136,24 @@ pub struct ServeDocument {
     pub listen: Option<SocketAddr>,
     /// `none`, `users` or `pass-through`.
     pub auth: Option<String>,
-    /// File with the users.
+    /// Users file, for `auth = "users"`.
     pub users_file: Option<PathBuf>,
-    /// Whether credentials may travel in clear text beyond this machine.
+    /// Set to allow credentials in clear text on a non-loopback address.
     pub insecure: Option<bool>,
     /// Certificate chain of the server (PEM).
     pub tls_cert: Option<PathBuf>,
     /// Private key of the server (PEM).
     pub tls_key: Option<PathBuf>,
-    /// Authorities that vouch for clients (PEM).
+    /// Certificate authorities for client certificates (PEM).
     pub client_ca: Option<PathBuf>,
     /// Address of `/healthz` and `/metrics`.
     pub operations: Option<SocketAddr>,
-    /// What is allowed.
+    /// Resource limits.
     pub limits: Limits,
 }
 
 impl ServeDocument {
-    /// Reads the `[serve]` table of a file; the defaults where it has none.
+    /// Reads the `[serve]` table of a file; the defaults if it has none.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] naming the file and the line.
@@ -186,10 +187,10 @@ mod tests {
         assert_eq!(serve.users_file, Some(folder.path().join("users.toml")));
         assert_eq!(serve.limits, Limits { streams: 7, ..Limits::default() });
         std::fs::write(&path, "[serve]\n\nlisten = \"here\"\n").expect("written");
-        let error = ServeDocument::read(&path).expect_err("no address").to_string();
+        let error = ServeDocument::read(&path).expect_err("invalid address").to_string();
         assert!(error.contains("line 3"), "{error}");
         std::fs::write(&path, "[serve.limits]\nstream = 7\n").expect("written");
-        let error = ServeDocument::read(&path).expect_err("no such limit").to_string();
+        let error = ServeDocument::read(&path).expect_err("unknown limit").to_string();
         assert!(error.contains("unknown field `stream`"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What all calls to the server share: sessions, statements behind handles, results under way, and their bounds.
+//! State shared by all calls: sessions, prepared statements, results and their limits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,18 +20,18 @@ use super::results::Pending;
 use super::sessions::{Session, Sessions};
 use super::settings::Limits;
 
-/// What all calls share.
+/// State shared by all calls.
 #[derive(Debug)]
 pub(super) struct ServerState {
     pub(super) sessions: Sessions,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
-    /// The connections that are there.
+    /// Open connections.
     pub(super) standing: Arc<Standing>,
-    /// Ends whatever runs.
+    /// Cancels all running queries and statements.
     pub(super) cancelled: CancellationToken,
-    /// Where statements are planned and run, away from the threads that serve sockets: what computes for long must not
-    /// keep them from being heard.
+    /// Threads that plan and run statements, separate from those that serve sockets, which a long computation would
+    /// block.
     pub(super) lanes: Lanes,
     ending: AtomicBool,
     pub(super) prepared: Store<Prepared>,
@@ -49,7 +49,7 @@ impl ServerState {
         Self { sessions, limits, metrics, standing, cancelled, lanes, ending, prepared, results, streams }
     }
 
-    /// Forgets what nobody has used for long, and what sessions have left behind.
+    /// Removes expired connections, sessions, statements and results.
     pub(super) fn sweep(&self) {
         self.standing.sweep();
         let open = self.sessions.sweep();
@@ -57,27 +57,28 @@ impl ServerState {
         self.results.sweep(&open);
     }
 
-    /// Places for what runs for a session.
+    /// Acquires the permits for a running query of a session.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED where there are none.
+    /// RESOURCE_EXHAUSTED if the session or the server has too many running queries.
     pub(super) fn places(&self, session: &Session) -> Result<[OwnedSemaphorePermit; 2], Status> {
         let place = |places: &Arc<Semaphore>, whose: &str, most: usize| {
             let place = Arc::clone(places).try_acquire_owned();
             place.map_err(|_| {
-                Status::resource_exhausted(format!("{whose} has its {most} results under way: read them first"))
+                let line = format!("too many running queries: {whose} is limited to {most}; finish reading some first");
+                Status::resource_exhausted(line)
             })
         };
         let Limits { streams, streams_per_session, .. } = self.limits;
         Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
     }
 
-    /// A connection has ended, and the sessions that it had.
+    /// Closes the sessions of a closed connection.
     pub(super) fn hung_up(&self, peer: Peer) {
         self.sessions.hung_up(peer);
     }
 
-    /// Waits until nothing has run for some time.
+    /// Waits until no query has run for `time`.
     pub(super) async fn quiet(&self, time: Duration) {
         let mut since = Instant::now();
         while since.elapsed() < time {
@@ -88,20 +89,20 @@ impl ServerState {
         }
     }
 
-    /// Whether the server is told to end.
+    /// True once shutdown has been requested.
     pub(super) fn ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// The server is told to end.
+    /// Marks the server as shutting down.
     pub(super) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// The metrics as text.
+    /// Returns the metrics in the OpenMetrics text format.
     ///
     /// # Errors
-    /// None in practice: writing to a text does not fail.
+    /// None in practice: writing to a string does not fail.
     pub(super) fn metrics_text(&self) -> Result<String, std::fmt::Error> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.metrics.sessions.set(count(self.sessions.len()));
@@ -111,16 +112,21 @@ impl ServerState {
         self.metrics.text(&self.sessions.connections())
     }
 
-    /// Memory for what a session leaves here, of that which all queries share.
+    /// Reserves memory in the shared pool for a stored object.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the pool is used up.
     pub(super) fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Status> {
         let held = MemoryConsumer::new(what).register(self.sessions.pool());
         let grown = held.try_grow(bytes);
-        grown.map_err(|_| Status::resource_exhausted(format!("no memory for the {what}: close some statements")))?;
+        grown.map_err(|_| {
+            Status::resource_exhausted(format!("not enough memory for the {what}: close some statements"))
+        })?;
         Ok(held)
     }
 }
 
-/// A prepared statement, and what is bound to it.
+/// A prepared statement with its bound parameters.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) sql: String,
@@ -128,7 +134,7 @@ pub(super) struct Prepared {
     _held: MemoryReservation,
 }
 
-/// Sets of parameters, in the memory that queries share.
+/// Bound parameter sets with their memory reservation.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) sets: Vec<Vec<ScalarValue>>,
@@ -140,12 +146,12 @@ impl Prepared {
         Self { sql, bound: Mutex::default(), _held: held }
     }
 
-    /// The sets of parameters that are bound to it.
+    /// Returns the bound parameter sets.
     pub(super) fn bound(&self) -> Option<Vec<Vec<ScalarValue>>> {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|bound| bound.sets.clone())
     }
 
-    /// Binds others.
+    /// Replaces the bound parameter sets.
     pub(super) fn bind(&self, bound: Option<Bound>) {
         *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = bound;
     }

@@ -1,4 +1,4 @@
-//! Errors as gRPC statuses: what clients branch on, and one line for people.
+//! Conversion of errors to gRPC statuses: a code for programs and a one-line message for people.
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -6,19 +6,20 @@ use tonic::{Code, Status};
 
 use crate::error::{Error, ErrorKind, describe};
 
-/// Characters of a message: it travels in a header, percent-encoded, and clients refuse headers beyond some KiB.
+/// Maximum length of a message in characters: it is sent percent-encoded in a header, and clients limit headers to a
+/// few KiB.
 const SHOWN: usize = 1_000;
 
-/// Whose key the service is asked with.
+/// Owner of the API key that requests are sent with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyOwner {
-    /// The server's: a client can do nothing about it.
+    /// The server: a client cannot fix a rejected key.
     Server,
-    /// The client's.
+    /// The client.
     Client,
 }
 
-/// The status of an error. `redact` takes keys out of the message.
+/// Converts an error to a status. `redact` removes API keys from the message.
 pub(super) fn status(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Status {
     let line: String = redact(&describe(error)).chars().take(SHOWN).collect();
     Status::new(code(error, owner), line)
@@ -33,7 +34,7 @@ fn code(error: &DataFusionError, owner: KeyOwner) -> Code {
         DataFusionError::NotImplemented(_) => Code::Unimplemented,
         DataFusionError::ResourcesExhausted(_) => Code::ResourceExhausted,
         DataFusionError::Configuration(_) => Code::InvalidArgument,
-        // What evaluates: a division by zero, a text that is no number.
+        // Evaluation errors, such as a division by zero or an invalid number.
         DataFusionError::Execution(_) => Code::InvalidArgument,
         DataFusionError::ArrowError(error, _) => match error.as_ref() {
             ArrowError::NotYetImplemented(_) => Code::Unimplemented,
@@ -50,7 +51,7 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
         ErrorKind::Query | ErrorKind::Config | ErrorKind::Rejected => Code::InvalidArgument,
         ErrorKind::Unsupported => Code::Unimplemented,
         ErrorKind::Unauthorized if owner == KeyOwner::Client => Code::Unauthenticated,
-        // Asking to log in again would not help.
+        // UNAUTHENTICATED would make clients log in again, which does not help.
         ErrorKind::Unauthorized | ErrorKind::Profile | ErrorKind::Contradiction => Code::FailedPrecondition,
         ErrorKind::Forbidden => Code::PermissionDenied,
         ErrorKind::NotFound => Code::NotFound,
@@ -64,7 +65,7 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
         | ErrorKind::Memory
         | ErrorKind::TooLarge
         | ErrorKind::TooDeep => Code::ResourceExhausted,
-        // The set moved while it was read: the query may be asked again.
+        // The data changed while it was read: the client may retry.
         ErrorKind::Incomplete => Code::Aborted,
         ErrorKind::Output => Code::Internal,
     }

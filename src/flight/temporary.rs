@@ -1,4 +1,4 @@
-//! The tables that a session makes: theirs is the memory that queries share, and they give it back.
+//! Temporary tables of a session. Their memory is reserved in the pool shared by all queries.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,37 +19,37 @@ use super::sessions::Session;
 use super::type_compat::bytes_of;
 use crate::error::{Error, ErrorKind};
 
-/// A table of a session, in memory.
+/// An in-memory table of a session.
 #[derive(Debug)]
 pub(super) struct TemporaryTable {
     rows: MemTable,
     bytes: u64,
-    /// Given back when the last query has done with the table.
+    /// Released when the last query that uses the table ends.
     _held: MemoryReservation,
 }
 
-/// A table that is being made.
+/// A temporary table under construction.
 #[derive(Debug)]
 pub(super) struct Making {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     held: MemoryReservation,
     bytes: u64,
-    /// Bytes of the other tables of the session, the one that it may replace among them: both are there for a while.
+    /// Bytes of the session's existing tables, including one to be replaced, since both exist for a while.
     used: u64,
     most: u64,
 }
 
 impl Making {
-    /// Begins a table. `most` bytes are allowed to all tables of the session.
+    /// Starts building a table. `most` limits the bytes of all temporary tables of the session.
     ///
     /// # Errors
-    /// A name that is there twice; those of a table that cannot be found.
+    /// [`ErrorKind::Query`] for a duplicate column name; errors of looking up a table.
     pub(super) async fn begin(session: &Session, schema: SchemaRef, most: u64) -> Result<Self> {
         let mut names = HashSet::new();
         if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
-            let message = format!("the table would have two columns `{}`", twice.name());
-            return Err(Error::new(ErrorKind::Query, message).advice("name one of them: … AS other").into());
+            let message = format!("duplicate column name `{}`", twice.name());
+            return Err(Error::new(ErrorKind::Query, message).advice("rename one: … AS other").into());
         }
         let mut used = 0;
         for_each(&session.context, |_, _, table| {
@@ -62,17 +62,17 @@ impl Making {
         Ok(Self { schema, batches: Vec::new(), held, bytes: 0, used, most })
     }
 
-    /// Takes rows.
+    /// Appends rows.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`] where the session has no room for them, those of the pool where nobody has.
+    /// [`ErrorKind::TooLarge`] beyond the session's limit; errors of the memory pool if it is used up.
     pub(super) fn take(&mut self, batch: &RecordBatch) -> Result<()> {
         let bytes = bytes_of(batch);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.used.saturating_add(self.bytes) > self.most {
-            let message = format!("the temporary tables of the session would take more than {} bytes", self.most);
+            let message = format!("the session's temporary tables would exceed {} bytes", self.most);
             return Err(Error::new(ErrorKind::TooLarge, message)
-                .advice("keep fewer columns or rows, or DROP one")
+                .advice("select fewer columns or rows, or DROP a table")
                 .into());
         }
         self.held.try_grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
@@ -80,10 +80,10 @@ impl Making {
         Ok(())
     }
 
-    /// The table; it takes the place of one that is there.
+    /// Registers the finished table, replacing an existing one. Returns the number of rows.
     ///
     /// # Errors
-    /// Those of the catalog: a table of the service stays.
+    /// Errors of the catalog: built-in tables cannot be replaced.
     pub(super) fn register(self, session: &Session, name: TableReference) -> Result<u64> {
         let Self { schema, batches, held, bytes, .. } = self;
         let count = batches.iter().map(|batch| batch.num_rows() as u64).sum();
@@ -96,7 +96,7 @@ impl Making {
     }
 }
 
-/// The name of a table to be made.
+/// Builds a table reference; empty names count as missing.
 pub(super) fn name(catalog: Option<String>, schema: Option<String>, table: String) -> TableReference {
     let named = |name: Option<String>| name.filter(|name| !name.is_empty());
     match (named(catalog), named(schema)) {
@@ -113,7 +113,7 @@ impl TableProvider for TemporaryTable {
     }
 
     fn table_type(&self) -> TableType {
-        // Of the kind that DROP TABLE drops.
+        // DROP TABLE accepts only base tables.
         TableType::Base
     }
 

@@ -1,7 +1,8 @@
-//! Types on the wire: those that every client knows.
+//! Conversion to types that every client supports.
 //!
-//! Views, large variants, dictionaries and runs are an engine's matter; drivers refuse them (JDBC, Grafana) or show them
-//! wrongly. Columns of results are announced as nullable: what a statement is bound to must not change its schema.
+//! View types, large variants, dictionaries and run-end encoding are internal to the engine; drivers reject them (JDBC,
+//! Grafana) or display them incorrectly. All result columns are declared nullable, so that the schema does not depend
+//! on the bound parameters.
 
 use std::sync::Arc;
 
@@ -10,21 +11,21 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-/// The schema that a result is sent with.
+/// Returns the schema that a result is sent with.
 pub(super) fn result_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| Arc::new(Field::new(field.name(), sent(field.data_type()), true)));
     Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
 }
 
-/// The schema that a table is described with.
+/// Returns the schema that a table is described with.
 pub(super) fn table_schema(schema: &Schema) -> Schema {
     Schema::new(fields(schema.fields()))
 }
 
-/// A batch as it is sent.
+/// Converts a batch to the schema that it is sent with.
 ///
 /// # Errors
-/// Texts of more than 2 GiB in one batch.
+/// Strings of more than 2 GiB in one batch.
 pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
         if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
@@ -33,8 +34,8 @@ pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &options)
 }
 
-/// The bytes of a batch's values, one a row at least: rows without values cost work as well. What it shares with others in one
-/// message counts once.
+/// Returns the size of a batch's values in bytes, at least one per row, since rows without values cost work too.
+/// Shared buffers count once per batch.
 pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
     let of =
         |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size());
@@ -49,7 +50,7 @@ fn inner(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), sent(field.data_type()), field.is_nullable()))
 }
 
-/// The type that stands for another on the wire.
+/// Returns the type that replaces another on the wire.
 fn sent(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,

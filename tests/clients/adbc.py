@@ -1,4 +1,4 @@
-"""ADBC, the driver of Polars and pandas: connects, browses, queries, binds, brings rows along and cancels."""
+"""ADBC, the driver used by Polars and pandas: connects, browses, queries, binds, ingests rows and cancels."""
 
 import datetime
 import threading
@@ -16,12 +16,12 @@ USER = {"username": "ada", "password": "swordfish"}
 
 
 def refused(error, run):
-    """The error of what must not work."""
+    """Returns the message of the expected error."""
     try:
         run()
     except error as refusal:
         return str(refusal)
-    raise AssertionError("that was not refused")
+    raise AssertionError("the call unexpectedly succeeded")
 
 
 def browse(connection):
@@ -82,7 +82,7 @@ def frames(connection):
 
 
 def cancel():
-    """What is cancelled, or left, asks the service for nothing more within a second."""
+    """A cancelled or closed query sends no more requests to the service after a second."""
     with Served("--delay-ms", "200", users=True) as slow:
         for leave in ("cancel", "close"):
             connection = flightsql.connect(slow.uri, USER)
@@ -98,7 +98,7 @@ def cancel():
             else:
                 reader.close()
             then = assert_quiet(slow)
-            assert then < begun + 9, f"{leave}: it had come to its end"
+            assert then < begun + 9, f"{leave}: the query had already finished"
             cursor.close()
             connection.close()
 
@@ -122,7 +122,7 @@ def main():
         with flightsql.connect(served.uri, trusted) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             assert cursor.fetchone() == (1,)
-    print("ADBC", flightsql.__name__, "with Polars", polars.__version__, "and pandas", pandas.__version__, "went well")
+    print("ADBC", flightsql.__name__, "with Polars", polars.__version__, "and pandas", pandas.__version__, "passed")
 
 
 main()

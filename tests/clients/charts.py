@@ -1,4 +1,4 @@
-"""Superset's own API: connects a database, finds its tables, makes a dataset, and asks for the data of two charts."""
+"""Superset's API: connects a database, lists its tables, creates datasets and requests the data of charts."""
 
 import contextlib
 import io
@@ -9,20 +9,20 @@ import tempfile
 from service import Served, upstream_requests
 
 FOLDER = tempfile.TemporaryDirectory()
-# As the README has it.
+# The configuration from the documentation.
 RECIPE = pathlib.Path(__file__).parents[2] / "docs" / "superset_config.py"
 CONFIG = pathlib.Path(FOLDER.name, "superset_config.py")
 CONFIG.write_text(
     RECIPE.read_text()
     + f"""
-SECRET_KEY = "of the tests alone, and long enough for what signs with it"
+SECRET_KEY = "only for tests, and long enough for the signing algorithm"
 SQLALCHEMY_DATABASE_URI = "sqlite:///{FOLDER.name}/superset.db"
 WTF_CSRF_ENABLED = False
 """
 )
 os.environ["SUPERSET_CONFIG_PATH"] = str(CONFIG)
 
-from superset.app import create_app  # noqa: E402 (it reads the configuration)
+from superset.app import create_app  # noqa: E402 (the import reads the configuration)
 
 
 def main():
@@ -39,7 +39,7 @@ def main():
         appbuilder.sm.add_user("ada", "Ada", "Lovelace", "ada@example.com", appbuilder.sm.find_role("Admin"), "swordfish")
     with Served(users=True) as served:
         charts(app.test_client(), served)
-    print("Superset went well")
+    print("Superset passed")
 
 
 def charts(client, served):
@@ -57,7 +57,7 @@ def charts(client, served):
     database = post("database/", database)["id"]
     found = client.get(f"/api/v1/database/{database}/tables/?q=(schema_name:v4)", headers=headers).json
     assert "mentions" in [table["value"] for table in found["result"]], found
-    assert upstream_requests(served) == 0, "browsing is for nothing"
+    assert upstream_requests(served) == 0, "browsing must not send requests"
 
     sql = "SELECT published_at, source FROM mentions WHERE aid = '183772' AND duration = '7d'"
     virtual = {"database": database, "schema": "v4", "table_name": "week", "sql": sql}
@@ -70,7 +70,7 @@ def charts(client, served):
         asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
         rows = post("chart/data", asked)["result"][0]["data"]
         assert len(rows) > 1 and sum(row["mentions"] for row in rows) > 0, rows
-    # Over time, as a line chart asks.
+    # By day, as a line chart requests it.
     day = {"timeGrain": "P1D", "columnType": "BASE_AXIS", "sqlExpression": "published_at", "label": "day", "expressionType": "SQL"}
     asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [by_source | one_search | {"columns": [day]}]}
     days = post("chart/data", asked)["result"][0]["data"]

@@ -1,4 +1,4 @@
-"""The command-line client of the arrow-flight crate: browses, queries, binds, and is killed in the middle of a query."""
+"""The command-line client of the arrow-flight crate: browses, queries, binds, and is killed during a query."""
 
 import os
 import signal
@@ -38,4 +38,4 @@ with Served("--delay-ms", "200", users=True) as slow:
     client.send_signal(signal.SIGKILL)
     client.wait()
     assert_quiet(slow)
-print("the command-line client of arrow-flight went well")
+print("the command-line client of arrow-flight passed")

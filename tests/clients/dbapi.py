@@ -1,4 +1,4 @@
-"""flightsql-dbapi, the driver of Superset's dialect: by its DB-API, by SQLAlchemy, and into a pandas frame."""
+"""flightsql-dbapi, the driver behind Superset's dialect: DB-API, SQLAlchemy and pandas."""
 
 import threading
 
@@ -15,7 +15,7 @@ def client(served, **credentials):
 
 
 def by_dbapi(served):
-    # With a token, with a user, and (which is refused) with neither.
+    # With a token, with a user, and with neither, which is refused.
     for credentials in ({"token": "bobs-token"}, {"user": "ada", "password": "swordfish"}):
         cursor = connect(client(served, **credentials)).cursor()
         cursor.execute("SELECT aid, name FROM saved_searches ORDER BY aid LIMIT 2")
@@ -26,7 +26,7 @@ def by_dbapi(served):
     except Exception as refusal:
         assert "log in" in str(refusal), refusal
     else:
-        raise AssertionError("nobody was let in")
+        raise AssertionError("connected without credentials")
 
 
 def by_statement(served):
@@ -59,7 +59,7 @@ def by_sqlalchemy(served):
 
 
 def left(served):
-    """A stream that is dropped asks the service for nothing more."""
+    """A cancelled stream sends no more requests to the service."""
     with Served("--delay-ms", "200") as slow:
         flight = client(slow)
         info = flight.execute(f"SELECT * FROM mentions WHERE aid = '{AID}' AND duration = '30d' AND reach >= 0")
@@ -68,7 +68,7 @@ def left(served):
         threading.Timer(0.1, reader.cancel).start()
         try:
             reader.read_all()
-        except (Exception, KeyboardInterrupt):  # so the driver has it
+        except (Exception, KeyboardInterrupt):  # raised by the driver
             pass
         assert_quiet(slow)
 
@@ -79,7 +79,7 @@ def main():
         by_statement(served)
         by_sqlalchemy(served)
         left(served)
-    print("flightsql-dbapi with SQLAlchemy", sqlalchemy.__version__, "went well")
+    print("flightsql-dbapi with SQLAlchemy", sqlalchemy.__version__, "passed")
 
 
 main()

@@ -1,5 +1,5 @@
-// The two clients of the npm registry. The first can log in and query; the second finds tables as well. Neither binds.
-// npm.js ADDRESS: all of it; npm.js ADDRESS long: a long query of each, to be killed.
+// Two clients from the npm registry. The first supports login and queries, the second also lists tables. Neither binds parameters.
+// npm.js ADDRESS: all checks; npm.js ADDRESS long: one long query per client, to be killed.
 const assert = require("node:assert");
 const { Client } = require("@lancedb/arrow-flight-sql-client");
 const { FlightSQLClient } = require("@firetiger-oss/flight-sql-client");

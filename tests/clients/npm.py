@@ -1,4 +1,4 @@
-"""Runs the npm clients: with queries that come to their end, and killed in the middle of one that does not."""
+"""Runs the npm clients: with queries that finish, and killed during a long one."""
 
 import pathlib
 import subprocess
@@ -15,4 +15,4 @@ with Served("--delay-ms", "300", users=True) as slow:
     client.kill()
     client.wait()
     assert_quiet(slow)
-print("the npm clients went well")
+print("the npm clients passed")

@@ -1,4 +1,4 @@
-"""A simulator and a server over it, as processes; for the tests by real clients."""
+"""Runs a simulator and a server over it as processes, for tests with real clients."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ BINARY = os.environ["SAVEDSEARCH"]
 
 
 class Served:
-    """`savedsearch simulate` with these options, and `savedsearch serve` over it."""
+    """`savedsearch simulate` with the given options, and `savedsearch serve` over it."""
 
     def __init__(self, *simulate, users=False, tls=False):
         self.folder = tempfile.TemporaryDirectory()
@@ -55,7 +55,7 @@ class Served:
     def __exit__(self, *_):
         for process in reversed(self.processes):
             process.terminate()
-            assert process.wait(60) == 0, "it did not end well"
+            assert process.wait(60) == 0, "the process failed"
         self.folder.cleanup()
 
 
@@ -67,7 +67,7 @@ def users():
 
 
 def certificates(folder):
-    """An authority, and a certificate of it for this machine."""
+    """Creates a certificate authority and a server certificate for this machine."""
 
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
@@ -87,16 +87,16 @@ def metric(served, name):
 
 
 def upstream_requests(served):
-    """The requests that the server has issued to the service."""
+    """Returns the number of requests that the server has sent to the service."""
     return metric(served, "upstream_requests")
 
 
 def assert_quiet(served):
-    """The service is asked nothing more from a second on. Gives the requests that it had until then."""
+    """Asserts that no requests are sent to the service from one second on. Returns the number sent until then."""
     time.sleep(1)
     then = upstream_requests(served)
     time.sleep(1)
-    assert upstream_requests(served) == then, "the service is still asked"
+    assert upstream_requests(served) == then, "requests are still being sent"
     return then
 
 
@@ -105,4 +105,4 @@ def wait_until(condition):
         if condition():
             return
         time.sleep(0.05)
-    raise AssertionError("that did not happen in half a minute")
+    raise AssertionError("condition not met within 30 s")

@@ -591,7 +591,7 @@ fn a_server_takes_options_before_variables_before_its_table() {
     let (code, line) = serve(&["--auth", "none", "--listen", "127.0.0.1:0"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:1")]);
     assert_eq!(code, Some(0), "{line}");
     for (arguments, told) in [
-        (&["--auth", "none", "--listen", "0.0.0.0:0"][..], "listens on this machine alone"),
+        (&["--auth", "none", "--listen", "0.0.0.0:0"][..], "may only listen on a loopback address"),
         (&["--auth", "none", "--tls-cert", "x.pem"], "--tls-cert goes with --tls-key"),
         (&["--auth", "none", "--client-ca", "x.pem"], "--client-ca goes with"),
         (&["--auth", "none", "--users-file", "x.toml"], "--users-file goes with --auth users"),

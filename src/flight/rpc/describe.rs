@@ -1,4 +1,4 @@
-//! What a command comes to: rows that are known, a query that is planned, or a statement that has run.
+//! Planning of commands: metadata rows, a planned query, or a statement that has already run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,19 @@ use super::super::type_compat::result_schema;
 use super::super::{effects, info, metadata};
 use super::Service;
 
-/// What is put into a ticket or told about a command.
+/// Outcome of planning a command.
 pub(super) enum Described {
-    /// Rows that are known without a query.
+    /// Rows that are available without a query.
     Known(RecordBatch),
-    /// A query, not run yet.
+    /// A query that has not run yet.
     Query(Pending),
-    /// A statement that has run.
+    /// A statement without rows; it has run if that was requested.
     Done,
 }
 
 impl Service {
-    /// Does what may compute for long, for no longer than a statement may take. A client that goes ends it.
+    /// Runs work that may compute for long in the session's lane, limited to the statement time. It is aborted if the
+    /// client disconnects.
     pub(super) async fn away<T: Send + 'static>(
         &self,
         session: &Session,
@@ -39,18 +40,18 @@ impl Service {
     ) -> Result<T, Status> {
         let seconds = self.0.limits.statement_seconds;
         let lane = self.0.lanes.enter(&session.lane);
-        // The session is in its lane until the work has ended, which may be later than the client has gone.
+        // The session stays in its lane until the work has ended, which may be after the client has disconnected.
         let handle = lane.handle().clone();
         let work = AbortOnDropHandle::new(handle.spawn(async move {
             let _lane = lane;
             work.await
         }));
         let done = timeout(Duration::from_secs(seconds), work).await;
-        let done = done.map_err(|_| Status::deadline_exceeded(format!("the statement took its {seconds} s")))?;
+        let done = done.map_err(|_| Status::deadline_exceeded(format!("statement timed out after {seconds} s")))?;
         done.map_err(|_| Status::internal("internal error while running the statement"))?
     }
 
-    /// What a command comes to. `run`: whether a statement without a result is to be run.
+    /// Plans a command. With `run`, a statement without a result is executed.
     pub(super) async fn describe(
         &self,
         session: &Arc<Session>,
@@ -66,13 +67,13 @@ impl Service {
             Command::CommandPreparedStatementQuery(command) => {
                 let (prepared, session) = self.0.prepared.find(&command.prepared_statement_handle, session)?;
                 let bound = prepared.bound();
-                // Again: its tables may be others by now.
+                // Planned again, since its tables may have changed.
                 let statement = self.statement(&session, &prepared.sql).await?;
                 self.described(&session, &statement, bound, run).await
             }
             command => match known(session, command).await? {
                 Ok(rows) => Ok(Described::Known(rows)),
-                Err(command) => Err(Status::unimplemented(format!("{} gives no rows here", name(&command)))),
+                Err(command) => Err(Status::unimplemented(format!("{} is not supported for queries", name(&command)))),
             },
         }
     }
@@ -101,7 +102,7 @@ impl Service {
             }
             return Ok(Described::Done);
         }
-        // Without parameters there is one set, the empty one.
+        // Without parameters, one empty set.
         let sets = bound.unwrap_or_else(|| vec![Vec::new()]);
         let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let first = match plans.first() {
@@ -117,14 +118,14 @@ impl Service {
     pub(super) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Status> {
         if sql.len() > self.0.limits.statement_bytes {
             let (has, most) = (sql.len(), self.0.limits.statement_bytes);
-            return Err(Status::resource_exhausted(format!("the statement has {has} bytes, {most} are allowed")));
+            return Err(Status::resource_exhausted(format!("statement too long: {has} bytes, the limit is {most}")));
         }
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
         Statement::of(session, sql).await.map_err(|error| session.status(&error))
     }
 }
 
-/// The rows of a command that needs no query; otherwise the command.
+/// Returns the rows of a metadata command, or any other command unchanged.
 async fn known(session: &Session, command: Command) -> Result<Result<RecordBatch, Command>, Status> {
     let context = &session.context;
     let failed = |error: DataFusionError| session.status(&error);
@@ -146,7 +147,7 @@ async fn known(session: &Session, command: Command) -> Result<Result<RecordBatch
 pub(super) fn no_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id {
         Some(id) if !id.is_empty() => {
-            Err(Status::invalid_argument("there are no transactions: the service is read-only"))
+            Err(Status::invalid_argument("transactions are not supported: the service is read-only"))
         }
         _ => Ok(()),
     }

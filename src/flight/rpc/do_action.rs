@@ -1,4 +1,4 @@
-//! DoAction: prepared statements, cancelling, renewing, and the options of a session.
+//! DoAction: prepared statements, cancellation, renewal of results, and session options.
 
 use std::sync::Arc;
 
@@ -31,19 +31,19 @@ impl Service {
             }
             Act::CancelQuery(request) => {
                 let info = FlightInfo::decode(request.info.as_ref())
-                    .map_err(|_| Status::invalid_argument("the query's description cannot be read"))?;
-                // Its numbers are those of Flight's own action.
+                    .map_err(|_| Status::invalid_argument("malformed FlightInfo"))?;
+                // The enum values equal those of Flight's own CancelFlightInfo.
                 let result = self.cancel(&session, &info)? as i32;
                 bytes(ActionCancelQueryResult { result }.as_any().encode_to_vec())
             }
             Act::CancelInfo(request) => {
-                let info = request.info.ok_or_else(|| Status::invalid_argument("the query is not described"))?;
+                let info = request.info.ok_or_else(|| Status::invalid_argument("missing FlightInfo"))?;
                 bytes(CancelFlightInfoResult::new(self.cancel(&session, &info)?).encode_to_vec())
             }
             Act::Renew(request) => {
-                let endpoint = request.endpoint.ok_or_else(|| Status::invalid_argument("there is no endpoint"))?;
+                let endpoint = request.endpoint.ok_or_else(|| Status::invalid_argument("missing endpoint"))?;
                 let handle = ticket_handle(&endpoint)
-                    .ok_or_else(|| Status::invalid_argument("the endpoint has no ticket of a result"))?;
+                    .ok_or_else(|| Status::invalid_argument("the endpoint's ticket is not a result ticket"))?;
                 self.0.results.find(&handle, &session)?;
                 bytes(endpoint.with_expiration_time(self.expiration()).encode_to_vec())
             }
@@ -77,7 +77,7 @@ impl Service {
         no_transaction(request.transaction_id.as_ref())?;
         let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
         let statement = self.away(session, async move { service.statement(&owner, &sql).await }).await?;
-        // Clients take an empty text for a statement without a result, and without parameters.
+        // Clients expect empty bytes for a statement without a result, or without parameters.
         let schema = |schema: &SchemaRef| {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };

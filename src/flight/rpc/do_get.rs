@@ -1,4 +1,4 @@
-//! DoGet: runs what a ticket stands for, and streams its rows.
+//! DoGet: runs the query of a ticket and streams its rows.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Service {
                 let handle = String::from_utf8_lossy(&statement_handle).into_owned();
                 self.run(session, pending, Some(handle))
             }
-            // Some clients take the command for the ticket.
+            // Some clients send the command as the ticket.
             command => match self.describe_away(&session, command, true).await? {
                 Described::Known(rows) => Ok(sent(rows)),
                 Described::Query(pending) => self.run(session, Arc::new(pending), None),
@@ -55,7 +55,7 @@ impl Service {
     }
 }
 
-/// One batch as a stream.
+/// Encodes a single batch as a stream.
 fn sent(batch: RecordBatch) -> Answers<FlightData> {
     let encoded = FlightDataEncoderBuilder::new().with_schema(batch.schema()).build(stream::iter([Ok(batch)]));
     encoded.map_err(flight_status).boxed()

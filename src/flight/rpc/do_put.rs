@@ -1,4 +1,4 @@
-//! DoPut: statements that change the session, parameters of prepared ones, and rows of temporary tables.
+//! DoPut: statements that change the session, parameters of prepared statements, and rows to ingest.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ impl Service {
         mut messages: Streaming<FlightData>,
     ) -> Result<Bytes, Status> {
         let first = timeout(PATIENCE, messages.message()).await.map_err(|_| late())??;
-        let first = first.ok_or_else(|| Status::invalid_argument("nothing was sent"))?;
+        let first = first.ok_or_else(|| Status::invalid_argument("no message received"))?;
         let descriptor = first.flight_descriptor.clone();
         let command =
-            described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message has no command"))?)?;
+            described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message carries no command"))?)?;
         let messages = stream::iter([Ok(first)]).chain(messages);
         let updated = |record_count| DoPutUpdateResult { record_count }.encode_to_vec().into();
         match command {
@@ -48,14 +48,14 @@ impl Service {
                 let (prepared, _) = self.0.prepared.find(&handle, &session)?;
                 let bound = self.parameters(messages).await?;
                 prepared.bind(bound);
-                // The handle stays; clients that take another one from here take the same.
+                // Clients may continue with the handle returned here; it is the same one.
                 Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) }.encode_to_vec().into())
             }
             Command::CommandStatementIngest(ingest) => {
                 no_transaction(ingest.transaction_id.as_ref())?;
                 effects::ingest(&self.0, &session, ingest, timely(messages)).await.map(updated)
             }
-            command => Err(Status::unimplemented(format!("{} cannot be put here", name(&command)))),
+            command => Err(Status::unimplemented(format!("{} is not supported in DoPut", name(&command)))),
         }
     }
 
@@ -63,16 +63,16 @@ impl Service {
         &self,
         messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
     ) -> Result<Option<Bound>, Status> {
-        // On a task of its own: what a client sends may be anything, and must not end its connection.
+        // In a separate task, so that a panic caused by malformed data does not close the connection.
         let most = self.0.limits.parameter_rows;
         let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(timely(messages), most)));
-        let read = reading.await.map_err(|_| Status::invalid_argument("the parameters cannot be read"))??;
+        let read = reading.await.map_err(|_| Status::invalid_argument("malformed parameters"))??;
         let Some((sets, bytes)) = read else { return Ok(None) };
         let held = self.0.hold("bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(Some(Bound::new(sets, held)))
     }
 
-    /// Runs a statement that was sent for what it changes.
+    /// Runs a statement that the client sent as an update.
     async fn update(
         &self,
         session: Arc<Session>,
@@ -83,7 +83,9 @@ impl Service {
         self.away(&caller, async move {
             let statement = service.statement(&session, &sql).await?;
             if !statement.effect {
-                return Err(Status::invalid_argument("the statement has a result: fetch it, it changes nothing"));
+                return Err(Status::invalid_argument(
+                    "the statement returns rows: run it as a query, not as an update",
+                ));
             }
             effects::run(&service.0, &session, &statement, bound).await.map(|()| 0)
         })

@@ -1,4 +1,5 @@
-//! GetFlightInfo, PollFlightInfo and GetSchema: what a command gives, and the ticket for it. Nothing is asked of the service.
+//! GetFlightInfo, PollFlightInfo and GetSchema: the schema and the ticket of a command. Planning sends no requests to
+//! the service.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ impl Service {
         let descriptor = request.into_inner();
         let command = described(&descriptor)?;
         let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
-            // The command itself says all that is to be known.
+            // The command itself serves as the ticket.
             Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
             Described::Query(pending) => {
                 let schema = Arc::clone(&pending.schema);
@@ -35,9 +36,9 @@ impl Service {
         info.try_with_schema(&schema).map_err(|error| Status::internal(error.to_string()))
     }
 
-    /// When what is kept now will be forgotten.
+    /// Returns the expiration time of a result that is stored or renewed now.
     pub(super) fn expiration(&self) -> prost_types::Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "clients compare it with their own clocks")]
+        #[expect(clippy::disallowed_methods, reason = "clients compare it with the wall clock")]
         let now = SystemTime::now();
         (now + self.0.limits.result_time()).into()
     }

@@ -1,4 +1,4 @@
-//! Handshake: credentials in exchange for a token.
+//! Handshake: exchanges credentials for a session token.
 
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
@@ -17,7 +17,7 @@ impl Service {
     ) -> Result<Response<Answers<HandshakeResponse>>, Status> {
         let caller = caller_of(request.extensions());
         let mut given = credentials(request.metadata())?;
-        // Whoever has a header may send no message at all.
+        // A client with credentials in its headers may send no message at all.
         if matches!(given, Credentials::None)
             && let Some(message) = timeout(PATIENCE, request.into_inner().message()).await.map_err(|_| late())??
         {
@@ -29,7 +29,8 @@ impl Service {
         }
         let response = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let mut response = Response::new(one(response));
-        let bearer = format!("Bearer {token}").parse().map_err(|_| Status::internal("the token is no header"))?;
+        let bearer =
+            format!("Bearer {token}").parse().map_err(|_| Status::internal("the token is not a valid header value"))?;
         response.metadata_mut().insert("authorization", bearer);
         Ok(response)
     }

@@ -1,7 +1,8 @@
-//! The RPCs of Flight, for Flight SQL's commands: one file for each.
+//! The Flight RPCs for Flight SQL commands, one file each.
 //!
-//! GetFlightInfo plans, and gives a ticket; DoGet runs. Nothing is asked of the service in between. Statements without a
-//! result are an exception: they run in GetFlightInfo, once, since clients do not always fetch what comes of them.
+//! GetFlightInfo plans a query and returns a ticket; DoGet runs it. No requests are sent to the service before DoGet.
+//! Statements without a result are an exception: they run once, in GetFlightInfo, since clients do not always fetch
+//! their empty result.
 
 mod describe;
 mod do_action;
@@ -17,6 +18,6 @@ use std::sync::Arc;
 
 use super::state::ServerState;
 
-/// The Flight service.
+/// Implementation of the Flight service.
 #[derive(Debug, Clone)]
 pub(super) struct Service(pub(super) Arc<ServerState>);

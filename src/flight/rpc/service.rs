@@ -1,4 +1,4 @@
-//! The trait of Flight: each call goes to its own file, and how it ended is counted.
+//! Implementation of the `FlightService` trait: dispatches calls and counts their status codes.
 
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
@@ -15,12 +15,12 @@ use super::Service;
 use super::stream::{Answers, one};
 
 impl Service {
-    /// Notes how a call ended.
+    /// Records the outcome of a call in metrics and log.
     fn called<T>(&self, kind: String, result: Result<T, Status>) -> Result<T, Status> {
         let code = result.as_ref().err().map_or(Code::Ok, Status::code);
         self.0.metrics.called(kind, code_name(code));
         if let Err(status) = &result {
-            tracing::debug!(code = code_name(code), message = status.message(), "refused");
+            tracing::debug!(code = code_name(code), message = status.message(), "call failed");
         }
         result
     }
@@ -54,7 +54,7 @@ impl FlightService for Service {
     }
 
     async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
-        // It is complete at once: what takes time is left to DoGet.
+        // Complete at once: the query itself runs in DoGet.
         let info = self.info(request).await;
         self.called("PollFlightInfo".to_owned(), info.map(|info| Response::new(PollInfo::new().with_info(info))))
     }
@@ -98,6 +98,6 @@ impl FlightService for Service {
     }
 
     async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
-        self.called("DoExchange".to_owned(), Err(Status::unimplemented("nothing is exchanged here: send SQL")))
+        self.called("DoExchange".to_owned(), Err(Status::unimplemented("DoExchange is not supported: send SQL")))
     }
 }

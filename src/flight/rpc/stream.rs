@@ -1,4 +1,4 @@
-//! Streams of messages: those that answer, and those that come in time.
+//! Helpers for message streams: responses, and requests with a timeout per message.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use futures::{Stream, StreamExt};
 use tokio::time::timeout;
 use tonic::Status;
 
-/// How long a client may take for a message that it is to send.
+/// Time within which a client must send its next message.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a call answers with.
+/// Response stream of a call.
 pub(super) type Answers<T> = BoxStream<'static, Result<T, Status>>;
 
 pub(super) fn one<T: Send + 'static>(value: T) -> Answers<T> {
     stream::iter([Ok(value)]).boxed()
 }
 
-/// Messages that come, each in time.
+/// Fails a stream if a message does not arrive within [`PATIENCE`].
 pub(super) fn timely(
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> impl Stream<Item = Result<FlightData, Status>> + Send + 'static {
@@ -31,5 +31,5 @@ pub(super) fn timely(
 }
 
 pub(super) fn late() -> Status {
-    Status::deadline_exceeded(format!("nothing was sent for {} s", PATIENCE.as_secs()))
+    Status::deadline_exceeded(format!("no message received for {} s", PATIENCE.as_secs()))
 }

@@ -1,4 +1,4 @@
-//! Who is let in, by what, to what; and what a session may be asked.
+//! Authentication, authorization and session options.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ use tonic::{Code, IntoRequest, Request, Status};
 use super::{Client, Served, all_rows, open, refusal, try_rows};
 use crate::support::{BIG, InProcess, OTHER, corpus, now};
 
-/// The call with the client's token, for those that the client does not make itself.
+/// Adds the client's token to a request that the client has no method for.
 pub(super) fn with_token<T>(client: &Client, message: T) -> Request<T> {
     let mut request = message.into_request();
     if let Some(token) = client.token() {
@@ -38,22 +38,22 @@ async fn act(client: &mut Client, action: &str, body: Vec<u8>) -> Result<Vec<u8>
     Ok(answers.message().await?.map(|answer| answer.body.to_vec()).unwrap_or_default())
 }
 
-/// A field of a protobuf message with a length: written by hand, so that the test shares nothing with the server.
+/// Encodes a length-delimited protobuf field by hand, so that the test shares no code with the server.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     assert!(length < 128);
     [&[number << 3 | 2, length][..], content].concat()
 }
 
-/// Sets a text option; the number of the reason where it is refused.
+/// Sets a string option; on failure returns the error value.
 pub(super) async fn set_option(client: &mut Client, name: &str, value: &str) -> Result<(), u8> {
     let entry = [field(1, name.as_bytes()), field(2, &field(1, value.as_bytes()))].concat();
     let answer = act(client, "SetSessionOptions", field(1, &entry)).await.unwrap();
-    // The last byte is the reason in the one error, where there is one.
+    // The last byte is the value of the only error, if any.
     answer.last().map_or(Ok(()), |reason| Err(*reason))
 }
 
-/// The options of the session that are texts.
+/// Returns the session's string options.
 pub(super) async fn options(client: &mut Client) -> HashMap<String, String> {
     #[derive(Clone, PartialEq, Message)]
     struct Text {
@@ -108,7 +108,7 @@ async fn with_header(served: &Served, name: &'static str, value: &str) -> Client
 #[tokio::test(flavor = "multi_thread")]
 async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
     let served = for_users().await;
-    // A handshake with a header and no message at all, as the Go driver has it.
+    // A handshake with a header and no message, as the Go driver sends it.
     let mut raw = FlightServiceClient::new(served.channel().await);
     let mut request = Request::new(futures::stream::empty());
     let basic = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:swordfish"));
@@ -191,7 +191,7 @@ async fn what_one_has_prepared_is_not_there_for_another() {
         .collect::<Vec<_>>()
         .into();
     let nobodys = ada.do_get(forged).await.map(drop).map_err(super::status).unwrap_err();
-    // Not to be told apart.
+    // Must be indistinguishable.
     assert_eq!((theirs.code(), theirs.message()), (Code::NotFound, nobodys.message()));
     assert_eq!(nobodys.code(), Code::NotFound);
 
@@ -205,7 +205,7 @@ async fn what_one_has_prepared_is_not_there_for_another() {
     let refused = refused_client.inner_mut().get_flight_info(request).await.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound, "{refused}");
 
-    // What others have asked is not shown either.
+    // The requests of others are not shown either.
     all_rows(&mut ada, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1")).await;
     assert_eq!(all_rows(&mut ada, "SELECT count(*) FROM system.requests").await, [["1"]]);
     assert_eq!(all_rows(&mut bob, "SELECT count(*) FROM system.requests").await, [["0"]]);
@@ -228,7 +228,7 @@ async fn a_user_spends_no_more_than_his_budget_in_all_sessions() {
     all_rows(&mut bob, &one).await;
     let status = refusal(&mut bob, &one).await;
     assert!(status.message().contains("retry in"), "{status}");
-    // Others have theirs.
+    // Other users have their own budget.
     let mut ada = served.client().await;
     ada.handshake("ada", "swordfish").await.unwrap();
     all_rows(&mut ada, &one).await;
@@ -259,7 +259,7 @@ async fn each_client_passes_its_own_key_through() {
     assert!(!theirs.is_empty() && !others.is_empty() && theirs != others);
     assert_eq!(all_rows(&mut research, "SELECT count(*) FROM system.requests").await, [["1"]]);
 
-    // Nobody asks the service whether a key is right, until a query does.
+    // A key is not checked with the service until a query uses it.
     let before = simulator.requests();
     let mut wrong = client().await;
     wrong.handshake("whoever", "canary-wrong-key").await.unwrap();
@@ -268,7 +268,7 @@ async fn each_client_passes_its_own_key_through() {
     let refused = refusal(&mut wrong, "SELECT * FROM saved_searches").await;
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     assert!(!format!("{refused:?}").contains("canary"), "{refused:?}");
-    // A token of ours is no key, and what was ours is sent to nobody.
+    // A session token is not an API key, and an expired one is never sent to the service.
     let token = comms.token().cloned().unwrap();
     let mut again = client().await;
     again.set_header("authorization", format!("Bearer {token}"));
@@ -288,7 +288,7 @@ async fn each_client_passes_its_own_key_through() {
     assert!(refused.code() == Code::Unauthenticated && refused.message().contains("API key"), "{refused}");
 }
 
-/// A connection that has ended leaves nothing to the next one.
+/// A closed connection leaves nothing to the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_a_connection_ends_with_it() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
@@ -305,11 +305,11 @@ async fn a_session_of_a_connection_ends_with_it() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the session has ended");
+        tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the session ends");
     }
 }
 
-/// Whoever makes up keys takes no session from those whose keys are right.
+/// Clients with made-up keys must not evict sessions with valid keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_nobody_has_found_right_make_room() {
     let clock = Clock::fixed(now());
@@ -335,7 +335,7 @@ async fn keys_that_nobody_has_found_right_make_room() {
     assert_eq!(all_rows(&mut right, "SHOW savedsearch.max_requests").await, [["savedsearch.max_requests", "7"]]);
 }
 
-/// An authority, and what it vouches for.
+/// A certificate authority for tests.
 pub(crate) struct Authority {
     certificate: String,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -376,9 +376,9 @@ async fn certificates_are_asked_for_on_either_side() {
         try_rows(&mut Client::new(channel), "SELECT 1").await.map_err(|status| status.to_string())
     };
     assert_eq!(connect(&authority, Some(authority.vouch())).await.unwrap(), [["1"]]);
-    connect(&stranger, Some(authority.vouch())).await.expect_err("a server that nobody vouches for");
-    connect(&authority, Some(stranger.vouch())).await.expect_err("a client that nobody vouches for");
-    connect(&authority, None).await.expect_err("a client without a certificate");
+    connect(&stranger, Some(authority.vouch())).await.expect_err("untrusted server certificate");
+    connect(&authority, Some(stranger.vouch())).await.expect_err("untrusted client certificate");
+    connect(&authority, None).await.expect_err("no client certificate");
     let plain = Endpoint::from_shared(format!("http://{}", served.server.address())).unwrap().connect().await;
     if let Ok(channel) = plain {
         try_rows(&mut Client::new(channel), "SELECT 1").await.expect_err("clear text");
@@ -389,23 +389,23 @@ async fn certificates_are_asked_for_on_either_side() {
 async fn a_server_that_would_show_credentials_or_let_in_anybody_does_not_start() {
     let served = Served::new().await;
     let own = || open(Upstream::Own { connection: Arc::clone(&served.connection), named: Vec::new() });
-    let keys = || Upstream::PassThrough(PassThrough::new(|_| unreachable!("nobody comes")));
+    let keys = || Upstream::PassThrough(PassThrough::new(|_| unreachable!("no client connects")));
     let everywhere = "0.0.0.0:0".parse().unwrap();
     let mut specs = Vec::new();
     let mut spec = own();
     spec.listen = everywhere;
-    specs.push((spec, "listens on this machine alone"));
+    specs.push((spec, "may only listen on a loopback address"));
     let mut spec = own();
     (spec.listen, spec.auth) = (everywhere, Auth::Users(users()));
     specs.push((spec, "clear text"));
     let mut spec = own();
     spec.auth = Auth::PassThrough;
-    specs.push((spec, "clients bring keys"));
-    specs.push((open(keys()), "no key of its own"));
+    specs.push((spec, "needs Upstream::PassThrough"));
+    specs.push((open(keys()), "no API key"));
     let mut spec = own();
-    let text = || "no certificate".to_owned();
+    let text = || "not a certificate".to_owned();
     spec.tls = Some(TlsSpec { certificate: text(), key: text(), client_authorities: None });
-    specs.push((spec, "the certificate cannot be used"));
+    specs.push((spec, "invalid certificate or key"));
     let mut spec = own();
     spec.listen = served.server.address();
     specs.push((spec, "cannot listen on"));

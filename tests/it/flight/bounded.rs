@@ -1,4 +1,5 @@
-//! What short statements, strangers and guessers may take: each thing that once ended the server, or kept others from it.
+//! Resource bounds against short expensive statements, unauthenticated clients and password guessing. Each case once
+//! crashed the server or blocked other clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -28,7 +29,8 @@ use super::{Client, Served, all_rows, refusal, status, try_rows};
 use crate::binary::Simulate;
 use crate::support::{corpus, rows};
 
-/// Statements by which a number, or a few doublings, decide how much memory is taken, or for how long nothing else runs.
+/// Statements in which a number, or a few doublings, determine the memory taken or the time for which a thread is
+/// blocked.
 const LARGE: &[&str] = &[
     "SELECT lpad('x', n) FROM (VALUES (1099511627776)) t(n)",
     "SELECT lpad('x', 2147483647)",
@@ -74,13 +76,13 @@ const LARGE: &[&str] = &[
     "SELECT max(l) FROM (SELECT first_value(t) OVER (ORDER BY value ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l FROM (SELECT value, CASE WHEN value = 1 THEN repeat('x', 100000) END AS t FROM generate_series(1, 100000)))",
 ];
 
-/// A text, or a list, doubled so often by subqueries.
+/// Statement that doubles a string or a list `times` times by subqueries.
 fn doubled(times: usize, twice: &str, first: &str) -> String {
     let steps = (1..=times).map(|step| format!(", c{step} AS (SELECT {twice} AS a FROM c{})", step - 1));
     format!("WITH c0 AS (SELECT {first} AS a){} SELECT * FROM c{times}", steps.collect::<String>())
 }
 
-/// Against the program: what is not bounded ends it.
+/// Runs the program as a process, since an unbounded allocation would abort the test.
 #[tokio::test(flavor = "multi_thread")]
 async fn sizes_that_statements_choose_end_nothing() {
     let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
@@ -117,7 +119,7 @@ async fn sizes_that_statements_choose_end_nothing() {
         let status = refused.expect_err(&shown);
         assert_eq!(status.code(), Code::ResourceExhausted, "{shown}: {status}");
     }
-    // Without a size there is nothing to be refused, however large the number.
+    // Numbers that do not determine a size are accepted, however large.
     for sql in [
         "SELECT ntile(4294967296) OVER () FROM generate_series(1, 3)",
         "SELECT lag(value, 4294967296) OVER () FROM generate_series(1, 3)",
@@ -129,7 +131,7 @@ async fn sizes_that_statements_choose_end_nothing() {
     }
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
     let grown = served.peak() - before;
-    assert!(grown < 1_024, "{grown} MiB were taken");
+    assert!(grown < 1_024, "memory grew by {grown} MiB");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +162,7 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
     assert_eq!(all_rows(&mut client, percentile).await, expected);
     let named = all_rows(&mut client, "DESCRIBE (SELECT 'a' || 'b', concat('a', 'b'))").await;
     assert_eq!(named.len(), 2, "{named:?}");
-    // What is put in their places has their names, and is NULL where they are.
+    // The replacements keep the names of the functions, and return NULL where these do.
     for sql in [
         "SELECT t || u, count(*) FROM (VALUES ('a', 'b'), ('a', 'c')) v(t, u) GROUP BY ROLLUP(t || u) ORDER BY 1 NULLS LAST",
         "SELECT k, count(*) FROM (SELECT 'a' || 'b' AS k UNION ALL SELECT 'ab' AS k) GROUP BY k",
@@ -180,14 +182,14 @@ async fn what_is_bounded_gives_what_the_engine_gives() {
     assert_eq!(all_rows(&mut client, grouped).await.len(), 8);
 }
 
-/// Calls a method whose message never comes to its end.
+/// Calls a method with a message that never ends.
 async fn call_without_an_end(channel: Channel, method: &str) -> Status {
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.unwrap();
     let path = PathAndQuery::try_from(format!("/arrow.flight.protocol.FlightService/{method}")).unwrap();
     let messages = futures::stream::pending::<Bytes>();
     let answer = tokio::time::timeout(Duration::from_secs(30), grpc.streaming(Request::new(messages), path, Raw)).await;
-    match answer.expect("an answer before the message") {
+    match answer.expect("a response before the message ends") {
         Err(status) => status,
         Ok(answer) => answer.into_inner().try_collect::<Vec<Bytes>>().await.expect_err("refused"),
     }
@@ -206,7 +208,7 @@ async fn strangers_are_refused_before_their_messages_are_taken_in() {
         let status = call_without_an_end(served.channel().await, method).await;
         assert_eq!(status.code(), Code::Unauthenticated, "{method}: {status}");
     }
-    // A handshake brings its credentials in its body; there is an end to that.
+    // A handshake may carry credentials in its body, whose size is limited.
     let mut grpc = Grpc::new(served.channel().await).max_encoding_message_size(usize::MAX);
     grpc.ready().await.unwrap();
     let path = PathAndQuery::from_static("/arrow.flight.protocol.FlightService/Handshake");
@@ -219,7 +221,7 @@ async fn strangers_are_refused_before_their_messages_are_taken_in() {
 async fn strangers_who_stand_there_keep_nobody_out() {
     let served = for_users().await;
     let address = served.server.address();
-    // More than may stand there: those that were first make room.
+    // More than the limit of unauthenticated connections: the oldest are closed.
     let mut strangers: Vec<TcpStream> = (0..400)
         .map(|_| {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -232,7 +234,7 @@ async fn strangers_who_stand_there_keep_nobody_out() {
     assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]]);
     let first = &mut strangers[0];
     first.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // What the server begins with, and then its end.
+    // Skips the server's preface and waits for the connection to close.
     let closed = loop {
         match first.read(&mut [0; 1_024]) {
             Ok(0) => break true,
@@ -240,8 +242,8 @@ async fn strangers_who_stand_there_keep_nobody_out() {
             Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
         }
     };
-    assert!(closed, "the first stranger still stands there");
-    assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]], "who is known stays");
+    assert!(closed, "the oldest unauthenticated connection is still open");
+    assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]], "the authenticated connection stays open");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,7 +280,7 @@ async fn guessers_keep_nobody_out() {
                     let guess = format!("guess {number} {wrong}");
                     client.handshake(user, &guess).await.expect_err("a wrong password");
                     wrong += 1;
-                    // One whose connection has ended fails without waiting.
+                    // On a closed connection the call fails without waiting.
                     tokio::task::yield_now().await;
                 }
             })
@@ -288,7 +290,7 @@ async fn guessers_keep_nobody_out() {
     for _ in 0..2 {
         let mut client = FlightSqlServiceClient::new(served.channel().await);
         let known = tokio::time::timeout(Duration::from_secs(100), client.handshake("ada", "swordfish")).await;
-        known.expect("a login in time").expect("ada knows her password");
+        known.expect("a login in time").expect("the right password is accepted");
         assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]]);
     }
     guessing.iter().for_each(tokio::task::JoinHandle::abort);
@@ -300,7 +302,7 @@ async fn who_computes_for_long_holds_up_nobody_else() {
     let mut busy = Vec::new();
     let one = served.channel().await;
     for _ in 0..4 {
-        // All of one session.
+        // All in one session.
         let mut client = Client::new(one.clone());
         busy.push(tokio::spawn(async move {
             let sql = "SELECT count(*) FROM generate_series(1, 30000) a(v), generate_series(1, 30000) b(v) WHERE a.v * b.v = 7";
@@ -312,7 +314,7 @@ async fn who_computes_for_long_holds_up_nobody_else() {
         let mut client = served.client().await;
         let answer =
             tokio::time::timeout(Duration::from_secs(15), try_rows(&mut client, "SELECT count(*) FROM mentions"));
-        assert_eq!(answer.await.expect("an answer while others compute").unwrap().len(), 1);
+        assert_eq!(answer.await.expect("a response while others compute").unwrap().len(), 1);
     }
     busy.iter().for_each(tokio::task::JoinHandle::abort);
 }
@@ -342,7 +344,7 @@ async fn what_a_session_leaves_behind_is_counted() {
         }
     };
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    // What is dropped is given back.
+    // Dropping a view releases its memory.
     try_rows(&mut client, "DROP VIEW v0").await.unwrap();
     try_rows(&mut client, &format!("CREATE VIEW v0 AS {}", text(0))).await.unwrap();
     let served = Served::with(corpus(), Settings::default(), small).await;
@@ -355,7 +357,7 @@ async fn what_a_session_leaves_behind_is_counted() {
     };
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     for (what, count) in [("statements", prepared), ("views", views), ("results", pending)] {
-        assert!((5..60).contains(&count), "{count} {what} of 0.9 MB fit into 32 MiB");
+        assert!((5..60).contains(&count), "{count} {what} of 0.9 MB fitted into 32 MiB");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How results end before they are whole: clients that go, cancel, read no more, and limits.
+//! Results that end early: clients that disconnect, cancel or stop reading, and limits.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::{Client, Served, all_rows, fetch, refusal, status};
 use crate::support::{BIG, corpus};
 
-/// Some pages, one after another.
+/// Query that reads several pages in sequence.
 fn long() -> String {
     format!(
         "SELECT * FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01' AND published_at < '2026-07-02'"
@@ -30,17 +30,17 @@ fn long() -> String {
 const PAGE: Duration = Duration::from_millis(150);
 const GONE: Duration = Duration::from_secs(1);
 
-/// The service is asked nothing more.
+/// Asserts that no more requests are sent to the service.
 async fn is_quiet(served: &Served) {
     sleep(GONE).await;
     let then = served.simulator.requests();
     sleep(4 * PAGE).await;
-    assert_eq!(served.simulator.requests(), then, "the service is still asked");
+    assert_eq!(served.simulator.requests(), then, "requests are still being sent");
     let places = all_rows(&mut served.client().await, "SELECT 1").await;
     assert_eq!(places, [["1"]]);
 }
 
-/// Waits until the service has been asked so often.
+/// Waits until the service has received so many requests.
 async fn asked(served: &Served, requests: u64) {
     let waited = async {
         while served.simulator.requests() < requests {
@@ -52,7 +52,7 @@ async fn asked(served: &Served, requests: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
-    // One request at a time, so that what is left undone shows.
+    // One request at a time, so that skipped requests are visible.
     let slow = async || {
         let served = Served::slow(PAGE, |_| {}).await;
         let mut client = served.client().await;
@@ -61,10 +61,10 @@ async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
     };
     let pages = async |served: &Served| {
         let all = served.simulator.corpus().search(BIG).unwrap().mentions.len() as u64;
-        assert!(served.simulator.requests() < all / 99, "it had come to its end");
+        assert!(served.simulator.requests() < all / 99, "the query had already finished");
     };
 
-    // While a table is made in GetFlightInfo.
+    // While a table is created in GetFlightInfo.
     let (served, mut client) = slow().await;
     let making = tokio::spawn(async move { client.execute(format!("CREATE TABLE t AS {}", long()), None).await });
     asked(&served, 2).await;
@@ -82,7 +82,7 @@ async fn a_client_that_goes_takes_its_requests_along_at_any_stage() {
     is_quiet(&served).await;
     pages(&served).await;
 
-    // In the middle, by dropping the stream while the connection stays.
+    // In the middle, by dropping the stream while the connection stays open.
     let (served, mut client) = slow().await;
     let info = client.execute(long(), None).await.unwrap();
     let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
@@ -156,7 +156,7 @@ async fn silence_is_filled_with_empty_batches() {
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
 }
 
-/// What a query came to on a server with such limits.
+/// Status of a query on a server with the given limits.
 async fn limited(change: impl FnOnce(&mut datafusion_saved_search::flight::Limits), sql: &str) -> Status {
     let served = Served::slow(Duration::from_millis(40), |spec| change(&mut spec.limits)).await;
     refusal(&mut served.client().await, sql).await
@@ -168,26 +168,34 @@ async fn every_limit_has_its_code_and_its_line() {
         (
             limited(|limits| limits.statement_bytes = 9, "SELECT 10000").await,
             Code::ResourceExhausted,
-            "12 bytes, 9 are allowed",
+            "12 bytes, the limit is 9",
         ),
-        (limited(|limits| limits.result_bytes = 999, &long()).await, Code::ResourceExhausted, "more than 999 bytes"),
-        (limited(|limits| limits.statement_seconds = 0, &long()).await, Code::DeadlineExceeded, "took its 0 s"),
+        (limited(|limits| limits.result_bytes = 999, &long()).await, Code::ResourceExhausted, "larger than 999 bytes"),
+        (limited(|limits| limits.statement_seconds = 0, &long()).await, Code::DeadlineExceeded, "timed out after 0 s"),
         (
             limited(|limits| limits.streams = 0, "SELECT 1").await,
             Code::ResourceExhausted,
-            "the server has its 0 results",
+            "running queries: the server is limited to 0",
         ),
         (
             limited(|limits| limits.streams_per_session = 0, "SELECT 1").await,
             Code::ResourceExhausted,
-            "the session has its 0",
+            "running queries: the session is limited to 0",
         ),
-        (limited(|limits| limits.results = 0, "SELECT 1").await, Code::ResourceExhausted, "has its 0 results"),
-        (limited(|limits| limits.sessions = 0, "SELECT 1").await, Code::ResourceExhausted, "has its 0 sessions"),
+        (
+            limited(|limits| limits.results = 0, "SELECT 1").await,
+            Code::ResourceExhausted,
+            "too many results: the session is limited to 0",
+        ),
+        (
+            limited(|limits| limits.sessions = 0, "SELECT 1").await,
+            Code::ResourceExhausted,
+            "too many sessions: the server is limited to 0",
+        ),
         (
             limited(|limits| limits.temporary_bytes = 99, &format!("CREATE TABLE t AS {}", long())).await,
             Code::ResourceExhausted,
-            "more than 99 bytes",
+            "exceed 99 bytes",
         ),
         (
             limited(|limits| limits.memory_mib = 0, &format!("SELECT * FROM ({}) ORDER BY text", long())).await,
@@ -198,21 +206,21 @@ async fn every_limit_has_its_code_and_its_line() {
         assert_eq!(status.code(), code, "{told}: {status}");
         assert!(status.message().contains(told) && !status.message().contains('\n'), "{told}: {status}");
     }
-    // What a session gives back, it may use again.
+    // A session can reuse what it has released.
     let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.temporary_bytes = 20_000).await;
     let mut client = served.client().await;
     let table = |name: &str| format!("CREATE TABLE {name} AS SELECT repeat('x', 20) AS a FROM generate_series(1, 600)");
     for _ in 0..4 {
         all_rows(&mut client, &table("one")).await;
         let refused = refusal(&mut client, &table("two")).await;
-        assert!(refused.message().contains("more than 20000 bytes"), "{refused}");
+        assert!(refused.message().contains("exceed 20000 bytes"), "{refused}");
         all_rows(&mut client, "DROP TABLE one").await;
     }
     let served = Served::with(corpus(), Settings::default(), |spec| spec.limits.statements = 1).await;
     let mut client = served.client().await;
     let first = client.prepare("SELECT 1".to_owned(), None).await.unwrap();
     let refused = client.prepare("SELECT 2".to_owned(), None).await.unwrap_err().to_string();
-    assert!(refused.contains("has its 1 prepared statements"), "{refused}");
+    assert!(refused.contains("too many prepared statements: the session is limited to 1"), "{refused}");
     first.close().await.unwrap();
     client.prepare("SELECT 2".to_owned(), None).await.unwrap();
 }
@@ -224,7 +232,7 @@ async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
     })
     .await;
     let mut client = served.client().await;
-    // More than all buffers in between take.
+    // More than all buffers between server and client hold.
     let sql = "SELECT repeat(repeat('x', 1000), 100) AS a FROM generate_series(1, 2000)";
     let info = client.execute(sql.to_owned(), None).await.unwrap();
     let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
@@ -236,7 +244,7 @@ async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(Duration::from_secs(30), other).await.expect("the place is free again");
+    timeout(Duration::from_secs(30), other).await.expect("the permit is released");
     let ended = loop {
         match stream.next().await.expect("an error") {
             Ok(_) => {}
@@ -244,7 +252,7 @@ async fn a_client_that_reads_no_more_loses_its_result_and_its_place() {
         }
     };
     assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended}");
-    assert!(ended.message().contains("left unread"), "{ended}");
+    assert!(ended.message().contains("did not read the result"), "{ended}");
 }
 
 async fn codes(fault: &str, sql: &str) -> Status {
@@ -314,7 +322,7 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     let answer = health.check(HealthCheckRequest { service }).await.unwrap().into_inner();
     assert_eq!(answer.status, 1, "serving");
 
-    // A result under way comes to its end; a new one is not begun.
+    // A running query finishes; new connections are refused.
     let info = client.execute(long(), None).await.unwrap();
     let stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
     let address = served.server.address();
@@ -322,7 +330,7 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     let rest: Vec<_> = stream.try_collect().await.unwrap();
     assert_eq!(rest.iter().map(|batch| batch.num_rows()).sum::<usize>(), first.len());
     ending.await.unwrap().unwrap();
-    tokio::net::TcpStream::connect(address).await.expect_err("nobody listens any more");
+    tokio::net::TcpStream::connect(address).await.expect_err("the server no longer listens");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -338,7 +346,7 @@ async fn an_end_that_comes_too_late_is_told() {
     ending.await.unwrap().unwrap();
 }
 
-/// Many clients of one key: a long query does not keep a short one waiting until it has ended.
+/// Many clients of one key: a short query does not have to wait until a long one has finished.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_query_has_its_turn_beside_a_long_one() {
     let settings = Settings { delay: PAGE, ..Settings::default() };
@@ -350,15 +358,15 @@ async fn a_short_query_has_its_turn_beside_a_long_one() {
     let mut stream = greedy.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
     stream.next().await.unwrap().unwrap();
     let reading = tokio::spawn(async move { stream.try_collect::<Vec<_>>().await });
-    // Sixteen of the long query wait; whoever came after all of them would see them go first.
+    // Sixteen requests of the long query are queued; without fair scheduling all of them would be sent first.
     let (_, meanwhile) =
         served.cost(all_rows(&mut modest, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1"))).await;
-    assert!(meanwhile <= 12, "{meanwhile} requests meanwhile");
-    assert!(!reading.is_finished(), "the long query is under way");
+    assert!(meanwhile <= 12, "{meanwhile} requests were sent meanwhile");
+    assert!(!reading.is_finished(), "the long query is still running");
     reading.await.unwrap().unwrap();
 }
 
-/// A dashboard that asks again and again while the service is down is not locked out.
+/// A dashboard that retries while the service is down is not locked out.
 #[tokio::test(flavor = "multi_thread")]
 async fn results_that_failed_make_room_for_others() {
     let settings = Settings { faults: vec!["500@1-".parse().unwrap()], ..Settings::default() };
@@ -372,7 +380,7 @@ async fn results_that_failed_make_room_for_others() {
     assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]]);
 }
 
-/// What is sent as one command can be asked for as another.
+/// A command can be sent as a ticket, without GetFlightInfo.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_does_for_a_ticket() {
     let served = Served::new().await;

@@ -1,4 +1,4 @@
-//! Whatever clients may send: each has its code and its line, nothing is given away, and the server lives on.
+//! Malformed and hostile messages: each is answered with a status, nothing is disclosed, and the server survives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use super::{Served, all_rows, refusal};
 use crate::binary::Simulate;
 use crate::support::{corpus, knob, runner};
 
-/// Messages as bytes, so that they need not be any.
+/// Codec for raw bytes, so that invalid messages can be sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Raw;
 
@@ -68,7 +68,7 @@ impl Decoder for Raw {
     }
 }
 
-/// Calls a method with any bytes and reads what comes.
+/// Calls a method with arbitrary bytes and reads the response.
 async fn call(channel: Channel, method: &str, bytes: Bytes) -> Result<(), Status> {
     let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
     grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
@@ -102,12 +102,12 @@ async fn a_hundred_megabytes_are_too_many() {
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     let refused = call(served.channel().await, "GetFlightInfo", descriptor.encode_to_vec().into()).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    assert!(refused.message().contains("1048576 are allowed"), "{refused}");
+    assert!(refused.message().contains("the limit is 1048576"), "{refused}");
     let command = CommandStatementQuery { query: format!("SELECT '{}'", "x".repeat(10 << 20)), transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     let refused = call(served.channel().await, "GetFlightInfo", descriptor.encode_to_vec().into()).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    assert!(refused.message().contains("2097152 are allowed"), "{refused}");
+    assert!(refused.message().contains("the limit is 2097152"), "{refused}");
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
 }
 
@@ -116,11 +116,11 @@ async fn headers_have_an_end() {
     let served = Served::new().await;
     let mut client = served.client().await;
     client.set_header("x-much", "y".repeat(100 << 10));
-    client.execute("SELECT 1".to_owned(), None).await.expect_err("too large a header");
+    client.execute("SELECT 1".to_owned(), None).await.expect_err("the header is too large");
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
 }
 
-/// Messages that are none, or nearly some.
+/// Random bytes, valid messages and damaged messages.
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     let text = prop_oneof!["\\PC{0,40}", Just("SELECT 1".to_owned()), Just("SET savedsearch.partial = on".to_owned())];
     let bytes = || proptest::collection::vec(any::<u8>(), 0..60);
@@ -147,7 +147,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
         ]
     });
     let command = command.prop_map(|any| any.encode_to_vec());
-    // Some of them with a byte changed, or cut.
+    // Some with one byte changed, or truncated.
     let hurt = (command.clone(), any::<prop::sample::Index>(), any::<u8>(), any::<bool>()).prop_map(
         |(mut message, at, byte, cut)| {
             let at = at.index(message.len());
@@ -162,7 +162,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![bytes(), command, hurt]
 }
 
-/// The message of a method with a payload inside, or the payload alone.
+/// Builds a method's message around a payload, or returns the payload alone.
 fn message(method: &str, payload: Vec<u8>, bare: bool, body: Vec<u8>) -> Bytes {
     if bare {
         return payload.into();
@@ -210,9 +210,9 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
             let answered = runtime.block_on(async {
                 tokio::time::timeout(Duration::from_secs(20), call(channel.clone(), method, sent)).await
             });
-            let answered = answered.map_err(|_| TestCaseError::fail(format!("{method}: no answer")))?;
+            let answered = answered.map_err(|_| TestCaseError::fail(format!("{method}: no response")))?;
             if let Err(status) = answered {
-                // A message that is no protobuf is the transport's to refuse, and it says so.
+                // The transport itself rejects invalid protobuf, with INTERNAL.
                 let garbled = status.code() == Code::Internal && status.message().contains("decode Protobuf");
                 prop_assert!(
                     garbled || !matches!(status.code(), Code::Internal | Code::Unknown | Code::Unavailable),
@@ -227,7 +227,7 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     assert_eq!(alive, [["1"]]);
 }
 
-/// A batch whose buffers claim to be anything once they are decompressed.
+/// The declared uncompressed size of a buffer must not be trusted.
 #[tokio::test(flavor = "multi_thread")]
 async fn compressed_batches_are_refused_before_they_are_believed() {
     let served = Served::new().await;
@@ -249,13 +249,13 @@ async fn compressed_batches_are_refused_before_they_are_believed() {
     }
 }
 
-/// A short text whose tables stand for millions.
+/// Short statement whose tables expand to millions.
 fn doubled(times: usize) -> String {
     let parts = (1..=times).map(|at| format!(", c{at} AS (SELECT a.a FROM c{0} a JOIN c{0} b ON a.a = b.a)", at - 1));
     format!("WITH c0 AS (SELECT 1 AS a){} SELECT count(*) FROM c{times}", parts.collect::<String>())
 }
 
-/// Against the program, whose threads have the stack that such statements need.
+/// Runs the program as a process, whose threads have the stack size that such statements need.
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_are_nested_deeply_end_nothing() {
     let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
@@ -283,7 +283,7 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
 }
 
-/// What computes without a pause keeps nobody from being heard, and is given up when its time is over.
+/// A computation that never yields does not block other clients and is abandoned at its deadline.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_computation_without_a_pause_keeps_nobody_waiting() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
@@ -301,13 +301,13 @@ async fn a_computation_without_a_pause_keeps_nobody_waiting() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let operations = served.server.operations().unwrap();
         let health = tokio::task::spawn_blocking(move || super::ends::get(operations, "/healthz").0);
-        tokio::time::timeout(Duration::from_secs(20), health).await.expect("an answer").unwrap()
+        tokio::time::timeout(Duration::from_secs(20), health).await.expect("a response").unwrap()
     };
     let (codes, health) = tokio::join!(computing, watching);
     assert_eq!((codes, health), (vec![Code::DeadlineExceeded; 3], 200));
 }
 
-/// Whoever has no credentials chooses no names for what is counted.
+/// Clients cannot create metric labels.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_have_the_names_that_the_server_gives() {
     let served =
@@ -329,9 +329,9 @@ async fn what_is_not_offered_says_so() {
     let served = Served::new().await;
     let mut client = FlightServiceClient::new(served.channel().await);
     for (action, told) in [
-        ("BeginTransaction", "no transactions"),
+        ("BeginTransaction", "transactions are not supported"),
         ("CreatePreparedSubstraitPlan", "Substrait"),
-        ("Dance", "no action `Dance`"),
+        ("Dance", "unknown action `Dance`"),
     ] {
         let refused = client.do_action(Action::new(action, Vec::new())).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented);

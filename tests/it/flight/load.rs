@@ -1,7 +1,7 @@
-//! Many clients at once, over processes as people start them: no error, nothing left behind, the service's limit kept.
+//! Load test with many clients against real processes: no errors, no leaks, and the service's rate limit is respected.
 //!
-//! `LOAD_CLIENTS` and `LOAD_SECONDS` say how many and for how long, `LOAD_REQUESTS` how many requests the profile declares to be
-//! allowed in ten seconds; a small load is part of every run.
+//! `LOAD_CLIENTS` and `LOAD_SECONDS` set the number of clients and the duration, `LOAD_REQUESTS` the number of requests
+//! per ten seconds that the profile declares. A small load is part of every test run.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use super::{Client, access, fetch, status, try_rows};
 use crate::binary::{Simulate, savedsearch};
 use crate::support::knob;
 
-/// Parts of the load, after each of which memory is looked at.
+/// Number of parts of the load; memory is measured after each.
 const PARTS: u64 = 6;
 
-/// A `savedsearch serve` on free ports.
+/// A `savedsearch serve` process on free ports.
 pub(super) struct Serve {
     child: Child,
     address: String,
@@ -47,7 +47,7 @@ impl Serve {
         };
         let operations = told("health and metrics on ").parse().unwrap();
         let address = told("listening on ");
-        // Whoever writes an error is heard.
+        // Shows the server's errors in the test output.
         std::thread::spawn(move || lines.for_each(|line| println!("serve: {line}")));
         Self { child, address, operations }
     }
@@ -63,12 +63,12 @@ impl Serve {
         line.unwrap_or_else(|| panic!("{name}\n{text}")).parse().unwrap()
     }
 
-    /// Memory in use, in MiB.
+    /// Resident memory in MiB.
     fn memory(&self) -> u64 {
         self.mebibytes("VmRSS:")
     }
 
-    /// The most memory that was in use, in MiB.
+    /// Peak resident memory in MiB.
     pub(super) fn peak(&self) -> u64 {
         self.mebibytes("VmHWM:")
     }
@@ -87,7 +87,7 @@ impl Drop for Serve {
     }
 }
 
-/// What one client does in one turn, by turns.
+/// Runs one operation of a client; `turn` selects which.
 async fn turn(client: &mut Client, turn: u64) -> Result<(), Status> {
     let aid = ["183772", "184889", "186006", "187123"][usize::try_from(turn).unwrap() / 8 % 4];
     let rows = match turn % 8 {
@@ -113,7 +113,7 @@ async fn turn(client: &mut Client, turn: u64) -> Result<(), Status> {
         }
         5 => try_rows(client, &format!("SELECT * FROM mentions WHERE aid = '{aid}' AND duration = '7d'")).await?,
         6 => {
-            // Leaves before the end.
+            // Drops the stream before the end.
             let sql = format!("SELECT * FROM mentions WHERE aid = '{aid}' AND duration = '30d' AND reach > {turn}");
             let info = client.execute(sql, None).await.map_err(status)?;
             let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.map_err(status)?;
@@ -131,14 +131,14 @@ async fn turn(client: &mut Client, turn: u64) -> Result<(), Status> {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_clients_at_once_meet_no_error_and_leave_nothing_behind() {
     let (clients, seconds) = (knob("LOAD_CLIENTS", 20), knob("LOAD_SECONDS", 4));
-    // The service allows a few more, since requests arrive later than they are sent.
+    // The simulator allows slightly more than the profile declares, since requests arrive later than they are sent.
     let declared = knob("LOAD_REQUESTS", 360);
     let allowed = format!("{}/10", declared + declared / 9);
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("limited.toml");
     let v4 = datafusion_saved_search::Profile::builtin_document("v4").unwrap();
     let limited = v4.replace("windows = []", &format!("windows = [{{ requests = {declared}, seconds = 10 }}]"));
-    assert_ne!(limited, v4, "the profile has no place for a limit");
+    assert_ne!(limited, v4, "the profile has no `windows = []`");
     std::fs::write(&profile, limited).unwrap();
     let service =
         Simulate::start(&["--searches", "4", "--mentions", "4000", "--delay-ms", "20", "--rate-limit", &allowed]);
@@ -163,10 +163,10 @@ async fn many_clients_at_once_meet_no_error_and_leave_nothing_behind() {
         });
         let ended = futures::stream::iter(working).buffer_unordered(usize::MAX).try_collect::<Vec<_>>().await.unwrap();
         for result in ended {
-            result.unwrap_or_else(|status| panic!("a client met {status:?}"));
+            result.unwrap_or_else(|status| panic!("a client failed: {status:?}"));
         }
     };
-    // A leak grows with every part; what an allocator keeps does not.
+    // A leak grows with every part; memory retained by the allocator does not.
     let mut memory = Vec::new();
     for _ in 0..PARTS {
         load(seconds.div_ceil(PARTS)).await;
@@ -183,7 +183,7 @@ async fn many_clients_at_once_meet_no_error_and_leave_nothing_behind() {
     );
     let (half, last) = (memory[memory.len() / 2], memory[memory.len() - 1]);
     assert!(last <= half + half / 8 + 16, "memory grows: {memory:?}");
-    // The service had to refuse none of the calls that it still remembers.
+    // No request in the log was refused or retried.
     let mut client = served.client().await;
     let sql = "SELECT count(*) FILTER (WHERE status <> 200 OR attempts > 1) FROM system.requests WHERE NOT cached";
     assert_eq!(try_rows(&mut client, sql).await.unwrap(), [["0"]]);

@@ -1,4 +1,4 @@
-//! The Flight SQL server by a real client: the same answers at the same cost, and all that drivers ask besides.
+//! The Flight SQL server with a real client: the same results at the same cost as the library, and driver metadata.
 
 pub(crate) mod access;
 mod bounded;
@@ -33,14 +33,14 @@ use crate::support::{BIG, connect, corpus, now, rows};
 
 pub(crate) type Client = FlightSqlServiceClient<Channel>;
 
-/// A server over a simulator inside the process.
+/// An in-process server over a simulator.
 pub(crate) struct Served {
     pub(crate) simulator: Simulator,
     pub(crate) connection: Arc<Connection>,
     pub(crate) server: FlightServer,
 }
 
-/// A server for this machine that knows no users.
+/// Settings of a loopback server without authentication.
 pub(crate) fn open(upstream: Upstream) -> ServerSpec {
     ServerSpec {
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -68,7 +68,7 @@ impl Served {
         Self { simulator, connection, server }
     }
 
-    /// A server whose service takes this long for an answer.
+    /// Starts a server over a service with the given response delay.
     pub(crate) async fn slow(delay: Duration, change: impl FnOnce(&mut ServerSpec)) -> Self {
         Self::with(corpus(), Settings { delay, ..Settings::default() }, change).await
     }
@@ -78,12 +78,12 @@ impl Served {
         Channel::from_shared(address).unwrap().connect().await.unwrap()
     }
 
-    /// A client with a connection of its own.
+    /// Connects a new client.
     pub(crate) async fn client(&self) -> Client {
         Client::new(self.channel().await)
     }
 
-    /// What is done and the requests that it took.
+    /// Returns the output of a future and the number of requests that it caused.
     pub(crate) async fn cost<T>(&self, done: impl Future<Output = T>) -> (T, u64) {
         let before = self.simulator.requests();
         let done = done.await;
@@ -91,11 +91,11 @@ impl Served {
     }
 }
 
-/// The status of a refused call.
+/// Returns the status of a failed call.
 pub(crate) fn status(error: FlightError) -> Status {
     match error {
         FlightError::Tonic(status) => *status,
-        other => panic!("no status: {other}"),
+        other => panic!("not a gRPC status: {other}"),
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn refusal(client: &mut Client, sql: &str) -> Status {
     try_rows(client, sql).await.expect_err(sql)
 }
 
-/// The rows of a command that needs no query.
+/// Fetches the rows of a metadata command.
 async fn told(client: &mut Client, command: impl ProstMessageExt) -> RecordBatch {
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     let info = client.inner_mut().get_flight_info(descriptor.clone()).await.unwrap().into_inner();
@@ -173,7 +173,7 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
             ["LOCAL TEMPORARY", "TABLE", "VIEW"]
         );
 
-        // Whatever names of types tools use.
+        // The names that tools use for table types.
         for types in [vec!["TABLE"], vec!["base table"], vec!["table", "LOCAL TEMPORARY"]] {
             let types = types.into_iter().map(str::to_owned).collect();
             let tables = told(&mut client, CommandGetTables { table_types: types, ..any_table() }).await;
@@ -244,14 +244,14 @@ async fn the_schema_is_the_same_wherever_it_is_told() {
         let told = client.inner_mut().get_schema(descriptor.clone()).await.unwrap().into_inner().schema;
         let info = client.inner_mut().get_flight_info(descriptor.clone()).await.unwrap().into_inner();
         let poll = client.inner_mut().poll_flight_info(descriptor).await.unwrap().into_inner();
-        assert!(poll.flight_descriptor.is_none(), "it is complete");
+        assert!(poll.flight_descriptor.is_none(), "the poll is complete");
         assert_eq!((&told, &poll.info.unwrap().schema), (&info.schema, &info.schema), "{sql}");
         assert_eq!(info.endpoint.len(), 1);
         let ticket = info.endpoint[0].ticket.clone().unwrap();
         let text = String::from_utf8_lossy(&ticket.ticket).into_owned();
-        assert!(!text.to_uppercase().contains("SELECT"), "a ticket carries no SQL: {text}");
+        assert!(!text.to_uppercase().contains("SELECT"), "the ticket contains SQL: {text}");
         let first = client.inner_mut().do_get(ticket).await.unwrap().into_inner().message().await.unwrap().unwrap();
-        // A message without the length before it.
+        // The same message without its length prefix.
         let inside = info.schema.windows(first.data_header.len()).any(|part| part == first.data_header);
         assert!(inside, "{sql}");
         let schema = Schema::try_from(IpcMessage(info.schema)).unwrap();
@@ -281,7 +281,7 @@ async fn parameters_are_bound_by_position_whatever_they_are_called() {
         prepared.dataset_schema().unwrap().fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["a", "n"]);
 
-    // Twice the same statement with other values, one set after the other, a NULL among them.
+    // The same statement twice with different values, including a NULL.
     let mut prepared = client.prepare("SELECT $2 AS who, $1 AS n, upper($2) AS loud".to_owned(), None).await.unwrap();
     for (number, who, expected) in [(7, Some("ada"), ["ada", "7", "ADA"]), (8, None, ["NULL", "8", "NULL"])] {
         let columns = [("whatever", Arc::new(Int64Array::from(vec![number])) as ArrayRef), ("param_0", texts(&[who]))];
@@ -292,7 +292,7 @@ async fn parameters_are_bound_by_position_whatever_they_are_called() {
         assert_eq!(Schema::try_from(IpcMessage(info.schema)).unwrap(), *batches[0].schema());
     }
 
-    // Several sets: the rows of one after those of the other.
+    // Several sets: their rows in sequence.
     let sql = "SELECT aid, count(*) AS n FROM mentions WHERE aid = ? GROUP BY aid";
     let mut prepared = client.prepare(sql.to_owned(), None).await.unwrap();
     let sets = RecordBatch::try_from_iter([("0", texts(&[Some("184889"), Some(BIG), Some("186006")]))]).unwrap();
@@ -302,7 +302,7 @@ async fn parameters_are_bound_by_position_whatever_they_are_called() {
         rows(&fetch(&mut client, &info).await.unwrap()).into_iter().map(|row| row[0].clone()).collect();
     assert_eq!(found, ["184889", BIG, "186006"]);
 
-    // As some drivers send them: in a dense union.
+    // In a dense union, as some drivers send them.
     let union =
         UnionFields::try_new([0, 1], [Field::new("s", DataType::Utf8, true), Field::new("i", DataType::Int32, true)])
             .unwrap();
@@ -322,14 +322,14 @@ async fn parameters_are_bound_by_position_whatever_they_are_called() {
     let mut prepared = client.prepare("SELECT $1 + 1".to_owned(), None).await.unwrap();
     let refused = status(prepared.execute().await.unwrap_err());
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
-    assert!(refused.message().contains("takes 1 parameters, 0 are bound"), "{refused}");
+    assert!(refused.message().contains("expected 1, got 0"), "{refused}");
     prepared
         .set_parameters(RecordBatch::try_from_iter([("a", texts(&[None])), ("b", texts(&[None]))]).unwrap())
         .unwrap();
-    assert!(status(prepared.execute().await.unwrap_err()).message().contains("2 are bound"));
+    assert!(status(prepared.execute().await.unwrap_err()).message().contains("got 2"));
     for wrong in ["SELECT $2", "SELECT $x", "SELECT ?, $1"] {
         let refused = client.prepare(wrong.to_owned(), None).await.unwrap_err();
-        assert!(refused.to_string().contains("parameters are"), "{wrong}: {refused}");
+        assert!(refused.to_string().contains("parameters must be"), "{wrong}: {refused}");
     }
 }
 
@@ -359,7 +359,7 @@ async fn a_bound_value_asks_for_what_the_value_written_out_asks_for() {
 async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_else() {
     let served = Served::new().await;
     let (mut ada, mut bob) = (served.client().await, served.client().await);
-    // In all the ways that drivers send what has no result.
+    // In all the ways in which drivers send statements without a result.
     assert!(all_rows(&mut ada, "SET savedsearch.max_requests = 7").await.is_empty());
     assert_eq!(
         ada.execute_update("CREATE VIEW names AS SELECT name FROM saved_searches".to_owned(), None).await.unwrap(),
@@ -373,11 +373,11 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
 
     assert_eq!(all_rows(&mut ada, "SHOW savedsearch.max_requests").await, [["savedsearch.max_requests", "7"]]);
     assert_eq!(all_rows(&mut bob, "SHOW savedsearch.max_requests").await, [["savedsearch.max_requests", "1000"]]);
-    // RESET gives the session's own default.
+    // RESET restores the session's default.
     all_rows(&mut ada, "RESET datafusion.execution.time_zone").await;
     let zone = all_rows(&mut ada, "SHOW datafusion.execution.time_zone").await;
     assert_eq!(zone, [["datafusion.execution.time_zone", "UTC"]]);
-    // What was prepared goes by the tables that there are.
+    // A prepared statement uses the current tables.
     all_rows(&mut ada, "CREATE TABLE changing AS SELECT 1 AS a").await;
     let mut before = ada.prepare("SELECT * FROM changing".to_owned(), None).await.unwrap();
     all_rows(&mut ada, "CREATE OR REPLACE TABLE changing AS SELECT 'two' AS b").await;
@@ -394,12 +394,12 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
     assert_eq!(found, ["mentions TABLE", "mine LOCAL TEMPORARY"]);
     assert_eq!(kinds(rows(&[told(&mut bob, tables).await])), ["mentions TABLE"]);
 
-    // A table that is there already is not paid for again.
+    // An existing table costs no requests.
     let (_, cost) =
         served.cost(all_rows(&mut ada, "CREATE TABLE IF NOT EXISTS mine AS SELECT aid FROM mentions")).await;
     assert_eq!(cost, 0);
     let (status, cost) = served.cost(refusal(&mut ada, "CREATE TABLE mine AS SELECT aid FROM mentions")).await;
-    assert!(status.message().contains("there is a table `mine` already") && cost == 0, "{status}");
+    assert!(status.message().contains("table `mine` already exists") && cost == 0, "{status}");
     all_rows(&mut ada, "DROP TABLE mine").await;
     all_rows(&mut ada, "DROP VIEW names").await;
     refusal(&mut ada, "SELECT * FROM mine").await;
@@ -484,7 +484,7 @@ async fn connections_are_catalogs_and_options_choose_among_them() {
     assert_eq!(catalogs, ["one", "savedsearch", "two"]);
     let (_, cost) = served.cost(all_rows(&mut client, "SELECT * FROM two.v4.saved_searches")).await;
     assert_eq!((cost, two.requests()), (0, 1));
-    access::set_option(&mut client, "catalog", "two").await.expect("a catalog that is there");
+    access::set_option(&mut client, "catalog", "two").await.expect("an existing catalog");
     assert_eq!(access::set_option(&mut client, "catalog", "three").await, Err(2));
     assert_eq!(access::set_option(&mut client, "datafusion.catalog.default_catalog", "one").await, Err(1));
     access::set_option(&mut client, "savedsearch.max_requests", "12").await.expect("a setting");
@@ -495,7 +495,7 @@ async fn connections_are_catalogs_and_options_choose_among_them() {
     assert_eq!(options["savedsearch.max_requests"], "12");
 }
 
-/// What a driver of JDBC does, in its order, for one query and the tree of tables (Arrow 18, read from its sources).
+/// The calls of the JDBC driver, in order, for one query and the table tree (Arrow 18, taken from its sources).
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sequence_of_the_jdbc_driver_is_answered() {
     let served = Served::new().await;
@@ -525,7 +525,7 @@ async fn the_sequence_of_the_jdbc_driver_is_answered() {
     let names = fetch(&mut client, &info).await.unwrap();
     assert_eq!(rows(&names), [["Acme – brand"]]);
     prepared.close().await.unwrap();
-    // What it executes as an update without parameters is bound to a batch without columns.
+    // For an update without parameters the driver binds a batch without columns.
     let mut prepared =
         client.prepare("CREATE VIEW names AS SELECT name FROM saved_searches".to_owned(), None).await.unwrap();
     let options = RecordBatchOptions::new().with_row_count(Some(0));
