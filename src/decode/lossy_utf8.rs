@@ -1,14 +1,15 @@
 //! Invalid UTF-8 and escapes: bytes that are not UTF-8, invalid escape sequences, unpaired surrogates.
 //!
-//! They make an answer malformed; the error names the byte of the first one. Alternatively, on request, each is replaced by
-//! U+FFFD and counted.
+//! They make an answer malformed; the error names the byte of the first one. Alternatively, on request, each is
+//! replaced by U+FFFD and counted.
 
 use std::borrow::Cow;
 
 /// Replacement for an invalid character.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// Replaces every flaw of a body, and returns the text and the number of flaws. A body without flaws is borrowed unchanged.
+/// Replaces every flaw of a body, and returns the text and the number of flaws. A body without flaws is borrowed
+/// unchanged.
 pub(super) fn mend(body: &[u8]) -> (Cow<'_, str>, u64) {
     let mut count = 0;
     let text = match std::str::from_utf8(body) {

@@ -5,9 +5,9 @@
 //!            └─ sections ─ record ─▶ raw value of each wanted field ─ value ─▶ column builders ─▶ RecordBatch
 //! ```
 //!
-//! The body is read in one pass. Every wanted field is sliced as raw JSON text and converted by this module's own rules, so
-//! that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is counted, and stays
-//! in `extra` if that column is wanted; nothing is rounded or guessed.
+//! The body is read in one pass. Every wanted field is sliced as raw JSON text and converted by this module's own
+//! rules, so that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is
+//! counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
 //!
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
@@ -63,7 +63,8 @@ pub struct Decoded {
     pub unnamed: u64,
     /// Number of records in the answer.
     pub records: u64,
-    /// For each column that is a field of the record, by its position: the number of records with the field, NULL or not.
+    /// For each column that is a field of the record, by its position: the number of records with the field, NULL or
+    /// not.
     pub present: Vec<(usize, u64)>,
     /// The fields in `extra` as JSON pointers, if that column is wanted, each with the number of records that have it.
     pub unknown: Vec<(String, u64)>,
@@ -148,7 +149,8 @@ impl Decoder {
                 builders.len() - 1
             };
             let source = match &column.origin {
-                // `extra` must not repeat values of other columns, so these are converted even if not wanted themselves.
+                // `extra` must not repeat values of other columns, so these are converted even if not wanted
+                // themselves.
                 Origin::Field(at, Scope::Record) if wanted || extra => {
                     let slot = builder(&mut builders);
                     records.insert(at.steps(), slot);
@@ -217,8 +219,8 @@ impl Decoder {
         }
     }
 
-    /// Requires a section of the table in each answer: one without any is an error and not an empty table, unless its total
-    /// or its overview counts no mentions.
+    /// Requires a section of the table in each answer: one without any is an error and not an empty table, unless its
+    /// total or its overview counts no mentions.
     #[must_use]
     pub fn of_table(self) -> Self {
         Self { needs_section: true, ..self }
@@ -243,8 +245,8 @@ impl Decoder {
     /// Decodes one body.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for invalid JSON, [`ErrorKind::Contradiction`] for valid JSON that disagrees with the profile
-    /// or the request.
+    /// [`ErrorKind::Malformed`] for invalid JSON, [`ErrorKind::Contradiction`] for valid JSON that disagrees with the
+    /// profile or the request.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
         let decoded = match std::str::from_utf8(body) {
             // Some services prepend a byte order mark.

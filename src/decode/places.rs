@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Calls `found` with the JSON pointer (RFC 6901) of each value that is not an object. Arrays count as one value. For invalid
-/// JSON, the values up to the error are reported.
+/// Calls `found` with the JSON pointer (RFC 6901) of each value that is not an object. Arrays count as one value. For
+/// invalid JSON, the values up to the error are reported.
 pub(super) fn each(text: &str, mut found: impl FnMut(&str)) {
     let mut json = serde_json::Deserializer::from_str(text);
     // Invalid JSON was rejected before.

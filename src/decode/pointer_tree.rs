@@ -28,8 +28,8 @@ impl<T> Tree<T> {
         self.descend(steps).ignored = true;
     }
 
-    /// The position of a member. Records of a service usually list their members in the same order, so the search starts
-    /// after the last member found.
+    /// The position of a member. Records of a service usually list their members in the same order, so the search
+    /// starts after the last member found.
     pub(super) fn find(&self, name: &str, after: usize) -> Option<usize> {
         let (before, behind) = self.members.split_at(after.min(self.members.len()));
         let is = |(member, _): &(String, Self)| member == name;

@@ -80,7 +80,8 @@ impl<'t> Rows<'t> {
         Built(vec![None; self.builders.len()], self.builders)
     }
 
-    /// Appends a value to the current row. Of two members with the same name the first counts; the second is a conflict.
+    /// Appends a value to the current row. Of two members with the same name the first counts; the second is a
+    /// conflict.
     fn set(&mut self, slot: usize, raw: &str) -> Result<Fit, Error> {
         if std::mem::replace(&mut self.filled[slot], true) {
             self.conflicts += 1;

@@ -189,8 +189,9 @@ fn integer(text: &str) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < EXACT).then_some(value as i64)
 }
 
-/// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers count
-/// seconds, milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one reading.
+/// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers
+/// count seconds, milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one
+/// reading.
 fn micros(raw: &str) -> Result<Option<i64>> {
     /// The years from 0 to 9999, which all formats can represent.
     const SAYABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;

@@ -70,8 +70,8 @@ impl Asker {
         self.left
     }
 
-    /// Sends a request; `None` if none is left. Temporary trouble is not evidence: a request that fails or gets a 5xx status
-    /// is retried once, and a throttled one after a wait.
+    /// Sends a request; `None` if none is left. Temporary trouble is not evidence: a request that fails or gets a 5xx
+    /// status is retried once, and a throttled one after a wait.
     ///
     /// # Errors
     /// Returns the failure of a request that failed twice.
@@ -138,7 +138,8 @@ impl Asker {
     }
 }
 
-/// True for a throttled response: status 429, or 401, 403 or 503 with a `Retry-After` header or words about a rate limit.
+/// True for a throttled response: status 429, or 401, 403 or 503 with a `Retry-After` header or words about a rate
+/// limit.
 fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
     let says = |word: &str| text.to_ascii_lowercase().contains(word);
     let words = ["rate limit", "ratelimit", "rate_limit", "too many requests", "throttl", "quota", "slow down"];

@@ -5,8 +5,8 @@
 //!           ─▶ rounds: window, zone, sort order, filters ─▶ offset, page size, ends of windows, depth
 //! ```
 //!
-//! A status proves nothing. A candidate has an effect only if the data shows it. A nonsense value is the control: an effect
-//! that the control has as well does not count.
+//! A status proves nothing. A candidate has an effect only if the data shows it. A nonsense value is the control: an
+//! effect that the control has as well does not count.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -50,7 +50,8 @@ pub(super) struct Dialogue {
     /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
-    /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any parameter.
+    /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
+    /// parameter.
     pub(super) parameters: Option<Vec<String>>,
 }
 
@@ -91,8 +92,8 @@ impl Dialogue {
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
-            "a probe does not provoke rate limits; status 429 is assumed. Set [throttle] and the windows of [budget] as \
-             documented by the service",
+            "a probe does not provoke rate limits; status 429 is assumed. Set [throttle] and the windows of [budget] \
+             as documented by the service",
         );
         self.look_at_mentions();
         let records: Vec<&Value> = self.samples.iter().collect();
@@ -339,7 +340,8 @@ impl Dialogue {
         self.found.rows(reply)
     }
 
-    /// Keeps a response and its mentions, unless already kept. `size` is the number of mentions requested from the first on.
+    /// Keeps a response and its mentions, unless already kept. `size` is the number of mentions requested from the
+    /// first on.
     pub(super) fn keep(&mut self, size: Option<u64>, reply: &Arc<Reply>) {
         if reply.is_refusal() || self.seen.iter().any(|seen| Arc::ptr_eq(&seen.reply, reply)) {
             return;
@@ -460,8 +462,8 @@ impl Dialogue {
         }
         let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
         let text = format!(
-            "none of the parameters tried returned mentions; look it up in the service's documentation, set requested_by and \
-             flag in [mentions], and complete [tables.mentions]{}",
+            "none of the parameters tried returned mentions; look it up in the service's documentation, set \
+             requested_by and flag in [mentions], and complete [tables.mentions]{}",
             words.unwrap_or_default()
         );
         self.found.could_not_tell("mentions", text);

@@ -12,9 +12,9 @@ const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
 /// Returns the profile as TOML.
 pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let mut text = format!(
-        "# Written by `savedsearch probe` after {} requests. Sections marked `probed` were observed in responses; those marked\n\
-         # `assumed` are defaults, at least in part. Edit as needed, and mark edited sections `documented`: `probe --resume`\n\
-         # keeps them.\n\n\
+        "# Written by `savedsearch probe` after {} requests. Sections marked `probed` were observed in responses;\n\
+         # those marked `assumed` are defaults, at least in part. Edit as needed, and mark edited sections\n\
+         # `documented`: `probe --resume` keeps them.\n\n\
          name = \"probed\"\ndescription = \"written by savedsearch probe\"\n",
         calls.len()
     );
@@ -353,8 +353,8 @@ fn volume(found: &Findings) -> Vec<String> {
     lines
 }
 
-/// Returns the keys that describe the layout of a section's entries, and the paths of an entry's two values. An object of
-/// numbers has no member names; its values get the names in `own`.
+/// Returns the keys that describe the layout of a section's entries, and the paths of an entry's two values. An object
+/// of numbers has no member names; its values get the names in `own`.
 fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
     let place = |name: &str| vec![name.to_owned()];
     match series.layout {

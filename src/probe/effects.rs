@@ -58,8 +58,8 @@ impl Findings {
         (!entries.is_empty()).then(|| entries.iter().map(|(_, count)| count).sum())
     }
 
-    /// The window that a response covers, and true if it is exact: as the response states it, else as estimated from its
-    /// timeline or its mentions.
+    /// The window that a response covers, and true if it is exact: as the response states it, else as estimated from
+    /// its timeline or its mentions.
     pub(super) fn extent(&self, reply: &Reply) -> Option<(i64, i64, bool)> {
         let body = reply.body.as_ref()?;
         let moments: Vec<(Path, i64)> = leaves(body)
@@ -125,8 +125,8 @@ impl Findings {
         usual.is_none_or(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) > 1)
     }
 
-    /// True if a response covers this span, judged by its mentions and, to the day, its timeline. A window stated in the
-    /// response may merely echo the request.
+    /// True if a response covers this span, judged by its mentions and, to the day, its timeline. A window stated in
+    /// the response may merely echo the request.
     fn lies_within(&self, reply: &Reply, (since, until): (i64, i64)) -> bool {
         let starts: Vec<i64> = self.bucket_starts(reply);
         let times = self.times(reply);
@@ -160,7 +160,8 @@ impl Findings {
         if exact { Some(hours) } else { known.filter(|known| near(hours, *known, false)) }
     }
 
-    /// Time by which the timeline's days begin before midnight UTC, in microseconds; `None` if the timeline does not show it.
+    /// Time by which the timeline's days begin before midnight UTC, in microseconds; `None` if the timeline does not
+    /// show it.
     pub(super) fn days_begin(&self, reply: &Reply) -> Option<i64> {
         // The first entry may begin with the window rather than with a day.
         let entries = self.timeline(reply).into_iter().skip(1);
@@ -171,7 +172,8 @@ impl Findings {
     }
 }
 
-/// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a timeline.
+/// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a
+/// timeline.
 fn near(hours: i64, expected: i64, exact: bool) -> bool {
     let (less, more) = if exact { (1, 1) } else { (25, 50) };
     (expected - less..=expected + more).contains(&hours)

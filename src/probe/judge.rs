@@ -213,8 +213,8 @@ impl Dialogue {
             false => self.found.could_not_tell(
                 "window",
                 with_refusal(
-                    "none of the values tried for `duration` had an effect; look them up in the service's documentation and \
-                     set [window]",
+                    "none of the values tried for `duration` had an effect; look them up in the service's documentation \
+                     and set [window]",
                     periods,
                 ),
             ),
@@ -252,7 +252,8 @@ impl Dialogue {
         }
     }
 
-    /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes first.
+    /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes
+    /// first.
     pub(super) fn orders_of(&self, rows: &[&Value], value: &str) -> Vec<(String, bool)> {
         /// Differing neighbours required to rule out an order by chance.
         const DISTINCT: usize = 4;
@@ -316,8 +317,8 @@ impl Dialogue {
             true => self.found.could_not_tell(
                 "sort",
                 with_refusal(
-                    "none of the values tried for `sortBy` had an effect; look them up in the service's documentation and \
-                     set [sort]",
+                    "none of the values tried for `sortBy` had an effect; look them up in the service's documentation \
+                     and set [sort]",
                     orders,
                 ),
             ),

@@ -7,8 +7,9 @@
 //!     └▶ asker ─▶ service  shape, vocabulary: structure of responses, usual names
 //! ```
 //!
-//! A probe is read-only, sends a bounded number of requests, and believes data, never a status. It reports whatever it could
-//! not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted one by one.
+//! A probe is read-only, sends a bounded number of requests, and believes data, never a status. It reports whatever it
+//! could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted one
+//! by one.
 
 mod abilities;
 mod asker;
@@ -63,13 +64,14 @@ pub struct Probed {
 /// Probes a service with at most `calls` requests and writes a profile for it.
 ///
 /// # Errors
-/// Fails if no form of the key returns a list of saved searches, if no saved search returns an overview, and if the service
-/// cannot be reached or throttles every attempt.
+/// Fails if no form of the key returns a list of saved searches, if no saved search returns an overview, and if the
+/// service cannot be reached or throttles every attempt.
 pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
     find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
 
-/// Resumes from a profile: its documented sections (`evidence = "documented"`) are kept, and their values are tried first.
+/// Resumes from a profile: its documented sections (`evidence = "documented"`) are kept, and their values are tried
+/// first.
 ///
 /// # Errors
 /// As [`probe`], and if the document is not a valid profile.

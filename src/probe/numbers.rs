@@ -1,5 +1,5 @@
-//! Finds the number that counts mentions: it is the same on every page, changes with window and filters, and equals the sum
-//! of the timeline or, in a complete response, the number of mentions received. Pure.
+//! Finds the number that counts mentions: it is the same on every page, changes with window and filters, and equals the
+//! sum of the timeline or, in a complete response, the number of mentions received. Pure.
 
 use serde_json::Value;
 

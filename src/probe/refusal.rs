@@ -70,8 +70,8 @@ pub(super) fn parameters(message: &str) -> Vec<String> {
     values(message).into_iter().filter(name).collect()
 }
 
-/// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or separated
-/// by bars. Empty for a sentence.
+/// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or
+/// separated by bars. Empty for a sentence.
 pub(super) fn values(message: &str) -> Vec<String> {
     let listed = |text: &str| -> Vec<String> {
         let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };

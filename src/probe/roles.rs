@@ -9,8 +9,8 @@ use super::shape::{Path, at, instant, leaves, pattern_of, said};
 use super::vocabulary;
 use crate::profile::instant_by;
 
-/// Ranks a field as a candidate for a column by its name (0 is likeliest); `None` if the name suggests another column or
-/// none.
+/// Ranks a field as a candidate for a column by its name (0 is likeliest); `None` if the name suggests another column
+/// or none.
 fn named(column: &str, path: &Path) -> Option<usize> {
     vocabulary::column(vocabulary::MENTION, path).filter(|(name, _)| *name == column).map(|(_, rank)| rank)
 }

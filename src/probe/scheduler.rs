@@ -1,5 +1,5 @@
-//! Tests several dimensions per request: each has its own parameter and shows its effect in its own part of a response, so
-//! a round tries one candidate of each.
+//! Tests several dimensions per request: each has its own parameter and shows its effect in its own part of a response,
+//! so a round tries one candidate of each.
 //!
 //! A refusal is attributed to the parameter that it names; if it names none, the candidates are tried one by one.
 
@@ -77,8 +77,8 @@ impl Dimension {
     }
 }
 
-/// Tries all candidates until only `reserve` requests are left. `is_data` distinguishes data from refusals; `adapt` may add
-/// and drop candidates after each round.
+/// Tries all candidates until only `reserve` requests are left. `is_data` distinguishes data from refusals; `adapt` may
+/// add and drop candidates after each round.
 pub(super) async fn run(
     asker: &mut Asker,
     reserve: u64,

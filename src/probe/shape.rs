@@ -244,8 +244,8 @@ pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Op
     (texts.clone().next().is_some() && second.is_none_or(same)).then_some(*first)
 }
 
-/// Reads an instant as microseconds since 1970: RFC 3339, a local time, a date, or an epoch number of seconds, milliseconds
-/// or microseconds from 2001 to 2039.
+/// Reads an instant as microseconds since 1970: RFC 3339, a local time, a date, or an epoch number of seconds,
+/// milliseconds or microseconds from 2001 to 2039.
 pub(super) fn instant(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {

@@ -1,7 +1,7 @@
 //! Names that services of this kind use: candidates to try, and field names with their columns.
 //!
-//! Names are guesses until a response shows an effect. Field names are compared without case and punctuation, first by the
-//! full path, then by its last step.
+//! Names are guesses until a response shows an effect. Field names are compared without case and punctuation, first by
+//! the full path, then by its last step.
 
 /// Column names with the field names that map to them, the likeliest first.
 pub(super) type Names = &'static [(&'static str, &'static [&'static str])];

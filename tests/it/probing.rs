@@ -1,4 +1,5 @@
-//! A probe of each dialect writes a profile with which all queries of the `requests` bench return correct rows, unedited.
+//! A probe of each dialect writes a profile with which all queries of the `requests` bench return correct rows,
+//! unedited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

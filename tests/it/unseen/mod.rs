@@ -1,4 +1,5 @@
-//! Unseen services, one per seed: the profile that a probe writes for each must answer queries correctly or reject them.
+//! Unseen services, one per seed: the profile that a probe writes for each must answer queries correctly or reject
+//! them.
 
 mod service;
 

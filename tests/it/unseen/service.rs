@@ -1,5 +1,5 @@
-//! An unseen service: a seed determines all its properties, from the form of its key to the wording of its refusals. It is
-//! independent of the client and of the simulator's dialects.
+//! An unseen service: a seed determines all its properties, from the form of its key to the wording of its refusals. It
+//! is independent of the client and of the simulator's dialects.
 
 use std::collections::BTreeMap;
 
