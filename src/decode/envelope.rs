@@ -1,4 +1,4 @@
-//! The answer around the records: echoes, totals and values of the whole, and the sections that hold rows.
+//! The envelope of an answer: echoes, totals, answer-level values, and the sections that hold rows.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,11 +13,11 @@ use super::{Capture, Decoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Shape;
 
-/// What an answer says beside its rows.
+/// Values of an answer outside its rows.
 #[derive(Debug)]
 pub(super) struct Envelope {
     values: Vec<Option<String>>,
-    /// Whether each section was there.
+    /// For each section, set if it was present.
     pub(super) sections: Vec<bool>,
 }
 
@@ -27,14 +27,14 @@ impl Envelope {
         self.values[slot].as_deref()
     }
 
-    /// A captured value as text; NULL is none.
+    /// A captured value as text; `None` for NULL.
     pub(super) fn text(&self, slot: usize) -> Option<Cow<'_, str>> {
         let raw = self.raw(slot).filter(|raw| *raw != "null")?;
         Some(if raw.starts_with('"') { unescape(raw).unwrap_or(Cow::Borrowed(raw)) } else { Cow::Borrowed(raw) })
     }
 }
 
-/// Reads a whole body.
+/// Reads a complete body.
 pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result<Envelope> {
     let mut answer =
         Envelope { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
@@ -45,14 +45,14 @@ pub(super) fn read(decoder: &Decoder, text: &str, rows: &mut Rows<'_>) -> Result
         Ok(()) => Ok(answer),
         Err(_) if rows.failure.is_some() => Err(rows.failure.take().unwrap_or_else(|| unreachable!("checked above"))),
         Err(error) if error.is_data() => {
-            Err(Error::new(ErrorKind::Contradiction, format!("the answer is not what the profile says: {error}"))
-                .advice("check the profile's pointers of this table"))
+            Err(Error::new(ErrorKind::Contradiction, format!("the response does not match the profile: {error}"))
+                .advice("check the pointers of this table in the profile"))
         }
-        Err(error) => Err(Error::new(ErrorKind::Malformed, format!("the answer is no valid JSON: {error}"))),
+        Err(error) => Err(Error::new(ErrorKind::Malformed, format!("the response is not valid JSON: {error}"))),
     }
 }
 
-/// Walks down to what is wanted.
+/// Walks down to the wanted values.
 struct Walk<'a, 'r, 't> {
     decoder: &'a Decoder,
     tree: &'a Tree<Capture>,
@@ -83,7 +83,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_, '_> {
                     answer.values[*slot] = Some(raw.to_owned());
                 }
             }
-            // Something is wanted below as well, which is rare: the text is read once more for it.
+            // Rarely, values below are wanted as well: the text is parsed once more for them.
             let again = || serde_json::Deserializer::from_str(raw);
             if let Some(section) = section {
                 let present = again().deserialize_any(Section { decoder, section, rows }).map_err(D::Error::custom)?;
@@ -120,13 +120,13 @@ impl<'de> Visitor<'de> for Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// An object that is null holds nothing of what is wanted; its absence is judged at the end.
+    /// A null object has none of the wanted values; missing ones are reported at the end.
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
 }
 
-/// Reads the rows of a section; gives whether there was one.
+/// Reads the rows of a section; returns true if the section was present.
 struct Section<'a, 'r, 't> {
     decoder: &'a Decoder,
     section: usize,
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Section<'_, '_, '_> {
         }
     }
 
-    /// Null stands for none.
+    /// Null means no rows.
     fn visit_unit<E>(self) -> Result<bool, E> {
         Ok(true)
     }
@@ -189,7 +189,7 @@ impl<'de> Visitor<'de> for Section<'_, '_, '_> {
     }
 }
 
-/// A visitor's expectation as a text.
+/// Displays a visitor's expectation.
 struct Expecting<'a, V>(&'a V);
 
 impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {

@@ -1,15 +1,15 @@
-//! Texts that say no character: bytes that are no UTF-8, escapes that are none, halves of surrogate pairs.
+//! Invalid UTF-8 and escapes: bytes that are not UTF-8, invalid escape sequences, unpaired surrogates.
 //!
-//! They make an answer malformed, with the byte where the first one is. Who would rather have the rest may ask for them
-//! to be replaced by U+FFFD, and counted.
+//! They make an answer malformed; the error names the byte of the first one. Alternatively, on request, each is
+//! replaced by U+FFFD and counted.
 
 use std::borrow::Cow;
 
-/// What stands for a character that cannot be told.
+/// Replacement for an invalid character.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// A body as JSON text in which every text says characters, and the number of places where it did not. A body without
-/// such places is itself.
+/// Replaces every flaw of a body, and returns the text and the number of flaws. A body without flaws is borrowed
+/// unchanged.
 pub(super) fn mend(body: &[u8]) -> (Cow<'_, str>, u64) {
     let mut count = 0;
     let text = match std::str::from_utf8(body) {
@@ -41,7 +41,7 @@ pub(super) fn mend(body: &[u8]) -> (Cow<'_, str>, u64) {
     (Cow::Owned(mended), count)
 }
 
-/// The byte at which the first flaw of a body is.
+/// Byte position of the first flaw of a body.
 pub(super) fn first_flaw(body: &[u8]) -> Option<usize> {
     match std::str::from_utf8(body) {
         Ok(text) => Flaws::of(text).next().map(|(at, _)| at),
@@ -49,7 +49,7 @@ pub(super) fn first_flaw(body: &[u8]) -> Option<usize> {
     }
 }
 
-/// Places in JSON texts that say no character: where, and how many bytes.
+/// Invalid characters and escapes in JSON strings: position and length in bytes.
 struct Flaws<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -61,7 +61,7 @@ impl<'t> Flaws<'t> {
         Self { bytes: text.as_bytes(), at: 0, inside: false }
     }
 
-    /// The code unit of an escape that begins here, if it is one.
+    /// The code unit of the `\u` escape that begins here, if there is one.
     fn unit(&self, at: usize) -> Option<u16> {
         let digits = self.bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
         let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
@@ -90,7 +90,7 @@ impl Iterator for Flaws<'_> {
                     (Some(b'u'), Some(_)) => (6, true),
                     _ => (1, false),
                 },
-                // Control characters have to be escaped.
+                // Control characters must be escaped.
                 0..0x20 if self.inside => (1, false),
                 _ => (1, true),
             };
@@ -131,7 +131,7 @@ mod tests {
         fn mended_json_is_json(text: String, spoilt in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8), 0..4)) {
             let mut body = serde_json::json!({"a": text, "b": [text]}).to_string().into_bytes();
             for (at, what) in spoilt {
-                // Only within the texts.
+                // Only inside the strings.
                 let (start, end) = (6, 6 + text.len().min(3));
                 let at = start + at.index(end - start + 1);
                 let what: &[u8] = [&b"\\ud800"[..], b"\\x", b"\xc3", b"\x01"][usize::from(what)];

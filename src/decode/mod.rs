@@ -1,16 +1,16 @@
-//! Bytes of an answer to a record batch: the columns asked for, and nothing else.
+//! Decodes the bytes of an answer into a record batch of the requested columns.
 //!
 //! ```text
-//! body ─ envelope ─▶ echoes, total, values of the whole answer
+//! body ─ envelope ─▶ echoes, total, answer-level values
 //!            └─ sections ─ record ─▶ raw value of each wanted field ─ value ─▶ column builders ─▶ RecordBatch
 //! ```
 //!
-//! One pass over the body. Every wanted field is cut out as raw JSON text and converted by this module's own rules, so
-//! that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is counted,
-//! and stays in `extra` where that column is wanted; nothing is rounded and nothing is guessed.
+//! The body is read in one pass. Every wanted field is sliced as raw JSON text and converted by this module's own
+//! rules, so that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is
+//! counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
 //!
-//! Invariant: a batch leaves only if the whole body was valid JSON, its echoes agree with the question, and every
-//! column that may not be NULL has a value in each row.
+//! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
+//! non-nullable column has a value in each row.
 
 mod envelope;
 mod lossy_utf8;
@@ -43,43 +43,44 @@ use crate::request::PageRequest;
 /// A decoded answer.
 #[derive(Debug, Clone)]
 pub struct Decoded {
-    /// The columns asked for, in the order asked for.
+    /// The requested columns, in the requested order.
     pub batch: RecordBatch,
-    /// Hashes of the id column, where the table has one and it was asked for.
+    /// Hashes of the id column, if the table has one and it was requested.
     pub ids: Option<Vec<u64>>,
-    /// The instants of the time column, in microseconds since 1970, likewise.
+    /// Instants of the time column in microseconds since 1970, likewise.
     pub times: Option<Vec<i64>>,
-    /// When rows were last changed, likewise; the least number where a row does not tell.
+    /// Instants of the version column (last change), likewise; `i64::MIN` for NULL.
     pub versions: Option<Vec<i64>>,
-    /// Records in the whole, where the answer says so and the profile believes it.
+    /// Total number of records, if the answer states it and the profile trusts it.
     pub total: Option<u64>,
-    /// About how many records there are in the whole, where that is all that the answer says or the profile believes.
+    /// Approximate total, if the answer states one and it is not exact or not trusted by the profile.
     pub hint: Option<u64>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
-    /// Places in texts that say no character and were replaced.
+    /// Invalid characters and escapes in strings that were replaced.
     pub mended: u64,
-    /// Rows without an id, which were given one made of other columns.
+    /// Rows without an id, which got one derived from other columns.
     pub unnamed: u64,
-    /// Records that the answer had.
+    /// Number of records in the answer.
     pub records: u64,
-    /// For each column that is a field of the record, by its position: in how many records the field came, NULL or not.
+    /// For each column that is a field of the record, by its position: the number of records with the field, NULL or
+    /// not.
     pub present: Vec<(usize, u64)>,
-    /// The fields in `extra`, as JSON pointers, where that column is wanted: in how many records each came.
+    /// The fields in `extra` as JSON pointers, if that column is wanted, each with the number of records that have it.
     pub unknown: Vec<(String, u64)>,
-    /// The number of all mentions that match, where the overview in the same answer has it and the profile calls it exact.
+    /// Total of matching mentions, if the overview in the same answer states it and the profile declares it exact.
     pub counted: Option<u64>,
-    /// The window that the service resolved the period to, [from, to).
+    /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
-/// Decodes the answers of one table to a fixed set of columns. Built once a scan, used for every page.
+/// Decoder for the answers of one table and a fixed set of columns. Built once per scan, used for every page.
 #[derive(Debug)]
 pub struct Decoder {
     profile: Arc<Profile>,
     table: Arc<TableSpec>,
     schema: SchemaRef,
-    /// For each output column, where its values are found.
+    /// Source of each output column.
     sources: Vec<Source>,
     builders: Vec<ColumnBuilder>,
     records: Tree<usize>,
@@ -90,30 +91,30 @@ pub struct Decoder {
     version: Option<usize>,
     extra: bool,
     lossy: bool,
-    /// Whether an answer must have a section of the table.
+    /// Set if an answer must have a section of the table.
     needs_section: bool,
 }
 
-/// Where the values of an output column are found.
+/// Source of the values of an output column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// Builder with this index.
+    /// The builder with this index.
     Row(usize),
-    /// Captured value of the answer with this index, the same for each row.
+    /// The captured value with this index, the same for each row, and the builder for its type.
     Answer(usize, usize),
     Aid,
     Duration,
     Timezone,
 }
 
-/// What is taken from the envelope at a pointer.
+/// Target of a pointer into the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capture {
     Section(usize),
     Value(usize),
 }
 
-/// The captured values that every answer is asked for, before those of columns.
+/// Slots of the values captured from every answer; those of columns follow.
 const TOTAL: usize = 0;
 const RELATION: usize = 1;
 const ECHO_AID: usize = 2;
@@ -125,15 +126,15 @@ const COUNTED: usize = 7;
 const COUNTED_RELATION: usize = 8;
 const FIRST_COLUMN: usize = 9;
 
-/// Records that an answer may have, however few were asked for.
+/// Records that an answer may have even if fewer were requested.
 const MOST: usize = 100_000;
 
 impl Decoder {
-    /// A decoder of the columns with these positions in the table.
+    /// Creates a decoder for the columns at these positions of the table.
     pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
         let full = arrow_schema(&table);
-        // `project` fails on positions out of bounds only; positions come from this very schema.
-        let schema = Arc::new(full.project(columns).expect("columns are positions in the table"));
+        // `project` fails only for positions out of bounds.
+        let schema = Arc::new(full.project(columns).expect("column positions are within the table"));
         let extra = columns.iter().any(|column| table.columns[*column].origin == Origin::Extra);
 
         let mut records = Tree::default();
@@ -148,7 +149,8 @@ impl Decoder {
                 builders.len() - 1
             };
             let source = match &column.origin {
-                // What `extra` must not repeat has to be known, and tried, even where it is not wanted itself.
+                // `extra` must not repeat values of other columns, so these are converted even if not wanted
+                // themselves.
                 Origin::Field(at, Scope::Record) if wanted || extra => {
                     let slot = builder(&mut builders);
                     records.insert(at.steps(), slot);
@@ -173,7 +175,7 @@ impl Decoder {
         for (index, section) in table.sections.iter().enumerate() {
             envelope.insert(section.at.steps(), Capture::Section(index));
         }
-        // Inside a record that is read anyway, it would be read twice.
+        // Inside a record that is read anyway, the total would be read twice.
         let counted = profile.counted_total();
         let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
         let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
@@ -217,14 +219,14 @@ impl Decoder {
         }
     }
 
-    /// The same decoder, for the rows of a table: an answer that has none of its sections is no empty table, unless its
-    /// overview counts no mentions.
+    /// Requires a section of the table in each answer: one without any is an error and not an empty table, unless its
+    /// total or its overview counts no mentions.
     #[must_use]
     pub fn of_table(self) -> Self {
         Self { needs_section: true, ..self }
     }
 
-    /// The same decoder, which replaces what says no character in texts.
+    /// Sets replacement of invalid characters and escapes in strings.
     #[must_use]
     pub fn lossy(self, lossy: bool) -> Self {
         Self { lossy, ..self }
@@ -235,7 +237,7 @@ impl Decoder {
         &self.schema
     }
 
-    /// Where the values of a column come from.
+    /// Origin of the values of a column.
     pub fn origin(&self, column: &str) -> Option<&Origin> {
         self.table.column(column).map(|column| &column.origin)
     }
@@ -243,13 +245,13 @@ impl Decoder {
     /// Decodes one body.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for what is no valid JSON, [`ErrorKind::Contradiction`] for what is and disagrees with
-    /// the profile or the question.
+    /// [`ErrorKind::Malformed`] for invalid JSON, [`ErrorKind::Contradiction`] for valid JSON that disagrees with the
+    /// profile or the request.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
         let decoded = match std::str::from_utf8(body) {
-            // Some put a byte order mark in front.
+            // Some services prepend a byte order mark.
             Ok(text) => self.decode_text(request, text.trim_start_matches('\u{feff}')),
-            Err(_) => Err(Error::new(ErrorKind::Malformed, "the answer is no UTF-8")),
+            Err(_) => Err(Error::new(ErrorKind::Malformed, "the response is not UTF-8")),
         };
         match decoded {
             Err(error) if error.kind() == ErrorKind::Malformed => {
@@ -258,9 +260,9 @@ impl Decoder {
                     let (text, mended) = lossy_utf8::mend(body);
                     return Ok(Decoded { mended, ..self.decode_text(request, &text)? });
                 }
-                let message = format!("a text says no character at byte {at} of the answer: {}", error.message());
+                let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
                 Err(Error::new(ErrorKind::Malformed, message)
-                    .advice("SET savedsearch.lossy_text = on replaces such characters and counts them"))
+                    .advice("use SET savedsearch.lossy_text = on to replace and count invalid characters"))
             }
             decoded => decoded,
         }
@@ -273,8 +275,8 @@ impl Decoder {
         self.check_echoes(request, &answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections);
         if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
-            return Err(Error::new(ErrorKind::Contradiction, format!("the answer has no `{missing}`"))
-                .advice("check the profile's `sections` of this table, or set optional = true"));
+            return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
+                .advice("check the `sections` of this table in the profile, or set optional = true"));
         }
         let counted = answer.text(COUNTED).and_then(|told| told.parse().ok());
         let exact = |relation: Option<Cow<'_, str>>| relation.is_none_or(|relation| relation == "eq");
@@ -285,20 +287,21 @@ impl Decoder {
         if self.needs_section && nothing {
             let places: Vec<String> =
                 self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
-            let message = format!("the answer has nothing that the profile knows: no {}", places.join(", no "));
-            return Err(Error::new(ErrorKind::Contradiction, message)
-                .advice("check the profile's `sections` of this table; for errors with a status of success, [error]"));
+            let message = format!("the response has no section of this table, such as {}", places.join(", "));
+            return Err(Error::new(ErrorKind::Contradiction, message).advice(
+                "check the `sections` of this table in the profile; if it is an error with a success status, set [error]",
+            ));
         }
         let relation = answer.text(RELATION);
         let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {
             (Trust::Exact, Some(total), None | Some("eq")) if request.plan.pages.is_some() => {
                 Some(total.parse().map_err(|_| {
-                    Error::new(ErrorKind::Contradiction, format!("the total `{}` is no number of mentions", total))
+                    Error::new(ErrorKind::Contradiction, format!("invalid total `{}` in the response", total))
                 })?)
             }
             (Trust::Exact, None, _) if request.plan.pages.is_some() => {
-                return Err(Error::new(ErrorKind::Contradiction, "the answer has no total")
-                    .advice("check the profile's [total]; trust = \"absent\" reads without one"));
+                return Err(Error::new(ErrorKind::Contradiction, "the response has no total")
+                    .advice("check [total] in the profile, or set trust = \"absent\" to read without a total"));
             }
             _ => None,
         };
@@ -330,9 +333,12 @@ impl Decoder {
                 let row = (0..count).find(|row| column.is_null(*row)).unwrap_or_default();
                 return Err(Error::new(
                     ErrorKind::Contradiction,
-                    format!("record {row} of the answer has no usable `{}`, which may not be NULL", field.name()),
+                    format!(
+                        "record {row} of the response has a missing or invalid `{}`, which must not be NULL",
+                        field.name()
+                    ),
                 )
-                .advice("check the column in the profile: its pointer, its type, or null = true"));
+                .advice("check the column's pointer and type in the profile, or set null = true"));
             }
         }
         let ids = self.id.map(|id| hashes(&columns[id]));
@@ -340,7 +346,7 @@ impl Decoder {
         let versions = self.version.map(|version| micros(&columns[version]));
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-            .map_err(|error| Error::new(ErrorKind::Contradiction, format!("the columns do not fit: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
         Ok(Decoded {
             batch,
@@ -360,7 +366,7 @@ impl Decoder {
         })
     }
 
-    /// In how many records the field of each column came.
+    /// Number of records that have the field of each column.
     fn present(&self, rows: &Rows<'_>) -> Vec<(usize, u64)> {
         let fields = self.schema.fields().iter().zip(&self.sources).enumerate();
         let present = fields.filter_map(|(column, (field, source))| match (self.origin(field.name()), source) {
@@ -370,7 +376,7 @@ impl Decoder {
         present.collect()
     }
 
-    /// The fields in the column `extra`, and in how many records each came.
+    /// The fields in the column `extra`, each with the number of records that have it.
     fn unknown(&self, batch: &RecordBatch) -> Vec<(String, u64)> {
         let extra = self.schema.fields().iter().position(|field| self.origin(field.name()) == Some(&Origin::Extra));
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
@@ -381,7 +387,7 @@ impl Decoder {
         found.into_iter().collect()
     }
 
-    /// Gives rows without an id one that is made of the columns which stand in for it. Gives their number.
+    /// Derives an id from the `stand_in` columns for rows without one, and returns the number of such rows.
     fn name(&self, request: &PageRequest, text: &str, columns: &mut [ArrayRef]) -> Result<u64> {
         let Some(at) = self.id.filter(|id| columns[*id].null_count() > 0 && !self.table.stand_in.is_empty()) else {
             return Ok(0);
@@ -398,7 +404,9 @@ impl Decoder {
             .iter()
             .map(|part| arrow::compute::cast(part, &DataType::Utf8))
             .collect::<std::result::Result<_, _>>()
-            .map_err(|error| Error::new(ErrorKind::Profile, format!("`stand_in` is no text: {error}")))?;
+            .map_err(|error| {
+                Error::new(ErrorKind::Profile, format!("cannot cast the `stand_in` columns to text: {error}"))
+            })?;
         let known = columns[at].as_string::<i32>();
         let named = |row: usize| {
             if known.is_valid(row) {
@@ -420,7 +428,7 @@ impl Decoder {
         Ok(unnamed as u64)
     }
 
-    /// The builders of a row that are filled by position: label of the section, rank, extra.
+    /// Builders of the columns filled by [`Rows`] itself: section label, rank, extra.
     fn origins(&self) -> [Option<usize>; 3] {
         let find = |origin: &Origin| {
             let sources = self.schema.fields().iter().zip(&self.sources);
@@ -445,21 +453,21 @@ impl Decoder {
             {
                 return Err(Error::new(
                     ErrorKind::Contradiction,
-                    format!("asked for {what} `{asked}`, the answer is for `{}`", echoed),
+                    format!("requested {what} `{asked}`, but the response is for `{}`", echoed),
                 )
-                .advice("the service ignores the parameter or calls it otherwise: check the profile")
+                .advice("the service ignores the parameter or uses another name for it; check the profile")
                 .passing());
             }
         }
         let words = request.frozen.as_deref().or(plan.duration.as_deref());
         let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
         match (asked, window(answer)) {
-            // A service may clip a window to what it has, at its beginning and now.
+            // A service may clip a window to its data, at the beginning and at the current time.
             (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(
                 ErrorKind::Contradiction,
-                format!("asked for {from} to {to}, the answer is for {since} to {until}"),
+                format!("requested {from} to {to}, but the response is for {since} to {until}"),
             )
-            .advice("the service ignores the period or reads it otherwise: check the profile's [window]")
+            .advice("the service ignores the time window or interprets it differently; check [window] in the profile")
             .passing()),
             _ => Ok(()),
         }
@@ -470,7 +478,7 @@ impl Decoder {
     }
 }
 
-/// The window that an answer tells.
+/// The window stated in an answer.
 fn window(answer: &Envelope) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
     Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
@@ -480,12 +488,12 @@ fn constant(value: Option<&str>, count: usize) -> ArrayRef {
     Arc::new((0..count).map(|_| value).collect::<StringArray>())
 }
 
-/// The microseconds of a column of instants; the least number for NULL.
+/// Microseconds of a timestamp column; `i64::MIN` for NULL.
 fn micros(column: &ArrayRef) -> Vec<i64> {
     column.as_primitive::<TimestampMicrosecondType>().iter().map(|at| at.unwrap_or(i64::MIN)).collect()
 }
 
-/// A hash of each value. The hasher's keys are fixed: equal ids hash alike in every page.
+/// A hash of each value. The hasher's keys are fixed, so equal ids have equal hashes on every page.
 fn hashes(column: &ArrayRef) -> Vec<u64> {
     let hash = |value: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
@@ -496,7 +504,7 @@ fn hashes(column: &ArrayRef) -> Vec<u64> {
         DataType::Int64 => {
             column.as_primitive::<Int64Type>().values().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect()
         }
-        // The profile allows texts and integers as ids.
+        // The profile allows strings and integers as ids.
         _ => column.as_string::<i32>().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect(),
     }
 }

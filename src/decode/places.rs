@@ -1,14 +1,14 @@
-//! The places of values in a JSON text, without building the document.
+//! Pointers of the values in a JSON text, without building the document.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Gives the place of each value that is no object, as a JSON pointer (RFC 6901). Arrays count as one value. A text that is no
-/// JSON gives the places up to where it is none.
+/// Calls `found` with the JSON pointer (RFC 6901) of each value that is not an object. Arrays count as one value. For
+/// invalid JSON, the values up to the error are reported.
 pub(super) fn each(text: &str, mut found: impl FnMut(&str)) {
     let mut json = serde_json::Deserializer::from_str(text);
-    // What is no JSON was refused before.
+    // Invalid JSON was rejected before.
     let _ = Places { at: &mut String::new(), found: &mut found }.deserialize(&mut json);
 }
 

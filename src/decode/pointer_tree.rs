@@ -1,13 +1,13 @@
-//! Pointers as a tree, so that one walk over a document meets all of them.
+//! Pointers as a tree, so that one walk over a document visits all of them.
 
-/// A member of a document and what is wanted at and below it.
+/// A member of a document, with the targets at and below it.
 #[derive(Debug, Clone)]
 pub(super) struct Tree<T> {
-    /// Members that are known, by name.
+    /// Known members, by name.
     pub(super) members: Vec<(String, Tree<T>)>,
-    /// What is wanted here.
+    /// Targets for the value here.
     pub(super) here: Vec<T>,
-    /// Known, and not wanted at all.
+    /// Set for a known member that is not wanted.
     pub(super) ignored: bool,
 }
 
@@ -18,18 +18,18 @@ impl<T> Default for Tree<T> {
 }
 
 impl<T> Tree<T> {
-    /// Wants something at the end of these steps.
+    /// Adds a target at the end of these steps.
     pub(super) fn insert(&mut self, steps: &[String], what: T) {
         self.descend(steps).here.push(what);
     }
 
-    /// Declares what is at the end of these steps as known and unwanted.
+    /// Declares the value at the end of these steps as known and unwanted.
     pub(super) fn ignore(&mut self, steps: &[String]) {
         self.descend(steps).ignored = true;
     }
 
-    /// The position of a member. Records of one service list their members in one order, so the search starts behind
-    /// the member that was met last.
+    /// The position of a member. Records of a service usually list their members in the same order, so the search
+    /// starts after the last member found.
     pub(super) fn find(&self, name: &str, after: usize) -> Option<usize> {
         let (before, behind) = self.members.split_at(after.min(self.members.len()));
         let is = |(member, _): &(String, Self)| member == name;

@@ -1,4 +1,4 @@
-//! A record into the builders of its row, and what no column took into `extra`.
+//! Reads a record into the column builders, and the fields that no column takes into `extra`.
 
 use std::fmt;
 use std::fmt::Write;
@@ -11,25 +11,27 @@ use super::pointer_tree::Tree;
 use super::value::{ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind};
 
-/// The rows of a page while it is read.
+/// The rows of a page that is being read.
 #[derive(Debug)]
 pub(super) struct Rows<'t> {
     tree: &'t Tree<usize>,
     builders: Vec<ColumnBuilder>,
-    /// Whether the builder has its value of the row under way, and in how many rows it had one.
+    /// For each builder, set if it has a value in the current row.
     filled: Vec<bool>,
+    /// For each builder, the number of rows in which it got a value.
     present: Vec<u64>,
     label: Option<usize>,
     rank: Option<usize>,
     extra_slot: Option<usize>,
-    /// Whether `extra` is wanted.
+    /// Set if `extra` is wanted.
     extra: bool,
-    /// Rows read, and how many may be.
+    /// Rows read.
     pub(super) count: usize,
+    /// Rows allowed.
     most: usize,
     /// Values that did not fit.
     pub(super) conflicts: u64,
-    /// The error behind a refusal of the JSON reader, which can carry texts only.
+    /// The error behind a failure of the JSON reader, whose own errors carry only text.
     pub(super) failure: Option<Error>,
 }
 
@@ -69,7 +71,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// The rows so far in which the builder got a value, NULL or not.
+    /// Rows so far in which the builder got a value, NULL or not.
     pub(super) fn present(&self, slot: usize) -> u64 {
         self.present[slot]
     }
@@ -78,7 +80,8 @@ impl<'t> Rows<'t> {
         Built(vec![None; self.builders.len()], self.builders)
     }
 
-    /// Appends a value of the row under way. The first of two members of one name counts; the second is a conflict.
+    /// Appends a value to the current row. Of two members with the same name the first counts; the second is a
+    /// conflict.
     fn set(&mut self, slot: usize, raw: &str) -> Result<Fit, Error> {
         if std::mem::replace(&mut self.filled[slot], true) {
             self.conflicts += 1;
@@ -89,7 +92,7 @@ impl<'t> Rows<'t> {
         Ok(fit)
     }
 
-    /// Ends the row under way.
+    /// Completes the current row.
     fn end_row(&mut self, label: &str, position: usize, extra: Option<&str>) {
         for (slot, text) in [(self.label, Some(label)), (self.extra_slot, extra)] {
             if let (Some(slot), Some(text)) = (slot, text) {
@@ -110,7 +113,7 @@ impl<'t> Rows<'t> {
         self.count += 1;
     }
 
-    /// A row of an entry: the values at the section's two pointers.
+    /// Appends a row for an entry: the values at the section's two pointers.
     pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], &str); 2]) -> Result<(), Error> {
         for (steps, raw) in values {
             let mut tree = self.tree;
@@ -141,7 +144,7 @@ impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
         let Self { rows, label, position } = self;
         let tree = rows.tree;
         if rows.count >= rows.most {
-            let message = format!("the answer has more than {} records", rows.most);
+            let message = format!("the response has more than {} records", rows.most);
             rows.failure = Some(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
             return Err(D::Error::custom("too many records"));
         }
@@ -152,7 +155,7 @@ impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
     }
 }
 
-/// Visits the members of an object; gives what no column took.
+/// Visits the members of an object; returns those that no column took.
 struct Members<'r, 't, 'm> {
     rows: &'r mut Rows<'t>,
     tree: &'m Tree<usize>,
@@ -194,7 +197,7 @@ impl<'de> Visitor<'de> for Members<'_, '_, '_> {
         Ok(extra)
     }
 
-    /// An array whose items have places of their own, such as `[name, number]`.
+    /// An array whose items are addressed by position, such as `[name, number]`.
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Extra>, A::Error> {
         let Self { rows, tree } = self;
         if !has_positions(tree) {
@@ -216,12 +219,12 @@ impl<'de> Visitor<'de> for Members<'_, '_, '_> {
     }
 }
 
-/// Whether items of an array are wanted, by their positions.
+/// True if items of an array are wanted by their positions.
 fn has_positions(tree: &Tree<usize>) -> bool {
     tree.members.iter().any(|(name, _)| name.parse::<usize>().is_ok())
 }
 
-/// Gives a value to the columns at and below a member; what is left of it is returned where `extra` is wanted.
+/// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
 fn member_value(rows: &mut Rows<'_>, member: &Tree<usize>, raw: &str) -> Result<Option<String>, String> {
     let mut left = None;
     for slot in &member.here {
@@ -251,14 +254,14 @@ fn member_value(rows: &mut Rows<'_>, member: &Tree<usize>, raw: &str) -> Result<
     Ok(left)
 }
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 struct Extra(String);
 
 impl Extra {
     fn add(extra: &mut Option<Self>, name: &str, raw: &str) {
         let Self(text) = extra.get_or_insert_with(|| Self(String::new()));
         text.push(if text.is_empty() { '{' } else { ',' });
-        // A name is escaped as serde_json does it; writing to a string does not fail.
+        // serde_json escapes the name; writing to a string cannot fail.
         let _ = write!(text, "{}:{raw}", serde_json::Value::from(name));
     }
 
@@ -267,7 +270,7 @@ impl Extra {
     }
 }
 
-/// The name of a member, looked up while it is still borrowed.
+/// Looks up the name of a member while it is still borrowed.
 struct Key<'t> {
     tree: &'t Tree<usize>,
     after: usize,
@@ -291,7 +294,7 @@ impl Visitor<'_> for Key<'_> {
     type Value = Found;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a member")
+        f.write_str("a member name")
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Found, E> {

@@ -6,13 +6,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::profile::{ColumnType, TableSpec};
 
-/// The schema of a whole table.
+/// The schema of a table with all its columns.
 pub fn arrow_schema(table: &TableSpec) -> SchemaRef {
     let fields = table.columns.iter().map(|column| Field::new(&column.name, data_type(column.kind), column.nullable));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The Arrow type of a column. No views, no dictionaries: what every driver of Flight SQL reads.
+/// The Arrow type of a column. Views and dictionaries are avoided, since not every Flight SQL driver reads them.
 pub fn data_type(kind: ColumnType) -> DataType {
     match kind {
         ColumnType::Utf8 | ColumnType::Json => DataType::Utf8,

@@ -92,12 +92,12 @@ fn a_record_without_an_id_is_named_by_what_else_it_says() {
     let body = BODY.replacen("\"id\":12", "\"id\":null,\"url\":\"https://example.org/1\"", 1);
     let ids = named(&body);
     assert!(ids[1].as_ref().is_some_and(|id| id.starts_with('~') && id.len() == 25), "{ids:?}");
-    assert_eq!(named(&body), ids, "the same record has the same name");
+    assert_eq!(named(&body), ids, "the same record gets the same id");
     assert_ne!(named(&body.replace("org/1", "org/2")), ids);
     let decoded = mentions(&["id"], &body).expect("decoded");
     assert_eq!(decoded.unnamed, 1);
     let nothing = body.replace("\"url\"", "\"uri\"").replace("\"publishedAt\"", "\"published\"");
-    assert!(mentions(&["id"], &nothing.replace("\"author\"", "\"writer\"")).is_err(), "nothing names it");
+    assert!(mentions(&["id"], &nothing.replace("\"author\"", "\"writer\"")).is_err(), "nothing identifies it");
 }
 
 #[test]
@@ -161,5 +161,5 @@ fn what_may_not_be_null_and_is_is_told_by_its_record_and_column() {
     let body = BODY.replacen("\"publishedAt\":1767225600", "\"publishedAt\":\"soon\"", 1);
     let error = mentions(&["published_at"], &body).expect_err("no instant");
     assert_eq!(error.kind(), ErrorKind::Contradiction);
-    assert!(error.to_string().contains("record 1 of the answer has no usable `published_at`"), "{error}");
+    assert!(error.to_string().contains("record 1 of the response has a missing or invalid `published_at`"), "{error}");
 }

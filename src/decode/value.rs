@@ -1,4 +1,4 @@
-//! One raw JSON value into one column: what fits exactly is taken, everything else is a conflict.
+//! Converts a raw JSON value for a column: a value that fits exactly is taken, any other is a conflict.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{ColumnType, instant_by};
 
-/// The values of a column while a page is read.
+/// Builder for the values of a column of a page.
 #[derive(Debug)]
 pub(super) enum ColumnBuilder {
     Utf8(StringBuilder),
@@ -21,7 +21,7 @@ pub(super) enum ColumnBuilder {
     Int64(Int64Builder),
     Float64(Float64Builder),
     Boolean(BooleanBuilder),
-    /// With how texts say an instant, where they have a form of their own.
+    /// With the pattern of timestamps in strings, if they have a form of their own.
     Timestamp(TimestampMicrosecondBuilder, Option<Arc<str>>),
     Utf8List(ListBuilder<StringBuilder>),
 }
@@ -46,10 +46,10 @@ impl Clone for ColumnBuilder {
     }
 }
 
-/// Items of a list at most; a longer one does not fit.
+/// Maximum number of items in a list; a longer one does not fit.
 const ITEMS: usize = 100_000;
 
-/// Whether a value fitted its column. Where it did not, NULL was appended.
+/// Result of appending a value to a column. On a conflict, NULL was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Yes,
@@ -69,10 +69,10 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends a raw JSON value, without white space around it.
+    /// Appends a raw JSON value without surrounding white space.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a text whose escapes say no character, such as half a surrogate pair.
+    /// [`ErrorKind::Malformed`] for a string with an invalid escape, such as an unpaired surrogate.
     pub(super) fn append(&mut self, raw: &str) -> Result<Fit> {
         if raw == "null" {
             self.append_null();
@@ -117,7 +117,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends a text as it is: a label, or the JSON of `extra`.
+    /// Appends a string as it is: a label, or the JSON of `extra`.
     pub(super) fn append_text(&mut self, text: &str) {
         if let Self::Utf8(builder) | Self::Json(builder) = self {
             builder.append_value(text);
@@ -142,7 +142,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The same value in each of `count` rows, and whether it fitted.
+    /// Repeats a value in `count` rows; true if it fits.
     pub(super) fn repeat(mut self, raw: Option<&str>, count: usize) -> Result<(ArrayRef, bool)> {
         let mut fits = true;
         for _ in 0..count {
@@ -152,7 +152,7 @@ impl ColumnBuilder {
     }
 }
 
-/// The text of a JSON string, unescaped.
+/// Unescapes a JSON string.
 pub(super) fn unescape(raw: &str) -> Result<Cow<'_, str>> {
     let inner = &raw[1..raw.len() - 1];
     if !inner.contains('\\') {
@@ -160,10 +160,10 @@ pub(super) fn unescape(raw: &str) -> Result<Cow<'_, str>> {
     }
     serde_json::from_str(raw)
         .map(Cow::Owned)
-        .map_err(|error| Error::new(ErrorKind::Malformed, format!("a text has escapes that say no character: {error}")))
+        .map_err(|error| Error::new(ErrorKind::Malformed, format!("invalid escape in a string: {error}")))
 }
 
-/// The text of a string, a number or a truth value.
+/// The text of a string, a number or a boolean.
 fn scalar_text(raw: &str) -> Result<Option<Cow<'_, str>>> {
     match raw.as_bytes()[0] {
         b'"' => unescape(raw).map(Some),
@@ -172,14 +172,14 @@ fn scalar_text(raw: &str) -> Result<Option<Cow<'_, str>>> {
     }
 }
 
-/// The value without quotes, where it has some.
+/// The value without its quotes, if it has any.
 fn unquoted(raw: &str) -> Result<Cow<'_, str>> {
     if raw.starts_with('"') { unescape(raw) } else { Ok(Cow::Borrowed(raw)) }
 }
 
-/// An integer, or a decimal notation of one that a float holds exactly.
+/// Parses an integer, also in a decimal notation that a float holds exactly.
 fn integer(text: &str) -> Option<i64> {
-    /// Integers up to here are exact in a float.
+    /// Integers below this are exact in a float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(value) = text.parse() {
         return Some(value);
@@ -189,10 +189,11 @@ fn integer(text: &str) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < EXACT).then_some(value as i64)
 }
 
-/// Microseconds since 1970. Texts are RFC 3339, a local time (UTC) or a date; numbers count seconds, milliseconds or
-/// microseconds, told apart by their size: any instant after March 1973 has one reading.
+/// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers
+/// count seconds, milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one
+/// reading.
 fn micros(raw: &str) -> Result<Option<i64>> {
-    /// The years from 0 to 9999, which all formats can say.
+    /// The years from 0 to 9999, which all formats can represent.
     const SAYABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
     Ok(any_micros(raw)?.filter(|micros| SAYABLE.contains(micros)))
 }
@@ -215,12 +216,12 @@ fn any_micros(raw: &str) -> Result<Option<i64>> {
     Ok(string_to_datetime(&Utc, &text).ok().map(|at| at.timestamp_micros()))
 }
 
-/// The texts of an array of scalars.
+/// The items of an array of scalars, as text.
 fn texts(raw: &str) -> Result<Option<Vec<Option<Cow<'_, str>>>>> {
     if !raw.starts_with('[') {
         return Ok(None);
     }
-    // Each item takes many times its text.
+    // Each item takes many times the memory of its text.
     if raw.bytes().filter(|byte| *byte == b',').count() > ITEMS {
         return Ok(None);
     }
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(values[..6], [Some(at); 6]);
         assert_eq!(values[6..], [Some(at + 500_000), None]);
         assert_eq!(fits[7], Fit::Conflict);
-        // What not every format can say.
+        // Values that not every format can represent.
         let raws = [
             "9223372036854775807",
             "-9223372036854775808",

@@ -1,29 +1,29 @@
-//! For people: what works with a probed profile, what that costs, and what is left to look up.
+//! Capabilities of a service with its probed profile, their cost, and the sections left to complete.
 
 use std::fmt;
 
 use super::observations::{Asked, Findings, Form};
 
-/// Something that can be asked for.
+/// A capability of the probed service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ability {
-    /// What it is.
+    /// Name of the capability.
     pub what: &'static str,
-    /// Whether it works.
+    /// Set if the service supports it.
     pub works: bool,
-    /// How, or what happens instead.
+    /// Details, or the fallback if it is not supported.
     pub how: String,
 }
 
-/// What works with what was found.
+/// Derives the capabilities from the findings.
 pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
     let ability = |what, works, how: String| Ability { what, works, how };
     let listed = found.lists.len();
     let page = found.page.map_or(10, |page| page.max);
     let mentions = match &found.asked {
-        Some(Asked::Flag(name, value)) => format!("with {name}={value}, one request per {page}"),
-        Some(_) => format!("one request per {page}"),
-        None => "nothing brought them: set [mentions] and [tables.mentions]".to_owned(),
+        Some(Asked::Flag(name, value)) => format!("with {name}={value}, up to {page} per request"),
+        Some(_) => format!("up to {page} per request"),
+        None => "not found; set [mentions] and [tables.mentions]".to_owned(),
     };
     let orders: Vec<String> = found
         .sorts
@@ -40,21 +40,25 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
     let told = !periods.is_empty();
     periods.extend(ends);
     vec![
-        ability("saved searches", listed > 0, format!("{listed} lists, one request")),
+        ability(
+            "saved searches",
+            listed > 0,
+            format!("{listed} list{}, one request", if listed == 1 { "" } else { "s" }),
+        ),
         ability(
             "overview",
             found.counted.is_some(),
             match &found.counted {
-                Some(_) => "one request a saved search".to_owned(),
-                None => "none of its numbers was that of the mentions".to_owned(),
+                Some(_) => "one request per saved search".to_owned(),
+                None => "no total found".to_owned(),
             },
         ),
         ability(
             "timeline",
             found.timeline.is_some(),
             match &found.timeline {
-                Some(_) => "one request a saved search".to_owned(),
-                None => "the overview has none".to_owned(),
+                Some(_) => "one request per saved search".to_owned(),
+                None => "not found in the overview".to_owned(),
             },
         ),
         ability("mentions", found.asked.is_some(), mentions),
@@ -67,10 +71,10 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
             },
         ),
         ability(
-            "orders",
+            "sort orders",
             !orders.is_empty(),
             match orders.is_empty() {
-                true => "sorted here, after reading all".to_owned(),
+                true => "sorted locally after reading all mentions".to_owned(),
                 false => orders.join(", "),
             },
         ),
@@ -78,22 +82,22 @@ pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
             "filters",
             !filters.is_empty(),
             match filters.is_empty() {
-                true => "applied here, after reading".to_owned(),
-                false => format!("{}; others are applied here", filters.join(", ")),
+                true => "applied locally after reading".to_owned(),
+                false => format!("{}; others are applied locally", filters.join(", ")),
             },
         ),
         ability(
-            "periods",
+            "time windows",
             told,
             match periods.is_empty() {
-                true => "none had an effect: set [window]".to_owned(),
+                true => "none found; set [window]".to_owned(),
                 false => periods.join(", "),
             },
         ),
     ]
 }
 
-/// The sections that a profile needs and that could not be told.
+/// Required profile sections that could not be determined.
 pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
     let holes = [
         ("mentions", found.asked.is_none()),

@@ -1,4 +1,4 @@
-//! Asks a service, one GET at a time, and remembers what was asked and what it looked like.
+//! Sends GET requests one by one and keeps a log of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,37 +13,37 @@ use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::{Auth, Evidence, Profile, ResetFormat, Throttle};
 use crate::request::RequestKey;
 
-/// Longest time for an answer.
+/// Response timeout.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time before a call that failed is made once more.
+/// Delay before a failed request is retried.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Longest time that a service may ask to wait.
+/// Longest back-off that a service may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A parameter with its value.
 pub(super) type Pair = (String, String);
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    /// The body, where it is JSON.
+    /// The body, if it is JSON.
     pub(super) body: Option<Value>,
-    /// The body as text, without the key.
+    /// The body as text, with the key redacted.
     pub(super) text: String,
 }
 
-/// A call that was made.
+/// A request that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Endpoint and parameters, without the key.
+    /// Endpoint and parameters, with the key redacted.
     pub question: String,
-    /// Status; `None` where there was no answer.
+    /// HTTP status; `None` if there was no response.
     pub status: Option<u16>,
 }
 
-/// Asks within a number of calls.
+/// Sends a limited number of requests.
 #[derive(Debug)]
 pub(super) struct Asker {
     source: Arc<dyn AnswerSource>,
@@ -65,19 +65,20 @@ impl Asker {
         self.auth = Auth { evidence: Evidence::Assumed, header: header.into(), format: format.into() };
     }
 
-    /// Calls that may still be made.
+    /// Requests that may still be sent.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// An answer; `None` where no call is left. Temporary trouble is no evidence: a call that fails, or is answered with a
-    /// status of 5xx, is made once more, and a throttled one after a wait.
+    /// Sends a request; `None` if none is left. Temporary trouble is not evidence: a request that fails or gets a 5xx
+    /// status is retried once, and a throttled one after a wait.
     ///
     /// # Errors
-    /// The failure of a call that fails twice.
+    /// Returns the failure of a request that failed twice.
     pub(super) async fn ask(&mut self, path: &str, parameters: &[Pair]) -> Result<Option<Reply>> {
-        /// Waits for a service that throttles, and failures, that a question is worth.
+        /// Throttled attempts per request.
         const WAITS: u32 = 5;
+        /// Failed attempts per request.
         const FAILURES: u32 = 2;
         let (mut failed, mut waits, mut failures) = (None, 0, 0);
         while waits < WAITS && failures < FAILURES {
@@ -109,7 +110,7 @@ impl Asker {
                         sleep(PAUSE).await;
                         continue;
                     }
-                    // Its words may be sent back as candidates.
+                    // Parsed after redaction: words of the body may be sent back as candidates.
                     let body = serde_json::from_str(&text).ok();
                     return Ok(Some(Reply { status, headers: answer.headers, body, text }));
                 }
@@ -121,7 +122,7 @@ impl Asker {
                 Ok(None) => {
                     self.calls.push(Call { question, status: None });
                     failures += 1;
-                    let message = format!("no answer within {} s", PATIENCE.as_secs());
+                    let message = format!("no response within {} s", PATIENCE.as_secs());
                     failed = Some(Error::new(ErrorKind::Timeout, message));
                 }
                 Err(Unsent::Refused(error)) => return Err(error),
@@ -131,13 +132,14 @@ impl Asker {
         match failed {
             Some(error) => Err(error),
             None => {
-                Err(Error::new(ErrorKind::Throttled, "the service throttles every call").advice("probe again later"))
+                Err(Error::new(ErrorKind::Throttled, "the service throttled every attempt").advice("probe again later"))
             }
         }
     }
 }
 
-/// Whether an answer says that too much was asked: by its status, or in words beside one of those that keys get.
+/// True for a throttled response: status 429, or 401, 403 or 503 with a `Retry-After` header or words about a rate
+/// limit.
 fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
     let says = |word: &str| text.to_ascii_lowercase().contains(word);
     let words = ["rate limit", "ratelimit", "rate_limit", "too many requests", "throttl", "quota", "slow down"];
@@ -145,7 +147,7 @@ fn is_throttling(status: u16, headers: &HeaderMap, text: &str) -> bool {
     status == 429 || (matches!(status, 401 | 403 | 503) && named)
 }
 
-/// How the end of a rate window is written: as seconds since 1970 or from now, or as an instant.
+/// Detects the format of a rate limit's reset time: seconds since 1970, seconds from now, or a timestamp.
 pub(super) fn reset_format(text: &str) -> ResetFormat {
     match text.parse::<i64>() {
         Ok(1_000_000_000..) => ResetFormat::EpochS,
@@ -154,40 +156,40 @@ pub(super) fn reset_format(text: &str) -> ResetFormat {
     }
 }
 
-/// How long a throttled call is to wait: what the service asks for, else a while.
+/// Returns the wait before a throttled request is retried: as requested by the service, else 10 s.
 fn wait(headers: &HeaderMap) -> Result<Duration> {
     let usual = Profile::v4().throttle;
     let reset = usual.reset.as_deref().and_then(|name| headers.get(name)?.to_str().ok()).unwrap_or_default();
     let throttle = Throttle { reset_format: reset_format(reset.trim()), ..usual };
     let wait = asked_wait(&throttle, headers).unwrap_or(Duration::from_secs(10));
     if wait > LONGEST_WAIT {
-        let message = format!("the service asks to wait {} s", wait.as_secs());
-        return Err(Error::new(ErrorKind::Throttled, message).advice("probe again then"));
+        let message = format!("the service requests a wait of {} s", wait.as_secs());
+        return Err(Error::new(ErrorKind::Throttled, message).advice("probe again after that"));
     }
     Ok(wait)
 }
 
 impl Reply {
-    /// When the service answered, by its own clock, in microseconds since 1970.
+    /// Time of the response by the service's clock, in microseconds since 1970.
     pub(super) fn date(&self) -> Option<i64> {
         let date = self.headers.get(http::header::DATE)?.to_str().ok()?;
         let date = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         i64::try_from(date.as_micros()).ok()
     }
 
-    /// The first line of a body, for people.
+    /// Status and beginning of the body in one line, for people.
     pub(super) fn line(&self) -> String {
         let line: String = one_line(&self.text).chars().take(160).collect();
         format!("status {}: {line}", self.status)
     }
 
-    /// What a refusal says to people: its message, or the body.
+    /// The message of a refusal, else its body.
     pub(super) fn message(&self) -> String {
         let Some(body) = &self.body else { return self.text.clone() };
         super::refusal::message(body).unwrap_or_else(|| self.text.clone())
     }
 
-    /// Whether it refuses the question: by its status, without JSON, or with words and nothing that could be counted.
+    /// True if it refuses the request: by its status, without JSON, or with a sentence and neither numbers nor arrays.
     pub(super) fn is_refusal(&self) -> bool {
         let Some(body) = &self.body else { return true };
         let leaves = super::shape::leaves(body);
@@ -200,7 +202,7 @@ impl Reply {
         !(200..300).contains(&self.status) || (sentence && !counts)
     }
 
-    /// Where a word stands by itself in the text.
+    /// Position of a word in the text, as a word of its own.
     pub(super) fn mentions(&self, word: &str) -> Option<usize> {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let places = self.text.match_indices(word).map(|(at, _)| at);

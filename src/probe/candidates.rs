@@ -1,4 +1,4 @@
-//! What is tried for the period, the order and the filters, and what follows from what became of it.
+//! Candidates for windows, sort orders and filters, and further candidates derived from the outcomes.
 
 use chrono::SecondsFormat;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::vocabulary::{self, hours, plain};
 
 /// A value that means nothing to any service.
 pub(super) const NONSENSE: &str = "zzq";
-/// Parameters whose names are given (seed sections 4.2 and 7).
+/// Parameters with fixed names (API description, sections 4.2 and 7).
 pub(super) const AID: &str = "aid";
 pub(super) const DURATION: &str = "duration";
 pub(super) const TIMEZONE: &str = "timezone";
@@ -26,10 +26,10 @@ pub(super) fn pair(name: &str, value: impl ToString) -> Pair {
     (name.to_owned(), value.to_string())
 }
 
-/// How the ends of a period are written, before a refusal says how.
+/// Instant formats to try for the ends of a window before a refusal names one.
 const WRITTEN: [&str; 3] = ["rfc3339", "date", "epoch_ms"];
 
-/// More candidates for the period, by what became of the first ones. `takes` tells whether a parameter may be sent.
+/// Adds candidates for the window, based on the outcomes so far. `takes` returns true if a parameter may be sent.
 pub(super) fn more_periods(
     found: &Findings,
     periods: &mut Dimension,
@@ -37,14 +37,14 @@ pub(super) fn more_periods(
     takes: &dyn Fn(&str) -> bool,
     spoken: &[String],
 ) {
-    /// Names of a list that are worth a call each.
+    /// Names of a list that are worth a request each.
     const NAMES: usize = 4;
     let effective = |periods: &Dimension, label: &str| {
         periods.taken().any(|(tried, reply)| tried.label == label && found.has_effect(periods, tried, reply, newest))
     };
     let (control, days) = (periods.outcome(NONSENSE).cloned(), periods.outcome("60d").cloned());
     let (Some(control), Some(days)) = (control, days) else { return };
-    // What a refusal lists is all there is.
+    // A list in a refusal is treated as exhaustive.
     let listed = match &control {
         Outcome::Refused(text) => Some(values(text)).filter(|values| values.len() > 1),
         Outcome::Taken(_) => None,
@@ -58,7 +58,7 @@ pub(super) fn more_periods(
     {
         add(periods, "30d");
     }
-    // Names with a length, the longest and a week among them.
+    // Names of known length: a week first, then the longest ones.
     let words = listed.iter().flatten().chain(spoken.iter().filter(|_| listed.is_none()));
     let mut names: Vec<(i64, String)> = words.filter_map(|hint| Some((hours(hint)?, hint.clone()))).collect();
     names.sort_by_key(|(hours, _)| (*hours != 168, -hours));
@@ -72,14 +72,14 @@ pub(super) fn more_periods(
     match names.is_empty() {
         false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
         true if works => {}
-        // The value was taken, and means another period.
+        // The value was accepted, but means another window.
         true if !refused && matches!(control, Outcome::Refused(_)) => {}
-        // The service lists nothing: one name of each family is tried until one has an effect.
+        // The service lists no values: one name of each family is tried until one works.
         true => {
             let done = vocabulary::FAMILIES.iter().find(|family| effective(periods, family[0]));
             match done {
                 Some(family) => {
-                    // Before periods by their ends, which come behind again.
+                    // Names come before absolute windows, which are queued again below.
                     periods.queue.clear();
                     family[1..].iter().for_each(|name| add(periods, name));
                 }
@@ -87,14 +87,14 @@ pub(super) fn more_periods(
             }
         }
     }
-    // A period that answers repeat is one of a family of names.
+    // A window name that responses echo belongs to a family of names.
     if listed.is_none() && !works {
         let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));
         for name in vocabulary::FAMILIES.iter().filter(of).flat_map(|family| family.iter()) {
             add(periods, name);
         }
     }
-    // ISO 8601 durations of other lengths are probably taken as well.
+    // ISO 8601 durations of other lengths are probably accepted as well.
     if names.iter().any(|(_, name)| name.starts_with('P') && effective(periods, name)) {
         for value in ["P7D", "P30D", "P90D"] {
             add(periods, value);
@@ -103,7 +103,7 @@ pub(super) fn more_periods(
     absolute_periods(found, periods, newest, takes, &listed);
 }
 
-/// Whether two names are made alike: of the same letters and marks but for numbers and units.
+/// True if two names have the same style: case, separator and position of digits.
 fn like(one: &str, other: &str) -> bool {
     let kind = |name: &str| {
         let upper = name.chars().any(|c| c.is_ascii_uppercase()) && !name.chars().any(|c| c.is_ascii_lowercase());
@@ -113,7 +113,7 @@ fn like(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
-/// Candidates for periods that are said by their ends.
+/// Adds candidates for absolute windows.
 fn absolute_periods(
     found: &Findings,
     periods: &mut Dimension,
@@ -148,7 +148,7 @@ fn absolute_periods(
         let pairs = ends.iter().flat_map(|(since, until)| [pair(since, &from), pair(until, &to)]);
         Try { label: format!("ends {how}"), pairs: pairs.collect() }
     };
-    // What a refusal says of the form comes first.
+    // A format named in a refusal comes first.
     let refused: Vec<(Try, String)> = periods
         .done
         .iter()
@@ -202,7 +202,7 @@ fn absolute_periods(
     }
 }
 
-/// The ends of a span as parameters say them; the last day is named where days are said, which are included.
+/// Formats the ends of a span as parameters. Dates name the last day, since it is included.
 fn written((from, to): (i64, i64), how: &str) -> (String, String) {
     let write = |at: i64| match how {
         "epoch_ms" => (at / 1_000).to_string(),
@@ -213,7 +213,7 @@ fn written((from, to): (i64, i64), how: &str) -> (String, String) {
     (write(from), write(if how == "date" { to - DAY } else { to }))
 }
 
-/// What answers say of themselves: values that stand in every one of them.
+/// Candidate values that responses contain outside the data.
 #[derive(Debug, Default)]
 pub(super) struct Spoken {
     pub(super) periods: Vec<String>,
@@ -221,7 +221,7 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
-    /// The values of an answer, outside these parts of it.
+    /// Collects the values of a response outside of these parts.
     pub(super) fn of(body: &Value, parts: &[&Path]) -> Self {
         let mut spoken = Self::default();
         for (path, value) in leaves(body) {
@@ -240,7 +240,7 @@ impl Spoken {
     }
 }
 
-/// The value that probably gives the opposite order.
+/// Returns the value that probably reverses a sort order.
 fn reverse(order: &str) -> String {
     const PAIRS: [(&str, &str); 5] =
         [("desc", "asc"), ("DESC", "ASC"), ("newest", "oldest"), ("Desc", "Asc"), ("latest", "earliest")];
@@ -255,9 +255,9 @@ fn reverse(order: &str) -> String {
     other.unwrap_or_else(|| format!("-{order}"))
 }
 
-/// More candidates for the order: what a refusal lists, what answers say, or what is usual.
+/// Adds candidates for the sort order: values that a refusal lists, values in responses, or usual ones.
 pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
-    /// Orders that are worth a call each.
+    /// Sort orders that are worth a request each.
     const MOST: usize = 7;
     let Some(control) = orders.outcome(NONSENSE).cloned() else { return };
     let listed = match &control {
@@ -269,7 +269,7 @@ pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
         orders.queue.retain(|tried| listed.contains(&tried.label));
     }
     let usual = vocabulary::SORTS.iter().map(|value| (*value).to_owned());
-    // Orders of the time come first.
+    // Sort orders by time come first.
     let by_time = |value: &String| {
         let value = plain(value);
         !["date", "publ", "time", "new", "old", "recen", "chron", "asc"].iter().any(|word| value.contains(word))
@@ -284,13 +284,13 @@ pub(super) fn more_orders(orders: &mut Dimension, spoken: &[String]) {
     }
 }
 
-/// Two days that ended a day before the newest mention's began.
+/// Two days that ended a day before the day of the newest mention.
 pub(super) fn span(newest: i64) -> (i64, i64) {
     let day = newest.div_euclid(DAY) * DAY;
     (day - 3 * DAY, day - DAY)
 }
 
-/// Parameters that might filter by a field, the likeliest first: its name, or that of what it belongs to, and usual ones.
+/// Parameters that may filter by a field, the likeliest first: its name, its parent's name, and usual ones.
 pub(super) fn parameters_of(column: &str, path: &Path) -> Vec<String> {
     let generic = ["name", "label", "type", "code", "value", "key"];
     let mut steps = path.iter().rev().cloned();

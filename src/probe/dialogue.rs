@@ -1,12 +1,12 @@
-//! The conversation with a service: what is asked, in what order, and what each answer shows.
+//! The exchange with a service: the requests, their order, and what each response shows.
 //!
 //! ```text
-//! key, list ─▶ a search ─▶ an unknown parameter ─▶ what asks for mentions
-//!           ─▶ rounds: period, zone, order, filters ─▶ ends, offset, size, depth
+//! key, list ─▶ a search ─▶ an unknown parameter ─▶ the parameter that requests mentions
+//!           ─▶ rounds: window, zone, sort order, filters ─▶ offset, page size, ends of windows, depth
 //! ```
 //!
-//! Nothing is believed because of a status. A candidate has an effect only where the data shows it, and a nonsense value
-//! is the control: what the data shows for that as well is no effect.
+//! A status proves nothing. A candidate has an effect only if the data shows it. A nonsense value is the control: an
+//! effect that the control has as well does not count.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,37 +19,39 @@ use super::effects;
 use super::known::Known;
 use super::observations::{Asked, Breakdown, ErrorShape, Findings, SavedSearches, Seen};
 use super::refusal;
-use super::shape::{self, Columns, Layout, Path, Series, at, leaves, pointer, said, walk};
+use super::shape::{self, Columns, Layout, Path, Series, at, leaves, place, pointer, said, walk};
 use super::vocabulary::{self, plain};
 use super::{numbers, roles};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::ResetFormat;
 
-/// Mentions that are asked for to look at; to find their array first, as many as no list has by chance.
+/// Mentions requested as samples.
 pub(super) const LOOK: u64 = 20;
+/// Mentions requested to find their array: a length that no other array has by chance.
 const FEW: u64 = 13;
-/// Values of a refusal that are tried.
+/// Values named in a refusal that are tried.
 const VALUES: usize = 3;
-/// Calls that looking for what asks for mentions leaves to others.
+/// Requests reserved for later steps during the search for the parameter that requests mentions.
 const MENTIONS_RESERVE: u64 = 8;
 
-/// A conversation under way.
+/// State of a running probe.
 pub(super) struct Dialogue {
     pub(super) asker: Asker,
     pub(super) found: Findings,
-    /// Mentions that were seen.
+    /// Received mentions.
     pub(super) samples: Vec<Value>,
-    /// Entries of saved searches that were seen.
+    /// Ids of the saved searches in the list.
     listed: Vec<String>,
-    /// Answers that were none: to other forms of the key, and to other questions.
+    /// Refusals of other forms of the key, and of other requests.
     key_refusals: Vec<Reply>,
     pub(super) refusals: Vec<Reply>,
-    /// The overview without any word about period, zone or filter.
+    /// The overview without window, zone or filter parameters.
     first: Option<Reply>,
-    /// Answers with data.
+    /// Responses with data.
     pub(super) seen: Vec<Seen>,
     pub(super) known: Known,
-    /// The parameters that a service told which refuses others, none where it tells none; `None` where it takes any.
+    /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
+    /// parameter.
     pub(super) parameters: Option<Vec<String>>,
 }
 
@@ -70,10 +72,11 @@ impl Dialogue {
         }
     }
 
-    /// Asks all that can be asked.
+    /// Runs all steps of the probe.
     ///
     /// # Errors
-    /// Where no form of the key gives a list, or no search an overview, and where the service cannot be reached.
+    /// Fails if no form of the key returns a list, if no saved search returns an overview, and if the service cannot be
+    /// reached.
     pub(super) async fn run(&mut self) -> Result<()> {
         self.key().await?;
         self.search().await?;
@@ -89,23 +92,24 @@ impl Dialogue {
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
-            "limits are not provoked: status 429 is assumed; take [throttle] and the windows of [budget] from your manual",
+            "a probe does not provoke rate limits; status 429 is assumed. Set [throttle] and the windows of [budget] \
+             as documented by the service",
         );
         self.look_at_mentions();
         let records: Vec<&Value> = self.samples.iter().collect();
         if self.found.mentions.is_some() {
             let untyped: Vec<String> = self.found.columns.untyped.iter().map(|path| pointer(path)).collect();
             let kept =
-                if untyped.is_empty() { String::new() } else { format!("; {} stay in extra", untyped.join(", ")) };
+                if untyped.is_empty() { String::new() } else { format!("; {} kept in extra", untyped.join(", ")) };
             let text = format!("{} columns from {} records{kept}", self.found.columns.columns.len(), records.len());
             self.found.saw("tables.mentions", text);
         }
         Ok(())
     }
 
-    /// The form of the key, by the list.
+    /// Determines the form of the key by requesting the list.
     pub(super) async fn key(&mut self) -> Result<()> {
-        // What the list itself needs, and a search.
+        // Requests for the list itself and a search.
         const RESERVE: u64 = 3;
         let mut forms: VecDeque<(String, String)> =
             vocabulary::KEYS.iter().map(|(header, format)| ((*header).to_owned(), (*format).to_owned())).collect();
@@ -124,21 +128,23 @@ impl Dialogue {
             let Some(reply) = self.asker.ask("list", &[]).await? else { break };
             let lists = reply.body.as_ref().map(|body| shape::saved_searches(body, AID)).unwrap_or_default();
             if !lists.is_empty() {
-                self.found.saw("auth", format!("the list came with {header}: {format}"));
+                self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
                 return Ok(());
             }
-            // The forms that the refusal asks for come next.
+            // Forms named in the refusal are tried next.
             for form in refusal::key_forms(&reply.headers, &reply.text).into_iter().rev() {
                 forms.push_front(form);
             }
             tried.push((header, format));
             self.key_refusals.push(reply);
         }
-        let last = self.key_refusals.last().map(Reply::line).unwrap_or_default();
-        Err(Error::new(ErrorKind::Unauthorized, format!("no form of the key gives a list of saved searches ({last})"))
-            .advice("check the base URL and the key; a profile with another [auth] can be written by hand"))
+        let last = self.key_refusals.last().map(|reply| format!(" (last response: {})", reply.line()));
+        let message = format!("no known form of the key returned a list of saved searches{}", last.unwrap_or_default());
+        Err(Error::new(ErrorKind::Unauthorized, message).advice(
+            "check the base URL and the key; if the key needs another form, write a profile with [auth] by hand",
+        ))
     }
 
     pub(super) fn list(&mut self, lists: &[(Path, Vec<&Value>, Path)]) {
@@ -157,21 +163,22 @@ impl Dialogue {
             records.extend(entries.iter().copied());
             self.found.saw(
                 "tables.saved_searches",
-                format!("{} entries at `{}`, taken for {label}", entries.len(), pointer(path)),
+                format!("list at {} (length {}), treated as `{label}`", place(path), entries.len()),
             );
             let (at, aid) = (path.clone(), aid.clone());
             self.found.lists.push(SavedSearches { at, label: label.to_owned(), fan_out, aid });
         }
-        // All lists have the same columns.
+        // All lists share the same columns.
         let aid = self.found.lists.first().map(|list| list.aid.clone());
         self.found.lists.retain(|list| Some(&list.aid) == aid.as_ref());
         self.found.saved_searches = Columns::of(vocabulary::SAVED_SEARCH, &records, &[]);
     }
 
-    /// Asks for the overview of a few saved searches and goes on with the one that has the most mentions.
+    /// Requests the overview of a few saved searches and continues with the one that has the most mentions.
     pub(super) async fn search(&mut self) -> Result<()> {
-        /// Saved searches that are looked at, and mentions that are enough.
+        /// Saved searches requested at most.
         const LOOKED_AT: usize = 4;
+        /// Mentions that are enough to stop at a saved search.
         const ENOUGH: u64 = 100;
         let aids: Vec<String> = self.listed.iter().take(LOOKED_AT).cloned().collect();
         let mut best: Option<((u64, u64), String, Reply)> = None;
@@ -192,9 +199,10 @@ impl Dialogue {
         }
         let overview = |reply: &Reply| shape::overview(reply.body.as_ref()?, None);
         let Some((_, aid, reply)) = best.filter(|(.., reply)| overview(reply).is_some()) else {
-            let last = self.refusals.last().map(Reply::line).unwrap_or_default();
-            return Err(Error::new(ErrorKind::Contradiction, format!("no search gives an overview ({last})"))
-                .advice("check that the key may read a saved search"));
+            let last = self.refusals.last().map(|reply| format!(" (last refusal: {})", reply.line()));
+            let message = format!("no saved search returned an overview{}", last.unwrap_or_default());
+            return Err(Error::new(ErrorKind::Contradiction, message)
+                .advice("check that the key can read at least one saved search"));
         };
         self.found.overview = overview(&reply);
         self.found.aid = Some(aid);
@@ -204,7 +212,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Sends a parameter that no service has: strict services refuse it, and some list the parameters that they take.
+    /// Sends a parameter that no service has: strict services reject it, and some name the parameters that they accept.
     pub(super) async fn unknown_parameter(&mut self) -> Result<()> {
         let Some(reply) = self.asker.ask("search", &[self.aid(), pair(NONSENSE, NONSENSE)]).await? else {
             return Ok(());
@@ -216,14 +224,14 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Whether a parameter may be sent: it was told, or nothing was.
+    /// True if a parameter may be sent: the service named it, or named none.
     pub(super) fn takes(&self, parameter: &str) -> bool {
         self.parameters.as_ref().is_none_or(|known| known.is_empty() || known.iter().any(|name| name == parameter))
     }
 
     pub(super) fn look_at_overview(&mut self, reply: &Reply) {
         let Some(body) = &reply.body else { return };
-        // Where mentions are the whole answer, this one has none.
+        // Mentions may be the top-level array of a response; a response with the overview has no such array.
         let mentions = self.found.mentions.clone().filter(|path| at(body, path).is_some_and(Value::is_array));
         self.found.overview = shape::overview(body, mentions.as_ref());
         let Some(path) = self.found.overview.clone() else { return };
@@ -245,7 +253,7 @@ impl Dialogue {
                 let entries = series.entries(value);
                 let names: Vec<String> = entries.iter().filter_map(|(name, _)| said(name)).collect();
                 let missing = missing_of(&names);
-                // The label is the column of mentions that has these names as values.
+                // The label is the mention column whose values these names are.
                 let field = self.field_of(&names).or(label.map(|(label, _)| (*label).to_owned()));
                 let Some(label) = field.or((series.layout != Layout::Map).then(|| shape::snake(&below))) else {
                     continue;
@@ -266,7 +274,7 @@ impl Dialogue {
         (self.found.timeline, self.found.breakdowns) = (timeline, breakdowns);
     }
 
-    /// The column of mentions that has these names for values.
+    /// Returns the mention column whose values these names are.
     fn field_of(&self, names: &[String]) -> Option<String> {
         let columns = self.found.columns.columns.iter().filter(|(.., kind)| *kind == shape::Type::Utf8);
         let shares = columns.filter_map(|(column, path, _)| {
@@ -280,32 +288,33 @@ impl Dialogue {
             .map(|(_, column)| column.clone())
     }
 
-    /// Notes what the overview has.
+    /// Adds the notes about the overview.
     fn tell_overview(&mut self) {
         let path = self.found.overview.clone().unwrap_or_default();
         let total = self.found.counted.clone();
         match &total {
             Some(total) => {
-                let text = format!("at `{}`, the number of mentions at `{}`", pointer(&path), pointer(total));
+                let text = format!("overview at {}, its total at {}", place(&path), place(total));
                 self.found.saw("tables.overview", text);
             }
             None => self.found.could_not_tell(
                 "tables.overview",
-                format!("at `{}`; none of its numbers was that of the mentions", pointer(&path)),
+                format!("overview at {}, but none of its numbers is the count of mentions", place(&path)),
             ),
         }
         match &self.found.timeline {
             Some((at, _)) => {
-                let text = format!("at `{}`", pointer(at));
+                let text = format!("timeline at {}", place(at));
                 self.found.saw("tables.volume", text);
             }
-            None => self.found.could_not_tell("tables.volume", "no timeline in the overview: the table stays empty"),
+            None => self.found.could_not_tell("tables.volume", "no timeline in the overview; the table will be empty"),
         }
         let labels: Vec<&str> = self.found.breakdowns.iter().map(|breakdown| breakdown.label.as_str()).collect();
-        self.found.saw("tables.breakdowns", format!("lists of {}", labels.join(", ")));
+        let text = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+        self.found.saw("tables.breakdowns", format!("top lists: {text}"));
     }
 
-    /// The columns of mentions, as far as all that were seen show them.
+    /// Infers the columns of mentions from all received ones.
     pub(super) fn look_at_mentions(&mut self) {
         let pages: Vec<Vec<&Value>> = self.seen.iter().map(|seen| self.found.rows(&seen.reply)).collect();
         let now = self.first.as_ref().and_then(Reply::date);
@@ -331,7 +340,8 @@ impl Dialogue {
         self.found.rows(reply)
     }
 
-    /// Remembers an answer, to so many mentions from the first one on, and its mentions; one that is known once.
+    /// Keeps a response and its mentions, unless already kept. `size` is the number of mentions requested from the
+    /// first on.
     pub(super) fn keep(&mut self, size: Option<u64>, reply: &Arc<Reply>) {
         if reply.is_refusal() || self.seen.iter().any(|seen| Arc::ptr_eq(&seen.reply, reply)) {
             return;
@@ -348,7 +358,7 @@ impl Dialogue {
         pair(AID, self.found.aid.as_deref().unwrap_or_default())
     }
 
-    /// What asks for so many mentions.
+    /// Parameters that request this many mentions.
     pub(super) fn asking(&self, size: u64) -> Vec<Pair> {
         let mut pairs = vec![self.aid()];
         if let Some(Asked::Flag(name, value)) = &self.found.asked {
@@ -358,7 +368,7 @@ impl Dialogue {
         pairs
     }
 
-    /// What brings mentions: their array is the one that is as long as was asked for.
+    /// Determines how mentions are requested. Their array is the one that is as long as requested.
     pub(super) async fn what_asks_for_mentions(&mut self) -> Result<()> {
         let bare = self.first.clone();
         let sized = [self.aid(), pair(SIZE, FEW)];
@@ -368,11 +378,11 @@ impl Dialogue {
             let arrays = shape::arrays(body).into_iter().filter(|(_, records)| shape::is_rich(records));
             let fits = arrays.filter_map(|(path, records)| {
                 let (now, before) = (records.len() as u64, before(&path));
-                // As many as were asked for; or fewer, where there was no such array.
+                // As many as requested, or fewer where there was no such array before.
                 let rank = match before {
                     before if now == FEW && before != Some(records.len()) => 0,
                     None if now < FEW => 1,
-                    // All that there are, perhaps.
+                    // Possibly all mentions that there are.
                     Some(before) if now < FEW && before == records.len() => 2,
                     _ => return None,
                 };
@@ -387,8 +397,8 @@ impl Dialogue {
                 .and_then(|bare| at(bare.body.as_ref()?, &path)?.as_array())
                 .is_some_and(|a| !a.is_empty());
             let (asked, text) = match unasked {
-                true => (Asked::Always, "mentions came unasked, as many as dataSize said"),
-                false => (Asked::Size, "mentions came with dataSize above 0"),
+                true => (Asked::Always, "every search returns mentions, as many as dataSize requests"),
+                false => (Asked::Size, "mentions are returned if dataSize is above 0"),
             };
             return self.mentions_come(&reply, path, asked, text);
         }
@@ -406,12 +416,12 @@ impl Dialogue {
         for value in values {
             let mut left = names.clone();
             let mut last: Option<(Path, Reply)> = None;
-            // All at once where that is taken, then halves of them.
+            // All at once if the service accepts that, then halves.
             while !left.is_empty() && self.asker.left() > MENTIONS_RESERVE {
                 let half = match (&last, &self.parameters) {
                     (None, None) => left.clone(),
                     (None, Some(_)) => left[..1].to_vec(),
-                    // The likeliest by themselves.
+                    // The likeliest ones alone.
                     (Some(_), _) if left.len() == names.len() && left.len() > 4 => left[..2].to_vec(),
                     (Some(_), _) => left[..left.len().div_ceil(2)].to_vec(),
                 };
@@ -426,7 +436,7 @@ impl Dialogue {
                     None if last.is_some() => drop(left.drain(..half.len())),
                     None if half.len() == 1 && reply.is_refusal() => {
                         drop(left.drain(..1));
-                        // Values that it would take.
+                        // Values that the refusal names as accepted.
                         let told = refusal::values(&reply.message());
                         for value in told.into_iter().filter(|told| *told != value).take(VALUES) {
                             let asked: Vec<Pair> = sized.iter().cloned().chain([pair(&half[0], &value)]).collect();
@@ -450,17 +460,17 @@ impl Dialogue {
                 }
             }
         }
-        let words = self.refusals.last().map(|refusal| format!(". The service said: {}", refusal.line()));
+        let words = self.refusals.last().map(|refusal| format!(". Last refusal: {}", refusal.line()));
         let text = format!(
-            "nothing that was tried brought mentions; find the parameter in your manual and set [mentions] requested_by and \
-             flag, then the section of tables.mentions{}",
+            "none of the parameters tried returned mentions; look it up in the service's documentation, set \
+             requested_by and flag in [mentions], and complete [tables.mentions]{}",
             words.unwrap_or_default()
         );
         self.found.could_not_tell("mentions", text);
         Ok(())
     }
 
-    /// Parameters that might ask for mentions, the likeliest that the service told or usual ones, and values to try.
+    /// Parameters that may request mentions, and values to try: the likeliest ones named by the service, or usual ones.
     fn flags(&self) -> (Vec<String>, Vec<String>) {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
         let (usual, values) = (owned(vocabulary::FLAGS), owned(vocabulary::FLAG_VALUES));
@@ -469,7 +479,7 @@ impl Dialogue {
         let (likely, others): (Vec<String>, Vec<String>) = told.cloned().partition(is_likely);
         match (&self.parameters, likely.is_empty(), others.is_empty()) {
             (None, ..) => (usual, values),
-            // One by one, which many values are too many for.
+            // These are tried one by one, so with a single value.
             (Some(_), true, true) => (usual, values[..1].to_vec()),
             (Some(_), true, false) => (others, values),
             (Some(_), false, _) => (likely, values),
@@ -477,14 +487,14 @@ impl Dialogue {
     }
 
     fn flag_works(&mut self, reply: &Reply, path: Path, name: &str, value: String) -> Result<()> {
-        let text = format!("mentions came with {name}={value}, and not without");
+        let text = format!("mentions are returned only with {name}={value}");
         self.mentions_come(reply, path, Asked::Flag(name.to_owned(), value), &text)
     }
 
     pub(super) fn mentions_come(&mut self, reply: &Reply, path: Path, asked: Asked, text: &str) -> Result<()> {
         self.found.saw("mentions", text);
         self.found.asked = Some(asked);
-        self.found.saw("tables.mentions", format!("records at `{}`", pointer(&path)));
+        self.found.saw("tables.mentions", format!("records at {}", place(&path)));
         self.found.mentions = Some(path);
         self.keep(Some(FEW), &Arc::new(reply.clone()));
         self.look_at_mentions();
@@ -496,7 +506,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Headers about limits.
+    /// Notes the rate-limit headers of a response.
     pub(super) fn headers(&mut self, reply: &Reply) {
         for (name, value) in &reply.headers {
             let (words, text) = (plain(name.as_str()), value.to_str().unwrap_or_default());
@@ -529,7 +539,7 @@ impl Dialogue {
         self.found.window.widest.as_ref().map(|(_, pairs)| pairs.clone()).unwrap_or_default()
     }
 
-    /// Whether numbers agree with each other.
+    /// Checks which counts agree with each other.
     pub(super) fn totals(&mut self) {
         if let Some(first) = self.first.clone() {
             self.look_at_overview(&first);
@@ -543,7 +553,7 @@ impl Dialogue {
         self.tell_overview();
         let agreed = numbers::agreements(&self.found, &self.seen);
         let (same, all) = (agreed.totals.iter().filter(|(a, b)| a == b).count(), agreed.totals.len());
-        // A total that is a hint may be right by and by.
+        // An approximate total may be slightly too high.
         let agreed_all =
             same == all || agreed.totals.iter().all(|(count, total)| count <= total && total - count < 1_000);
         let summed = agreed.sums.iter().all(|(count, sum)| count == sum);
@@ -552,17 +562,18 @@ impl Dialogue {
         if self.found.total.is_some() {
             self.found.total_is_exact = same == all && summed && short && proofs > 0 && !self.found.is_capped;
             let text = format!(
-                "the total was the overview's in {same} of {all} answers, and the number of mentions in {} of {} that had all",
+                "the total equals the overview's in {same} of {all} responses, and the number of mentions in {} of {} \
+                 complete ones",
                 agreed.short.iter().filter(|(rows, total)| rows == total).count(),
                 agreed.short.len()
             );
             self.found.saw("total", text);
         } else {
-            self.found.saw("total", "answers with mentions tell no total");
+            self.found.saw("total", "responses with mentions have no total");
         }
         let sums = &agreed.sums;
         let (same, all) = (sums.iter().filter(|(a, b)| a == b).count(), sums.len());
-        // A filter shows in the total, or in the lists.
+        // The effect of a filter shows in the total or in the lists.
         let checked = match &self.found.total {
             Some(_) => agreed_all,
             None => self.found.breakdowns.iter().any(|breakdown| breakdown.series.layout != Layout::Map),
@@ -571,16 +582,17 @@ impl Dialogue {
         self.usable_lists();
         match self.found.counts {
             true => {
-                self.found.saw("counts", format!("the overview's total was the sum of its timeline in {all} answers"))
+                let of = if all == 1 { "1 response".to_owned() } else { format!("all {all} responses") };
+                self.found.saw("counts", format!("the overview's total equals the sum of its timeline in {of}"));
             }
             false => self.found.could_not_tell(
                 "counts",
-                "the overview's total could not be checked against its timeline: mentions are counted one by one",
+                "the overview's total could not be checked against its timeline; mentions are counted one by one",
             ),
         }
     }
 
-    /// The lists count mentions by a field only where their names are its values.
+    /// Marks the lists whose names are all values of a mention field: only these count mentions by that field.
     fn usable_lists(&mut self) {
         for breakdown in &mut self.found.breakdowns {
             let Some(path) = self.found.columns.path(&breakdown.label) else { continue };
@@ -593,7 +605,7 @@ impl Dialogue {
         }
     }
 
-    /// How an error looks.
+    /// Determines the format of error responses.
     pub(super) async fn errors(&mut self) -> Result<()> {
         if self.refusals.is_empty() && self.key_refusals.is_empty() {
             let Some(reply) = self.asker.ask("search", &[pair(AID, NONSENSE)]).await? else { return Ok(()) };
@@ -617,14 +629,14 @@ impl Dialogue {
             error.statuses = self.key_refusals.iter().filter_map(code).map(|code| (code, 401)).collect();
             error.statuses.dedup();
         }
-        let text = format!("a refusal looked like this: {}", refusal.line());
+        let text = format!("example of an error: {}", refusal.line());
         self.found.saw("error", text);
         self.found.error = Some(error);
         Ok(())
     }
 }
 
-/// Takes a member out of an object.
+/// Removes a member from an object.
 fn remove(value: &mut Value, path: &[String]) {
     match path {
         [] => {}
@@ -637,12 +649,12 @@ fn remove(value: &mut Value, path: &[String]) {
     }
 }
 
-/// The name that stands for no value.
+/// Returns the name that means "no value".
 fn missing_of(names: &[String]) -> Option<String> {
     names.iter().find(|name| vocabulary::MISSING.contains(&plain(name).as_str())).cloned()
 }
 
-/// What says beside a total whether that is exact.
+/// Path of the value next to a total that marks it as exact (`eq`) or as a lower bound (`gte`).
 fn relation_beside(reply: &Reply, total: &Path) -> Option<Path> {
     let says = |value: &Value| matches!(value.as_str(), Some("eq" | "gte"));
     let mut found = leaves(reply.body.as_ref()?).into_iter().filter(|(path, value)| {

@@ -1,4 +1,4 @@
-//! Writes a profile of what was found, each section with what it rests on.
+//! Writes the findings as a profile, each section with its evidence.
 
 use std::fmt::Write;
 
@@ -6,23 +6,24 @@ use super::asker::Call;
 use super::observations::{Asked, Breakdown, Findings, Form, Several};
 use super::shape::{Columns, Layout, Path, Series, Type, pointer};
 
-/// Columns that every table of a search has.
+/// Request columns, present in every table of a saved search.
 const ASKED: [&str; 4] = ["aid", "duration", "timezone", "extra"];
 
-/// The profile as TOML.
+/// Returns the profile as TOML.
 pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     let mut text = format!(
-        "# Written by a probe of {} calls. A section says `probed` where answers showed all of it, and `assumed` where they\n\
-         # did not; its comments say what was seen. Correct what you know better.\n\n\
-         name = \"probed\"\ndescription = \"as the service answered\"\n",
+        "# Written by `savedsearch probe` after {} requests. Sections marked `probed` were observed in responses;\n\
+         # those marked `assumed` are defaults, at least in part. Edit as needed, and mark edited sections\n\
+         # `documented`: `probe --resume` keeps them.\n\n\
+         name = \"probed\"\ndescription = \"written by savedsearch probe\"\n",
         calls.len()
     );
     let mut section = |name: &'static str, evidence: Option<&str>, lines: Vec<String>| {
         let probed = if found.is_told(name) { "probed" } else { "assumed" };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "\n[{name}]");
         for note in found.notes.iter().filter(|note| note.section == name) {
-            let kind = if note.told { "seen" } else { "could not tell" };
+            let kind = if note.told { "observed" } else { "not determined" };
             let _ = writeln!(text, "# {kind}: {}", crate::error::one_line(&note.text));
         }
         let _ = writeln!(text, "evidence = {}", quoted(evidence.unwrap_or(probed)));
@@ -66,7 +67,7 @@ pub(super) fn write(found: &Findings, calls: &[Call]) -> String {
     text
 }
 
-/// A text as TOML.
+/// Quotes a string for TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
@@ -178,7 +179,7 @@ fn total(found: &Findings) -> Vec<String> {
     }
 }
 
-/// The numbers of the overview that count mentions, where they were seen to agree.
+/// The overview's counts of mentions, if they were seen to agree.
 fn counts(found: &Findings) -> Option<Vec<String>> {
     found.counted.as_ref().filter(|_| found.counts)?;
     let days = found.timeline.is_some() && found.zone.is_some() && !found.gaps;
@@ -215,12 +216,12 @@ fn error(found: &Findings) -> Vec<String> {
     lines
 }
 
-/// A column of a record.
+/// A column of a record, without a timestamp pattern.
 fn column(name: &str, kind: Type, path: &Path, null: bool) -> String {
     patterned(name, kind, path, null, None)
 }
 
-/// A column of a record whose instants may need a pattern.
+/// A column of a record, with an optional timestamp pattern.
 fn patterned(name: &str, kind: Type, path: &Path, null: bool, pattern: Option<&str>) -> String {
     let null = if null { "" } else { ", null = false" };
     let pattern = pattern.map(|pattern| format!(", pattern = {}", quoted(pattern))).unwrap_or_default();
@@ -228,7 +229,7 @@ fn patterned(name: &str, kind: Type, path: &Path, null: bool, pattern: Option<&s
     format!("    {{ name = {name}, type = \"{}\"{null}, at = {at}{pattern} }},", kind.name())
 }
 
-/// A column that says what was asked for.
+/// A column that repeats a value of the request.
 fn asked(name: &str) -> String {
     format!("    {{ name = \"{name}\", type = \"utf8\", null = false, from = \"{name}\" }},")
 }
@@ -237,7 +238,7 @@ fn extra() -> String {
     "    { name = \"extra\", type = \"json\", from = \"extra\" },".into()
 }
 
-/// The name of a column that none of ours has.
+/// Renames a field that has the name of a request column.
 fn apart(name: &str) -> String {
     if ASKED.contains(&name) { format!("{name}_there") } else { name.to_owned() }
 }
@@ -267,7 +268,7 @@ fn saved_searches(found: &Findings) -> Vec<String> {
 
 fn mention_table(found: &Findings) -> Vec<String> {
     let Some(at) = &found.mentions else {
-        // Nobody knows: what the built-in profile assumes.
+        // Not found: use the section of the built-in profile.
         return vec![
             "sections = [{ at = \"/mentions/items\" }]".into(),
             set("id", "id"),
@@ -291,9 +292,9 @@ fn mention_table(found: &Findings) -> Vec<String> {
     lines.extend(["columns = [".into(), asked("aid")]);
     for (name, path, kind) in &found.columns.columns {
         let needed = name == "id" || (name == "published_at" && *kind == Type::Timestamp);
-        // Any other type than these names nothing.
+        // An id is an integer or a string; values of other types do not identify a mention.
         let kind = if name == "id" && *kind != Type::Int64 { Type::Utf8 } else { *kind };
-        // What is no instant must not be taken for the time of a mention.
+        // A field that is not a timestamp must not become the time of a mention.
         let name = if name == "published_at" && !needed { "published_text" } else { name };
         let pattern = found.columns.patterns.iter().find(|(known, _)| known == path).map(|(_, pattern)| *pattern);
         let pattern = pattern.filter(|_| kind == Type::Timestamp);
@@ -312,7 +313,7 @@ fn overview(found: &Findings) -> Vec<String> {
     lines.extend(["columns = [".into(), asked("aid"), asked("timezone"), asked("duration")]);
     let Columns { columns, .. } = &found.overview_columns;
     lines.extend(columns.iter().map(|(name, path, kind)| column(&apart(name), *kind, path, true)));
-    // The number of mentions may stand elsewhere in the answer.
+    // The total may be outside the overview.
     if let Some(total) = found.counted.as_ref().filter(|_| found.overview_columns.path("total_mentions").is_none()) {
         let at = quoted(&pointer(total));
         lines.push(format!("    {{ name = \"total_mentions\", type = \"int64\", at = {at}, scope = \"answer\" }},"));
@@ -352,8 +353,8 @@ fn volume(found: &Findings) -> Vec<String> {
     lines
 }
 
-/// How a section says the layout of its entries, and where their two values lie; an object of numbers has no places of its
-/// own, and gets these.
+/// Returns the keys that describe the layout of a section's entries, and the paths of an entry's two values. An object
+/// of numbers has no member names; its values get the names in `own`.
 fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
     let place = |name: &str| vec![name.to_owned()];
     match series.layout {
@@ -367,7 +368,7 @@ fn layout(series: &Series, own: [&str; 2]) -> (String, [Path; 2]) {
 }
 
 fn breakdowns(found: &Findings) -> Vec<String> {
-    // The members of all lists are called the same, or theirs that are not stay in `extra` of the overview.
+    // All sections of a table share the member names of their entries; lists with other names are omitted.
     let is_map = |breakdown: &&Breakdown| breakdown.series.layout == Layout::Map;
     let series = found.breakdowns.iter().find(|breakdown| !is_map(breakdown)).map(|breakdown| &breakdown.series);
     let own = series.map_or(["name", "count"], |series| [series.name.as_str(), series.count.as_str()]);

@@ -1,4 +1,4 @@
-//! What an answer shows: numbers, records, the period that it is about and the days that it counts by. Pure.
+//! Reads from a response its counts, its records, the window it covers and the days it counts by. Pure.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,20 @@ use super::scheduler::{Dimension, Outcome, Try};
 use super::shape::{Path, at, instant, leaves, number};
 use super::vocabulary::{self, plain};
 
-/// How long before midnight UTC a day of Kolkata begins, in microseconds.
+/// UTC offset of Kolkata in microseconds: its days begin this long before midnight UTC.
 pub(super) const KOLKATA: i64 = 19_800_000_000;
-/// Microseconds of an hour.
+/// Microseconds per hour.
 pub(super) const HOUR: i64 = 3_600_000_000;
-/// Microseconds of a day.
+/// Microseconds per day.
 pub(super) const DAY: i64 = 86_400_000_000;
 
 impl Findings {
-    /// The number of mentions that the overview tells.
+    /// The overview's count of mentions.
     pub(super) fn count(&self, reply: &Reply) -> Option<u64> {
         number(reply.body.as_ref()?, self.counted.as_ref()?)
     }
 
-    /// The mentions of an answer.
+    /// The mentions of a response.
     pub(super) fn rows<'r>(&self, reply: &'r Reply) -> Vec<&'r Value> {
         let found = self.mentions.as_ref().and_then(|path| at(reply.body.as_ref()?, path)?.as_array());
         found.map(|rows| rows.iter().filter(|row| row.is_object()).collect()).unwrap_or_default()
@@ -35,7 +35,7 @@ impl Findings {
         path.and_then(|path| at(reply.body.as_ref()?, path)).is_some_and(Value::is_array)
     }
 
-    /// Whether an answer has numbers of the overview.
+    /// True if a response has the overview's numbers.
     pub(super) fn has_overview(&self, reply: &Reply) -> bool {
         let has = |path: &Path| reply.body.as_ref().is_some_and(|body| at(body, path).is_some());
         !reply.is_refusal()
@@ -43,7 +43,7 @@ impl Findings {
             && (self.counted.is_none() || self.count(reply).is_some())
     }
 
-    /// The entries of the timeline: what says their time, and their numbers.
+    /// Time and count of each timeline entry, in order of time.
     pub(super) fn timeline(&self, reply: &Reply) -> Vec<(Value, u64)> {
         let Some((path, series)) = &self.timeline else { return Vec::new() };
         let value = reply.body.as_ref().and_then(|body| at(body, path));
@@ -52,13 +52,14 @@ impl Findings {
         entries
     }
 
-    /// The sum of the timeline.
+    /// The sum of the timeline's counts; `None` without a timeline.
     pub(super) fn sum(&self, reply: &Reply) -> Option<u64> {
         let entries = self.timeline(reply);
         (!entries.is_empty()).then(|| entries.iter().map(|(_, count)| count).sum())
     }
 
-    /// The period that an answer is about, and whether that is exact: what it says, or what its timeline covers.
+    /// The window that a response covers, and true if it is exact: as the response states it, else as estimated from
+    /// its timeline or its mentions.
     pub(super) fn extent(&self, reply: &Reply) -> Option<(i64, i64, bool)> {
         let body = reply.body.as_ref()?;
         let moments: Vec<(Path, i64)> = leaves(body)
@@ -78,14 +79,14 @@ impl Findings {
             Some((*starts.first()?, starts.last()? + DAY, false))
         })
         .or_else(|| {
-            // Mentions in ascending order begin about where the period does.
+            // In ascending order, the first mention is close to the start of the window.
             let times = self.times(reply);
             let ascending = times.len() > 2 && times.is_sorted() && times.first() < times.last();
             Some((*times.first().filter(|_| ascending)?, reply.date()? + HOUR, false))
         })
     }
 
-    /// Whether a candidate for the period did what it says, and nonsense did not.
+    /// True if a candidate for the window did what its name says and the nonsense value did not.
     pub(super) fn has_effect(&self, periods: &Dimension, tried: &Try, reply: &Reply, newest: Option<i64>) -> bool {
         let Some((from, to, exact)) = self.extent(reply) else { return false };
         let usual = match periods.outcome(NONSENSE) {
@@ -96,8 +97,8 @@ impl Findings {
         if tried.label == NONSENSE {
             return false;
         }
-        // A period that does not end now is none that reaches back so far, and one that begins with a day, or an hour, is
-        // another one later.
+        // A window that does not end now is not a relative one, and one that begins on the full hour or day has another
+        // length later.
         let now = reply.date().or(newest);
         let ends_now = now.is_none_or(|now| if exact { (to - now).abs() <= HOUR || to >= now } else { to > now });
         let begins_with = exact && from % HOUR == 0 && to % HOUR != 0;
@@ -105,7 +106,7 @@ impl Findings {
             return false;
         }
         if let Some(expected) = vocabulary::hours(&tried.label) {
-            // The same extent as for a nonsense value is no effect, unless another period was seen to have one.
+            // The same extent as for the nonsense value is no effect, unless another window was seen to have one.
             let as_usual = usual.is_some_and(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) <= 1);
             let other = || {
                 periods.taken().any(|(other, reply)| {
@@ -120,12 +121,12 @@ impl Findings {
         if tried.is_absolute() {
             return newest.map(span).is_some_and(|span| self.lies_within(reply, span));
         }
-        // A name that nobody knows.
+        // A name of unknown length.
         usual.is_none_or(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) > 1)
     }
 
-    /// Whether an answer is about a span: its timeline keeps to it, to the day, or its mentions do. What it says of the period
-    /// may only repeat the question.
+    /// True if a response covers this span, judged by its mentions and, to the day, its timeline. A window stated in
+    /// the response may merely echo the request.
     fn lies_within(&self, reply: &Reply, (since, until): (i64, i64)) -> bool {
         let starts: Vec<i64> = self.bucket_starts(reply);
         let times = self.times(reply);
@@ -137,40 +138,42 @@ impl Findings {
         }
     }
 
-    /// The instants at which the entries of the timeline begin.
+    /// Start instants of the timeline entries.
     pub(super) fn bucket_starts(&self, reply: &Reply) -> Vec<i64> {
         self.timeline(reply).iter().filter_map(|(time, _)| instant(time)).collect()
     }
 
-    /// When a mention was published.
+    /// Publication time of a mention.
     pub(super) fn time_of(&self, record: &Value) -> Option<i64> {
         self.columns.instant(self.columns.path("published_at")?, record)
     }
 
-    /// When the mentions of an answer were published.
+    /// Publication times of the mentions of a response.
     pub(super) fn times(&self, reply: &Reply) -> Vec<i64> {
         self.rows(reply).iter().filter_map(|row| self.time_of(row)).collect()
     }
 
-    /// The length of the period that an answer is about, in hours.
+    /// Length of the window that a response covers, in hours.
     pub(super) fn hours(&self, reply: &Reply, known: Option<i64>) -> Option<i64> {
         let (from, to, exact) = self.extent(reply)?;
         let hours = (to - from) / 3_600_000_000;
         if exact { Some(hours) } else { known.filter(|known| near(hours, *known, false)) }
     }
 
-    /// How long before midnight UTC the days of the timeline begin, in microseconds; `None` where that is not to be seen.
+    /// Time by which the timeline's days begin before midnight UTC, in microseconds; `None` if the timeline does not
+    /// show it.
     pub(super) fn days_begin(&self, reply: &Reply) -> Option<i64> {
-        // The first one may begin where the period does.
+        // The first entry may begin with the window rather than with a day.
         let entries = self.timeline(reply).into_iter().skip(1);
-        // A day by its name begins nowhere.
+        // A date without a time does not show when the day begins.
         let entries = entries.filter(|(time, _)| time.as_str().is_none_or(|text| text.len() > 10));
         let begins: BTreeSet<i64> = entries.filter_map(|(time, _)| Some((-instant(&time)?).rem_euclid(DAY))).collect();
         begins.first().copied().filter(|_| begins.len() == 1)
     }
 }
 
-/// Whether a length in hours is as expected: to the hour, which a change of clocks may take, or to the days of a timeline.
+/// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a
+/// timeline.
 fn near(hours: i64, expected: i64, exact: bool) -> bool {
     let (less, more) = if exact { (1, 1) } else { (25, 50) };
     (expected - less..=expected + more).contains(&hours)

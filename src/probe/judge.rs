@@ -1,4 +1,4 @@
-//! The rounds of the conversation, and what their answers tell about periods, zones, orders, filters and echoes.
+//! Rounds of candidates, and what their responses show about time windows, zones, sort orders, filters and echoes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::vocabulary;
 use crate::error::{Result, one_line};
 
 impl Dialogue {
-    /// Periods, zones, orders and filters, several in one call.
+    /// Tries windows, zones, sort orders and filters, several in one request.
     pub(super) async fn rounds(&mut self) -> Result<()> {
         let newest = self.instants(&self.samples.iter().collect::<Vec<_>>()).into_iter().max();
         let mut periods = Dimension::new("period", [NONSENSE, "60d"].map(|value| Try::new(value, DURATION, value)));
@@ -32,12 +32,12 @@ impl Dialogue {
             filters.queue.clear();
         }
         if self.found.timeline.is_none() {
-            // Without a timeline no effect would show; whether a form is taken does.
+            // Without a timeline no effect would show, but the acceptance of a form does.
             zones = Dimension::new("zone", ["UTC", "+00:00"].map(|zone| Try::new(zone, TIMEZONE, zone)));
         }
         let (aid, asking) = (self.aid(), self.asking(LOOK));
         if self.found.timeline.is_none() && self.found.mentions.is_some() {
-            // Nothing but the oldest mention shows how far a period reaches.
+            // Only the oldest mention shows how far back a window reaches.
             let mut some = [orders, zones];
             self.try_all(&asking, &mut some, newest).await?;
             [orders, zones] = some;
@@ -86,14 +86,14 @@ impl Dialogue {
         dimensions: &mut [Dimension; N],
         newest: Option<i64>,
     ) -> Result<()> {
-        // The rest of the conversation needs some calls as well.
+        // Requests reserved for the remaining steps.
         const RESERVE: u64 = 5;
         let parts = [self.found.overview.as_ref(), self.found.mentions.as_ref()];
         let parts: Vec<&Path> = parts.into_iter().flatten().collect();
         let spoken = self.seen.iter().rev().find_map(|seen| seen.reply.body.as_ref());
         let spoken = spoken.map(|body| Spoken::of(body, &parts)).unwrap_or_default();
         let Self { asker, found, parameters, .. } = self;
-        // Ends are sent all at once, which a strict service that lists nothing would refuse.
+        // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
         let takes = |name: &str| parameters.as_ref().is_none_or(|known| known.iter().any(|other| other == name));
         let mentions = fixed.iter().any(|(name, _)| name == SIZE);
         let is_data = |reply: &Reply| {
@@ -114,10 +114,11 @@ impl Dialogue {
         .await
     }
 
-    /// Candidates for filters: what some of the mentions seen have, and not all.
+    /// Candidates for filters: values that some of the received mentions have, but not all.
     pub(super) fn filters(&self) -> Vec<Try> {
-        /// Values that a field may have to be filtered by, and candidates that are worth a call each.
+        /// Distinct values that a filtered field has at most.
         const VALUES: usize = 12;
+        /// Candidates that are worth a request each.
         const MOST: usize = 6;
         let known = vocabulary::FILTERED.iter().map(|column| (*column).to_owned());
         let few = |column: &&(String, Path, Type)| {
@@ -140,7 +141,7 @@ impl Dialogue {
         tries
     }
 
-    /// The value that most of the mentions seen have, and how many do.
+    /// The most frequent value among the received mentions, and its count.
     pub(super) fn usual(&self, column: &str) -> Option<(String, usize)> {
         let path = self.found.columns.path(column)?;
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -162,27 +163,27 @@ impl Dialogue {
             match tried.label.as_str() {
                 label if vocabulary::UNITS.iter().any(|(known, _)| *known == label) => {
                     window.units.extend(label.chars().last().filter(|unit| !window.units.contains(unit)));
-                    notes.push(format!("{label} had its effect"));
+                    notes.push(format!("duration={label} works"));
                 }
                 label if label.starts_with('{') => {
                     let (template, instants) = label.split_once(' ').unwrap_or((label, "rfc3339"));
                     let instants = written(instants);
                     let form = Form::Template(template.to_owned());
                     window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
-                    notes.push(format!("{} had its effect", tried.pairs[0].1));
+                    notes.push(format!("duration={} works", tried.pairs[0].1));
                 }
                 label if label.starts_with("ends ") => {
                     let instants = written(label);
                     if let [(since, _), (until, _)] = tried.pairs.as_slice() {
                         let form = Form::Separate(since.clone(), until.clone());
                         window.absolute.get_or_insert(Absolute { form, instants, inclusive: None });
-                        notes.push(format!("{since} and {until} in {instants} had their effect"));
+                        notes.push(format!("{since} and {until} work, with {instants} values"));
                     }
                 }
                 name => {
                     if let Some(hours) = self.found.hours(reply, vocabulary::hours(name)) {
                         window.names.push((name.to_owned(), hours));
-                        notes.push(format!("{name} reached back {hours} h"));
+                        notes.push(format!("duration={name} covers {hours} h"));
                     }
                 }
             }
@@ -192,7 +193,7 @@ impl Dialogue {
                 && text.contains("longer")
             {
                 window.longest = number_in(text);
-                notes.extend(window.longest.map(|days| format!("a refusal names {days} days as the longest")));
+                notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }
         let reach = |label: &str| match label {
@@ -202,7 +203,7 @@ impl Dialogue {
         let widest = effective.iter().filter_map(|(tried, reply)| Some((reach(&tried.label)?, tried, reply)));
         let widest = widest.max_by_key(|(hours, ..)| *hours);
         window.widest = widest.map(|(_, tried, _)| (tried.label.clone(), tried.pairs.clone()));
-        // Without filters it is the number of all.
+        // The request had no filters, so this is the count of all mentions.
         let count = widest.filter(|_| !self.found.with_overview).and_then(|(.., reply)| self.found.count(reply));
         self.found.widest_count = count;
         let told = window.widest.is_some();
@@ -212,7 +213,8 @@ impl Dialogue {
             false => self.found.could_not_tell(
                 "window",
                 with_refusal(
-                    "no period that was tried had an effect; find the values of `duration` in your manual and set [window]",
+                    "none of the values tried for `duration` had an effect; look them up in the service's documentation \
+                     and set [window]",
                     periods,
                 ),
             ),
@@ -229,30 +231,31 @@ impl Dialogue {
         match (moved, stays) {
             (Some(label), _) => {
                 let (kind, default) = if label.starts_with('+') { ("offset", "+00:00") } else { ("iana", "UTC") };
-                self.found.saw("timezone", format!("the timeline's days moved with timezone={label}"));
+                self.found.saw("timezone", format!("the timeline's days follow timezone={label}"));
                 self.found.zone = Some(Zone { kind, default: default.to_owned() });
             }
             (None, Some(0)) => {
-                self.found.saw("timezone", "the timeline's days are those of UTC whatever timezone says");
+                self.found.saw("timezone", "the timeline's days are UTC days; the timezone parameter has no effect");
                 self.found.zone = Some(Zone { kind: "ignored", default: "UTC".to_owned() });
             }
             _ => {
-                // A service may refuse either names of zones or distances from UTC.
+                // A service may reject either zone names or UTC offsets.
                 let refused = |label: &str| matches!(zones.outcome(label), Some(Outcome::Refused(_)));
                 let taken = |label: &str| matches!(zones.outcome(label), Some(Outcome::Taken(_)));
                 self.found.distances =
                     (refused("Asia/Kolkata") && taken("+05:30")) || (refused("UTC") && taken("+00:00"));
                 self.found.could_not_tell(
                     "timezone",
-                    "the timeline shows no effect of the zone; ask for two zones yourself and compare the days",
+                    "the timeline shows no effect of the timezone parameter; compare the days of two zones yourself",
                 );
             }
         }
     }
 
-    /// The columns that rows are in the order of, each with its direction; first the one that the value is called by.
+    /// Returns the columns by which rows are sorted, each with true if descending; a column named in `value` comes
+    /// first.
     pub(super) fn orders_of(&self, rows: &[&Value], value: &str) -> Vec<(String, bool)> {
-        /// Values that differ, as none do by chance.
+        /// Differing neighbours required to rule out an order by chance.
         const DISTINCT: usize = 4;
         let value = vocabulary::plain(value);
         let called = |name: &str| value.contains(&vocabulary::plain(name));
@@ -280,7 +283,7 @@ impl Dialogue {
                 orders.push((name.clone(), true));
             }
         }
-        // The rank of a record goes with its time.
+        // A sequence number is in the order of the time as well.
         let rank =
             |name: &str| ["published_at", "reach", "engagement"].iter().position(|known| *known == name).unwrap_or(9);
         orders.sort_by_key(|(name, _)| (!called(name), rank(name)));
@@ -298,15 +301,15 @@ impl Dialogue {
             let Some((column, descending)) = self.orders_of(&self.rows(reply), &tried.label).into_iter().next() else {
                 continue;
             };
-            // Equal times in two orders are one and the same here.
+            // Two values for the same order count once.
             let known = sorts.iter().any(|sort| (&sort.column, sort.descending) == (&column, descending));
             let as_usual = usual.as_ref() == Some(&(column.clone(), descending));
             if known {
                 continue;
             }
-            let direction = if descending { "largest" } else { "smallest" };
-            let besides = if as_usual { " (as they do with nonsense)" } else { "" };
-            notes.push(format!("with {} the {direction} {column} comes first{besides}", tried.label));
+            let direction = if descending { "descending" } else { "ascending" };
+            let besides = if as_usual { " (as does an unknown value)" } else { "" };
+            notes.push(format!("sortBy={} sorts by {column}, {direction}{besides}", tried.label));
             sorts.push(Sort { value: tried.label.clone(), column, descending });
         }
         match sorts.is_empty() {
@@ -314,7 +317,8 @@ impl Dialogue {
             true => self.found.could_not_tell(
                 "sort",
                 with_refusal(
-                    "no value of sortBy that was tried had an effect; find the values in your manual and set [sort]",
+                    "none of the values tried for `sortBy` had an effect; look them up in the service's documentation \
+                     and set [sort]",
                     orders,
                 ),
             ),
@@ -330,7 +334,7 @@ impl Dialogue {
             let rows = self.rows(reply);
             let all = rows.iter().all(|row| at(row, path).and_then(said).as_ref() == Some(wanted));
             if rows.len() >= 2 && all {
-                notes.push(format!("with {parameter}={wanted} all of {} mentions had it", rows.len()));
+                notes.push(format!("{parameter}={wanted} returned {} mentions, all matching", rows.len()));
                 self.found.filters.push((parameter.clone(), tried.label.clone()));
             }
         }
@@ -339,14 +343,15 @@ impl Dialogue {
             true => self.found.could_not_tell(
                 "filters",
                 with_refusal(
-                    "no filter that was tried had an effect: all conditions are applied here; see your manual for [filters]",
+                    "none of the filters tried had an effect, so filters are applied locally; if the service documents \
+                     filters, set [filters]",
                     filters,
                 ),
             ),
         }
     }
 
-    /// What answers repeat of their questions.
+    /// Finds the request values that responses echo.
     pub(super) fn echoes(&mut self, periods: &Dimension, zones: &Dimension) {
         let mut found: Vec<(&'static str, Path)> = Vec::new();
         let aid = self.found.aid.clone().unwrap_or_default();
@@ -371,7 +376,7 @@ impl Dialogue {
                 }
             }
         }
-        // A window of two instants that is the one that was asked for.
+        // Two instants that span the requested window.
         let bounds = |body: &Value| -> Option<(Path, Path, i64, i64)> {
             let moments: Vec<(Path, i64)> = leaves(body)
                 .into_iter()
@@ -397,15 +402,15 @@ impl Dialogue {
         found.retain(|(name, _)| known.insert(*name));
         if !found.is_empty() {
             let said: Vec<String> = found.iter().map(|(name, path)| format!("{name} at `{}`", pointer(path))).collect();
-            self.found.saw("echo", format!("an answer repeats {}", said.join(", ")));
+            self.found.saw("echo", format!("responses echo {}", said.join(", ")));
         }
         self.found.echoes = found;
     }
 }
 
-/// What could not be told, with the service's own words about it.
+/// Appends the service's first refusal to a note.
 fn with_refusal(text: &str, dimension: &Dimension) -> String {
-    /// Characters of a refusal that are shown.
+    /// Characters of a refusal that are quoted.
     const SHOWN: usize = 300;
     let refused = dimension.done.iter().find_map(|(tried, outcome)| match outcome {
         Outcome::Refused(text) => Some((tried, text)),
@@ -414,13 +419,13 @@ fn with_refusal(text: &str, dimension: &Dimension) -> String {
     match refused {
         Some((tried, words)) => {
             let words: String = one_line(words).chars().take(SHOWN).collect();
-            format!("{text}. To `{}` the service said: {words}", tried.label)
+            format!("{text}. The service refused `{}`: {words}", tried.label)
         }
         None => text.to_owned(),
     }
 }
 
-/// How the profile says the instants of a candidate, by its label.
+/// Returns the profile's name for the instant format of a candidate, by its label.
 fn written(label: &str) -> &'static str {
     let ways = ["date", "epoch_ms", "epoch_s"];
     ways.into_iter().find(|way| label.ends_with(way)).unwrap_or("rfc3339")

@@ -1,22 +1,22 @@
-//! What a person has corrected in a profile: its sections that rest on a manual are kept, and what they say is tried first.
+//! Corrections in an existing profile: its documented sections are kept, and their values are tried first.
 
 use std::collections::BTreeMap;
 
 use crate::profile::{Evidence, Profile, RequestedBy};
 
-/// What is known before the first call.
+/// Facts known before the first request.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The form of the key: header and value.
     pub(super) auth: Option<(String, String)>,
-    /// The parameter that asks for mentions, with its value.
+    /// The parameter that requests mentions, and its value.
     pub(super) flag: Option<(String, String)>,
-    /// Sections as they stand in the document, without their heads.
+    /// Sections as written in the document, without their headings.
     sections: BTreeMap<String, String>,
 }
 
 impl Known {
-    /// What is documented in a profile.
+    /// Collects the documented parts of a profile.
     pub(super) fn of(profile: &Profile, document: &str) -> Self {
         let documented = |evidence| evidence == Evidence::Documented;
         let mentions = &profile.mentions;
@@ -29,7 +29,7 @@ impl Known {
         }
     }
 
-    /// A document with the sections that are known in the place of those that were found out.
+    /// Replaces probed sections of a document by the known ones.
     pub(super) fn keep(&self, document: &str) -> String {
         let head = document.find("\n[").unwrap_or(document.len());
         let found = sections(document);
@@ -43,7 +43,7 @@ impl Known {
         format!("{}{}", document[..head].trim_end().to_owned() + "\n", text.chain(others).collect::<String>())
     }
 
-    /// The sections that are kept.
+    /// Names of the sections that are kept.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.sections.keys().map(String::as_str)
     }
@@ -54,7 +54,7 @@ fn is_documented(section: &str) -> bool {
     lines.any(|(key, value)| key.trim() == "evidence" && value.trim().starts_with("\"documented\""))
 }
 
-/// The sections of a document, with the text below their heads.
+/// Splits a document into its sections: name, and text below the heading.
 fn sections(document: &str) -> Vec<(String, String)> {
     let mut sections: Vec<(String, String)> = Vec::new();
     for line in document.lines() {

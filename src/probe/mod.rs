@@ -1,14 +1,15 @@
-//! Finds out how a service speaks, and writes a profile of it.
+//! Probes an unknown service and writes a profile for it.
 //!
 //! ```text
-//! dialogue ─▶ judge (period, zone, order, filters, by rounds of candidates) ─▶ paging ─▶ observations ─▶ document, report
-//!     │                    effects, numbers, roles: what an answer shows, which number counts, which field is what
-//!     │                    refusal: what a service says would be taken
-//!     └▶ asker ─▶ service  shape, vocabulary: what it looks like, and what things are called
+//! dialogue ─▶ judge (window, zone, sort order, filters, in rounds) ─▶ paging ─▶ observations ─▶ document, report
+//!     │                    effects, numbers, roles: coverage of a response, its total, the meaning of its fields
+//!     │                    refusal: hints in error responses
+//!     └▶ asker ─▶ service  shape, vocabulary: structure of responses, usual names
 //! ```
 //!
-//! A probe only reads, asks a bounded number of times, and believes data, never a status. What it could not tell is said
-//! so, and the profile then assumes what is safe: a smaller page, no filter, mentions counted one by one.
+//! A probe is read-only, sends a bounded number of requests, and believes data, never a status. It reports whatever it
+//! could not determine, and the profile then makes a safe assumption: a smaller page, no filter, mentions counted one
+//! by one.
 
 mod abilities;
 mod asker;
@@ -43,36 +44,37 @@ use crate::client::{AnswerSource, Secret};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug)]
 pub struct Probed {
-    /// The profile as a document, which [`Profile::parse`] takes.
+    /// The profile as TOML, valid for [`Profile::parse`].
     pub document: String,
-    /// What was seen, and what could not be told, by sections of the profile.
+    /// Observations and open points, each with the profile section that it belongs to.
     pub notes: Vec<Note>,
-    /// The calls that were made.
+    /// The requests sent, retries included.
     pub calls: Vec<Call>,
-    /// The saved search that was asked about.
+    /// The saved search that was probed.
     pub aid: Option<String>,
-    /// What works with the profile.
+    /// Capabilities of the service when used with the profile.
     pub abilities: Vec<Ability>,
-    /// Sections that a profile needs and that could not be told.
+    /// Required profile sections that could not be determined.
     pub holes: Vec<&'static str>,
 }
 
-/// Asks a service at most so many times, and writes down what it is like.
+/// Probes a service with at most `calls` requests and writes a profile for it.
 ///
 /// # Errors
-/// Where no form of the key gives a list of saved searches, where no search gives an overview, and where the service cannot
-/// be reached or throttles every call.
+/// Fails if no form of the key returns a list of saved searches, if no saved search returns an overview, and if the
+/// service cannot be reached or throttles every attempt.
 pub async fn probe(source: Arc<dyn AnswerSource>, base_url: Url, key: Secret, calls: u64) -> Result<Probed> {
     find_out(Asker::new(source, base_url, key, calls), Known::default()).await
 }
 
-/// Goes on from a profile: what rests on a manual there (`evidence = "documented"`) is kept and tried first.
+/// Resumes from a profile: its documented sections (`evidence = "documented"`) are kept, and their values are tried
+/// first.
 ///
 /// # Errors
-/// As [`probe`], and where the document is no profile.
+/// As [`probe`], and if the document is not a valid profile.
 pub async fn resume(
     source: Arc<dyn AnswerSource>,
     base_url: Url,
@@ -80,7 +82,7 @@ pub async fn resume(
     calls: u64,
     document: &str,
 ) -> Result<Probed> {
-    let profile = Profile::parse(document, "the profile to go on from")?;
+    let profile = Profile::parse(document, "the profile to resume from")?;
     find_out(Asker::new(source, base_url, key, calls), Known::of(&profile, document)).await
 }
 
@@ -89,10 +91,10 @@ async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
     dialogue.run().await?;
     let Dialogue { asker, found, known, .. } = dialogue;
     let document = known.keep(&document::write(&found, &asker.calls));
-    // What is written must be what is read; anything else is our mistake.
+    // The written document must be a valid profile; anything else is a bug.
     Profile::parse(&document, "the probed profile").map_err(|error| {
-        Error::new(ErrorKind::Profile, format!("the answers make no profile: {}", error.message()))
-            .advice("report this, with the answers; write a profile by hand meanwhile")
+        Error::new(ErrorKind::Profile, format!("the probe wrote an invalid profile: {}", error.message()))
+            .advice("this is a bug, please report it with the service's responses; meanwhile write a profile by hand")
     })?;
     let holes = abilities::holes(&found).into_iter().filter(|section| known.names().all(|name| name != *section));
     let (holes, abilities) = (holes.collect(), abilities::abilities(&found));
@@ -100,10 +102,10 @@ async fn find_out(asker: Asker, known: Known) -> Result<Probed> {
 }
 
 impl fmt::Display for Probed {
-    /// The report: what was seen, what could not be told.
+    /// The report: observations, open points and capabilities.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} calls were made.", self.calls.len())?;
-        for (told, title) in [(true, "Seen"), (false, "Could not tell")] {
+        writeln!(f, "Sent {} requests.", self.calls.len())?;
+        for (told, title) in [(true, "Observed"), (false, "Not determined")] {
             let mut notes = self.notes.iter().filter(|note| note.told == told).peekable();
             if notes.peek().is_some() {
                 writeln!(f, "\n{title}:")?;
@@ -112,7 +114,7 @@ impl fmt::Display for Probed {
                 writeln!(f, "  {section:<24} {text}")?;
             }
         }
-        writeln!(f, "\nWhat works:")?;
+        writeln!(f, "\nCapabilities:")?;
         self.abilities.iter().try_for_each(|ability| writeln!(f, "  {ability}"))
     }
 }

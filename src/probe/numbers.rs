@@ -1,5 +1,5 @@
-//! Which number counts the mentions: the one that stays when the page moves, changes with period and filter, and is what the
-//! timeline sums up to or what came where all came. Pure.
+//! Finds the number that counts mentions: it is the same on every page, changes with window and filters, and equals the
+//! sum of the timeline or, in a complete response, the number of mentions received. Pure.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::observations::{Findings, Seen};
 use super::shape::{Layout, Path, Series, at, instant, leaves, number, walk};
 use super::vocabulary;
 
-/// A measure of how many mentions an answer is about: the largest sum of its series, then the sum of its whole numbers
-/// without instants.
+/// Measures how many mentions a response covers: the largest sum of a series, then the sum of all integers that are not
+/// timestamps.
 pub(super) fn mass(answer: &Value) -> (u64, u64) {
     let sum = |value: &Value| {
-        // An object of numbers may be anything.
+        // An object of numbers may mean anything.
         let named = || Series::by_name(value).filter(|series| series.layout != Layout::Map);
         let series = Series::over_time(value).or_else(named)?;
         Some(series.entries(value).iter().map(|(_, count)| *count).fold(0, u64::saturating_add))
@@ -29,20 +29,20 @@ fn all(answer: &Value) -> u64 {
     }
 }
 
-/// Answers that confirm a number as the total, and answers that contradict it.
+/// Counts of responses that confirm a number as the total, and of those that contradict it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Evidence {
     confirmed: usize,
     contradicted: usize,
 }
 
-/// Where the number of all mentions is, in answers with the overview.
+/// Path of the total in responses with the overview.
 pub(super) fn counted(found: &Findings, seen: &[Seen], timeline: Option<&(Path, Series)>) -> Option<Path> {
     let with = seen.iter().filter(|seen| found.overview.as_ref().is_some_and(|path| has(seen, path)));
     best(found, with.collect(), timeline, |_| false)
 }
 
-/// Where the number of all mentions is, in answers with mentions; preferably near them rather than in the overview.
+/// Path of the total in responses with mentions, preferably next to them rather than in the overview.
 pub(super) fn total(found: &Findings, seen: &[Seen]) -> Option<Path> {
     let with: Vec<&Seen> = seen.iter().filter(|seen| found.has_rows(&seen.reply)).collect();
     let inside = |path: &Path| found.overview.as_ref().is_some_and(|o| !o.is_empty() && path.starts_with(o));
@@ -69,7 +69,7 @@ fn best(
     let ranked = candidates.filter_map(|path| {
         let Evidence { confirmed, contradicted } = evidence(found, &seen, timeline, &path);
         let named = vocabulary::is_total(&path);
-        // A number that no answer confirms is taken only by its name.
+        // An unconfirmed number is accepted only if it is named like a total.
         let fits = contradicted == 0 && (confirmed > 0 || named);
         fits.then(|| (last(&path), usize::MAX - confirmed.min(1), !named, usize::MAX - confirmed, path.len(), path))
     });
@@ -85,7 +85,7 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
         if let Some(sum) = timeline.and_then(|(at_line, series)| Some(series.entries(at(body, at_line)?)))
             && !sum.is_empty()
         {
-            // A timeline may begin before its period, or leave some mentions out.
+            // A timeline may begin before the window, or omit some mentions.
             let sum: u64 = sum.iter().map(|(_, count)| count).sum();
             if sum == count {
                 say(true);
@@ -100,7 +100,7 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
         if rows > count {
             say(false);
         } else if seen.size.is_some_and(|size| rows < size) && rows > 0 {
-            // A page may be shorter because of the service's bound, which proves nothing.
+            // A page cut short by the service's page limit proves nothing.
             if rows == count {
                 say(true);
             }
@@ -109,14 +109,14 @@ fn evidence(found: &Findings, seen: &[&Seen], timeline: Option<&(Path, Series)>,
     evidence
 }
 
-/// Numbers that should be the same.
+/// Pairs of numbers that should be equal.
 #[derive(Debug, Default)]
 pub(super) struct Agreements {
-    /// The overview's number with the total of the same answer.
+    /// The overview's count and the total of the same response.
     pub(super) totals: Vec<(u64, u64)>,
-    /// The overview's number with the sum of its timeline.
+    /// The overview's count and the sum of its timeline.
     pub(super) sums: Vec<(u64, u64)>,
-    /// The mentions that came with the total, where fewer came than were asked for.
+    /// The number of mentions received and the total, for responses with fewer mentions than requested.
     pub(super) short: Vec<(u64, u64)>,
 }
 

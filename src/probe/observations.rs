@@ -1,11 +1,11 @@
-//! What a probe found out, dimension by dimension.
+//! Findings of a probe, dimension by dimension.
 
 use std::sync::Arc;
 
 use super::asker::Reply;
 use super::shape::{Columns, Path, Series};
 
-/// All that is known so far. What nobody could tell is absent, and a profile then says what is usual.
+/// All findings so far. Undetermined ones are absent, and the profile then has a usual value.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) auth: Option<(String, String)>,
@@ -13,7 +13,7 @@ pub(super) struct Findings {
     pub(super) saved_searches: Columns,
     pub(super) aid: Option<String>,
     pub(super) asked: Option<Asked>,
-    /// Whether answers with mentions have the overview as well.
+    /// Set if responses with mentions have the overview as well.
     pub(super) with_overview: bool,
     pub(super) mentions: Option<Path>,
     pub(super) columns: Columns,
@@ -21,34 +21,34 @@ pub(super) struct Findings {
     pub(super) page: Option<PageFinding>,
     pub(super) depth: Option<Depth>,
     pub(super) window: WindowFinding,
-    /// The zone by whose days the timeline was seen to count.
+    /// The zone whose days the timeline was seen to count.
     pub(super) zone: Option<Zone>,
-    /// Whether zones are taken as distances from UTC, though no effect was seen.
+    /// Set if UTC offsets are accepted as zones, though no effect was seen.
     pub(super) distances: bool,
     pub(super) sorts: Vec<Sort>,
     pub(super) filters: Vec<(String, String)>,
     pub(super) several: Option<Several>,
     pub(super) total: Option<Path>,
-    /// What says beside it whether it is exact.
+    /// Path of the value that marks the total as exact or not.
     pub(super) relation: Option<Path>,
     pub(super) total_is_exact: bool,
     pub(super) overview: Option<Path>,
-    /// The number of all mentions in an answer with the overview.
+    /// Path of the total in responses with the overview.
     pub(super) counted: Option<Path>,
     pub(super) overview_columns: Columns,
     pub(super) timeline: Option<(Path, Series)>,
     pub(super) breakdowns: Vec<Breakdown>,
-    /// Whether the overview's total was that of the mentions and the sum of its timeline.
+    /// Set if the overview's total equals the total of the mentions and the sum of its timeline.
     pub(super) counts: bool,
     pub(super) echoes: Vec<(&'static str, Path)>,
     pub(super) error: Option<ErrorShape>,
     pub(super) throttle: Throttle,
     pub(super) notes: Vec<Note>,
-    /// Whether entries of a timeline were further apart than a day.
+    /// Set if entries of a timeline were more than a day apart.
     pub(super) gaps: bool,
-    /// Whether more mentions came than the total tells.
+    /// Set if more mentions were received than the total states.
     pub(super) is_capped: bool,
-    /// Mentions within the widest period.
+    /// Mentions within the widest window.
     pub(super) widest_count: Option<u64>,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Findings {
 pub struct Note {
     /// Section of the profile.
     pub section: &'static str,
-    /// Whether an answer told it; otherwise the profile assumes something.
+    /// Set if it was observed in responses; otherwise the profile makes an assumption.
     pub told: bool,
-    /// What was seen, or what to try.
+    /// The observation, or the assumption and what to do.
     pub text: String,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct SavedSearches {
     pub(super) at: Path,
     pub(super) label: String,
     pub(super) fan_out: bool,
-    /// Where the aid lies in an entry.
+    /// Path of the aid in an entry.
     pub(super) aid: Path,
 }
 
-/// What asks for mentions.
+/// Parameter that requests mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
     Size,
@@ -99,26 +99,26 @@ pub(super) struct Depth {
     pub(super) beyond: &'static str,
 }
 
-/// The periods that are taken.
+/// Accepted time windows.
 #[derive(Debug, Default)]
 pub(super) struct WindowFinding {
-    /// Units of relative periods.
+    /// Units of relative windows.
     pub(super) units: Vec<char>,
-    /// Names with their hours.
+    /// Names of windows, with their hours.
     pub(super) names: Vec<(String, i64)>,
     pub(super) absolute: Option<Absolute>,
-    /// Days of the longest.
+    /// Length of the longest window, in days.
     pub(super) longest: Option<u64>,
-    /// The widest that was taken, as parameters.
+    /// The widest window seen to work: label and parameters.
     pub(super) widest: Option<(String, Vec<(String, String)>)>,
 }
 
-/// How a period is said by its ends.
+/// Form of an absolute window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Absolute {
-    /// The template of the parameter, or parameters of their own.
+    /// Template for `duration`, or two parameters of their own.
     pub(super) form: Form,
-    /// As the profile says it.
+    /// Instant format, by its name in the profile.
     pub(super) instants: &'static str,
     pub(super) inclusive: Option<bool>,
 }
@@ -154,16 +154,17 @@ pub(super) enum Several {
 pub(super) struct Breakdown {
     pub(super) at: Path,
     pub(super) label: String,
-    /// How its entries are written.
+    /// Layout of its entries.
     pub(super) series: Series,
     /// The entry for mentions without a value.
     pub(super) missing: Option<String>,
-    /// The names of its entries, and whether these are values of the field.
+    /// Names of its entries.
     pub(super) names: Vec<String>,
+    /// Set if these names are all values of the field.
     pub(super) is_usable: bool,
 }
 
-/// How an error looks.
+/// Format of error responses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ErrorShape {
     pub(super) text: bool,
@@ -171,19 +172,19 @@ pub(super) struct ErrorShape {
     pub(super) message: Option<Path>,
     pub(super) field: Option<Path>,
     pub(super) inside_success: bool,
-    /// Statuses that codes stand for.
+    /// Error codes with the HTTP statuses that they mean.
     pub(super) statuses: Vec<(String, u16)>,
 }
 
-/// An answer with data, and what was asked of it.
+/// A response with data, and the number of mentions requested.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    /// Mentions that were asked for, from the first one on; `None` for an offset.
+    /// Mentions requested from the first one on; `None` if there was an offset or no size.
     pub(super) size: Option<u64>,
     pub(super) reply: Arc<Reply>,
 }
 
-/// Headers about limits.
+/// Names of rate-limit headers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Throttle {
     pub(super) limit: Option<String>,
@@ -200,7 +201,7 @@ impl Findings {
         self.notes.push(Note { section, told: false, text: text.into() });
     }
 
-    /// Whether an answer told all that was noted of a section, and something was.
+    /// True if a section has notes, and all of them are observations.
     pub(super) fn is_told(&self, section: &str) -> bool {
         let mut notes = self.notes.iter().filter(|note| note.section == section).peekable();
         notes.peek().is_some() && notes.all(|note| note.told)

@@ -1,4 +1,4 @@
-//! What the conversation finds out about pages: offsets, bounds, depth, the ends of periods, and several values at once.
+//! Determines offsets, the page limit, the depth of paging, the ends of windows, and filters with several values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::shape::{at, number, said, utc};
 use super::vocabulary;
 use crate::error::Result;
 
-/// Calls that are left for trying the profile.
+/// Requests reserved for trying the profile.
 const TRIAL: u64 = 2;
 
 impl Dialogue {
-    /// Whether a period is kept to its ends, and whether the last one belongs to it.
+    /// Determines if an absolute window is honoured exactly, and if its end is inclusive.
     pub(super) async fn ends(&mut self) -> Result<()> {
         let Some(absolute) = self.found.window.absolute.clone() else { return Ok(()) };
         let by_day = absolute.instants == "date";
@@ -31,11 +31,11 @@ impl Dialogue {
         };
         let times = self.instants(&self.samples.iter().collect::<Vec<_>>());
         let times: Vec<i64> = times.into_iter().collect::<BTreeSet<_>>().into_iter().rev().collect();
-        // Instants that can be said as they are.
+        // Instants that the format can represent.
         let sayable = |at: &&i64| by_day || *at % unit == 0;
         let Some(to) = times.iter().find(sayable).copied() else { return self.no_end(absolute) };
         let day = |at: i64| at.div_euclid(DAY);
-        // Of the same day, which shows that more than the day is kept to.
+        // On the same day: shows that more than the date is honoured.
         let before = times.iter().copied().find(|at| *at < to && day(*at) == day(to));
         let first = times.iter().filter(sayable).copied().filter(|at| (to - DAY..to).contains(at)).min();
         let from = if by_day { to } else { first.unwrap_or(to - DAY) };
@@ -63,37 +63,38 @@ impl Dialogue {
         let outside = |at: &i64| if by_day { day(*at).abs_diff(day(to)) > 1 } else { !(from..=to).contains(at) };
         let inclusive = match newest {
             _ if times.iter().any(outside) => {
-                return self.void("mentions of other times came for a period by its ends");
+                return self.void("an absolute window returned mentions outside of it");
             }
             _ if !by_day && whole && first.is_some() && oldest.is_some_and(|oldest| oldest > from) => {
-                return self.void("a mention at the beginning of a period did not come with it");
+                return self.void("an absolute window lacked a mention at its beginning");
             }
             newest if by_day => Some(newest.is_some()),
-            // Of mentions in no order the newest may be among those that did not come.
+            // Without a sort order, the newest mention may be missing from an incomplete page.
             _ if !whole && self.newest_first().is_none() => None,
             Some(newest) if newest == to => Some(true),
             Some(newest) if before.is_some_and(|before| newest >= before) => Some(false),
-            _ if before.is_some() => return self.void("the end of a period is not kept to the second"),
+            _ if before.is_some() => return self.void("the end of an absolute window is not honoured to the second"),
             _ => None,
         };
         let Some(inclusive) = inclusive else { return self.no_end(absolute) };
-        let text = if inclusive { "the end belongs to a period" } else { "a period ends before its end" };
+        let text = if inclusive { "the end of a window is inclusive" } else { "the end of a window is exclusive" };
         self.found.saw("window", text);
         self.found.window.absolute = Some(Absolute { inclusive: Some(inclusive), ..absolute });
         Ok(())
     }
 
-    /// Nobody can tell: what is at the end is taken to come, and left out here.
+    /// Notes that the end is undetermined: it is assumed to be inclusive, and mentions at the end are dropped locally.
     fn no_end(&mut self, absolute: Absolute) -> Result<()> {
-        self.found.could_not_tell("window", "whether the end belongs to a period: it is taken to");
+        self.found.could_not_tell("window", "the end of a window may be inclusive or exclusive; inclusive is assumed");
         self.found.window.absolute = Some(Absolute { inclusive: None, ..absolute });
         Ok(())
     }
 
-    /// A period by its ends is none that can be relied on.
+    /// Discards absolute windows, which turned out to be unreliable.
     fn void(&mut self, why: &str) -> Result<()> {
         let text = format!(
-            "{why}: no such period is used; see your manual for `absolute` or `separate`, `instants` and `end`"
+            "{why}, so absolute windows are not used; if the service documents them, set `absolute` or `separate`, \
+             `instants` and `end`"
         );
         self.found.could_not_tell("window", text);
         self.found.window.absolute = None;
@@ -105,7 +106,7 @@ impl Dialogue {
         newest.map(|sort| pair(SORT, &sort.value))
     }
 
-    /// How several values of a filter are said.
+    /// Determines how several values of a filter are sent.
     pub(super) async fn several_values(&mut self) -> Result<()> {
         let mut choice = None;
         for (parameter, column) in &self.found.filters {
@@ -132,7 +133,8 @@ impl Dialogue {
         ];
         for (way, pairs) in ways {
             if self.asker.left() <= TRIAL {
-                let text = "no call was left to see how several values are said: one at a time is sent";
+                let text =
+                    "no request was left to test filters with several values; filters are sent with a single value";
                 self.found.could_not_tell("filters", text);
                 return Ok(());
             }
@@ -144,20 +146,20 @@ impl Dialogue {
             let both = values.contains(&first) && values.contains(&second);
             if both && values.len() == 2 && rows.iter().all(|row| at(row, &path).and_then(said).is_some()) {
                 let (several, text) = match way {
-                    "again" => (Several::Repeated, "by the parameter again".to_owned()),
+                    "again" => (Several::Repeated, "by repeating the parameter".to_owned()),
                     separator => (Several::Separated(separator.to_owned()), format!("separated by `{separator}`")),
                 };
-                self.found.saw("filters", format!("several values are said {text}"));
+                self.found.saw("filters", format!("several values are sent {text}"));
                 self.found.several = Some(several);
                 return Ok(());
             }
         }
-        self.found.saw("filters", "several values of a filter had no effect together: one at a time is sent");
+        self.found.saw("filters", "several values in a filter have no effect; filters are sent with a single value");
         self.found.several = Some(Several::One);
         Ok(())
     }
 
-    /// The ids of mentions asked for with an offset; `None` where there are none.
+    /// Requests mentions at an offset and returns their ids; `None` if no request is left or mentions have no id.
     pub(super) async fn ids(&mut self, offset: u64, size: u64) -> Result<Option<(Vec<String>, Reply)>> {
         let mut asked = self.asking(size);
         asked.extend(self.widest());
@@ -172,7 +174,7 @@ impl Dialogue {
         Ok(Some((ids, reply)))
     }
 
-    /// What an offset counts, and from where.
+    /// Determines the unit of an offset and its first value.
     pub(super) async fn offset(&mut self) -> Result<()> {
         const SMALL: u64 = 5;
         if self.found.mentions.is_none() {
@@ -198,7 +200,7 @@ impl Dialogue {
         match offset {
             Some(Offset { pages, first }) => {
                 let what = if pages { "pages" } else { "rows" };
-                self.found.saw("offset", format!("dataFrom counts {what} from {first}, by what came for 0, 1 and 2"));
+                self.found.saw("offset", format!("dataFrom counts {what} from {first}"));
                 self.found.offset = offset;
                 Ok(())
             }
@@ -208,12 +210,12 @@ impl Dialogue {
 
     pub(super) fn no_offset(&mut self) -> Result<()> {
         let text =
-            "dataFrom of 0, 1 and 2 show no rule; rows from 0 are assumed. Probe a saved search with more mentions";
+            "dataFrom 0, 1 and 2 show no pattern; rows from 0 are assumed. Probe a saved search with more mentions";
         self.found.could_not_tell("offset", text);
         Ok(())
     }
 
-    /// How many records a page has at most.
+    /// Determines the largest page size.
     pub(super) async fn page_bound(&mut self) -> Result<()> {
         const HUGE: u64 = 100_000;
         if self.found.mentions.is_none() {
@@ -227,13 +229,13 @@ impl Dialogue {
             let all = count.is_none_or(|count| rows >= count);
             if all {
                 let max = vocabulary::PAGE_BOUNDS.iter().copied().find(|bound| *bound <= rows).unwrap_or(rows);
-                // So many were asked for before, and not refused.
+                // This size was requested before and not refused.
                 let max = max.max(LOOK);
-                let text = format!("a page of {rows} came, which may be all there is: {max} is sent");
+                let text = format!("dataSize={HUGE} returned {rows} mentions, perhaps all there are; {max} is assumed");
                 self.found.could_not_tell("page", text);
                 self.found.page = Some(PageFinding { max, clamped: true });
             } else {
-                self.found.saw("page", format!("{HUGE} were asked for, and {rows} came"));
+                self.found.saw("page", format!("dataSize={HUGE} returned {rows} mentions"));
                 self.found.page = Some(PageFinding { max: rows, clamped: true });
             }
             return Ok(());
@@ -242,10 +244,10 @@ impl Dialogue {
         self.refusals.push(reply);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
         for max in bounds {
-            // Some calls are for the depth; the service's word has to do.
+            // The remaining requests are reserved for the depth, so the service's own figure is used.
             if self.asker.left() <= 3 {
                 if let Some(max) = hint.filter(|max| *max >= LOOK) {
-                    self.found.saw("page", format!("{HUGE} were refused, and the refusal tells of {max}"));
+                    self.found.saw("page", format!("dataSize={HUGE} was refused, naming {max} as the limit"));
                     self.found.page = Some(PageFinding { max, clamped: false });
                     return Ok(());
                 }
@@ -257,7 +259,7 @@ impl Dialogue {
                 continue;
             }
             let told = ids.len() as u64 == max || self.widest_count(&reply).is_some_and(|count| count <= max);
-            let text = format!("{HUGE} were refused, and {max} were not");
+            let text = format!("dataSize={HUGE} was refused, {max} was accepted");
             if told {
                 self.found.saw("page", text)
             } else {
@@ -266,9 +268,9 @@ impl Dialogue {
             self.found.page = Some(PageFinding { max, clamped: false });
             return Ok(());
         }
-        // So many were asked for before, and not refused.
+        // This size was requested before and not refused.
         let told = hint.is_some_and(|bound| bound == LOOK);
-        let text = format!("{HUGE} were refused, and {LOOK} were not");
+        let text = format!("dataSize={HUGE} was refused, {LOOK} was accepted");
         if told {
             self.found.saw("page", text)
         } else {
@@ -278,21 +280,21 @@ impl Dialogue {
         Ok(())
     }
 
-    /// The number of mentions within the widest period.
+    /// Number of mentions within the widest window.
     pub(super) fn widest_count(&self, reply: &Reply) -> Option<u64> {
         self.count(reply).or_else(|| self.found.total.as_ref().and_then(|path| number(reply.body.as_ref()?, path)))
     }
 
-    /// How far paging reaches.
+    /// Determines how deep paging reaches.
     pub(super) async fn depth(&mut self) -> Result<()> {
         let (Some(_), Some(page)) = (&self.found.mentions, self.found.page) else { return Ok(()) };
         if self.asker.left() <= TRIAL {
-            self.found.could_not_tell("depth", "no call was left to see how far paging reaches");
+            self.found.could_not_tell("depth", "no request was left to test how deep paging reaches");
             return Ok(());
         }
         let Some(total) = self.found.widest_count else { return self.no_depth(0) };
         let offset = self.found.offset.unwrap_or(Offset { pages: false, first: 0 });
-        // The last record by itself, or the last page.
+        // The last record alone, or the last page.
         let question = |row: u64| match offset.pages {
             true => (offset.first + row / page.max, page.max, (total - row / page.max * page.max).min(page.max)),
             false => (offset.first + row, 2, (total - row).min(2)),
@@ -303,7 +305,7 @@ impl Dialogue {
         let (from, size, expected) = question(total - 1);
         let Some((ids, reply)) = self.ids(from, size).await? else { return self.no_depth(0) };
         if ids.len() as u64 == expected {
-            let text = format!("the last of {total} mentions came by paging; how much further it reaches is not known");
+            let text = format!("paging reaches all {total} mentions; a limit beyond that is unknown");
             self.found.saw("depth", text);
             return Ok(());
         }
@@ -312,7 +314,7 @@ impl Dialogue {
             let Some((further, _)) = self.ids(from + step, size).await? else { return self.no_depth(total) };
             if further != ids {
                 self.found.is_capped = true;
-                self.found.could_not_tell("depth", format!("more came than the {total} mentions that the total tells"));
+                self.found.could_not_tell("depth", format!("paging returned more mentions than the total of {total}"));
                 return Ok(());
             }
         }
@@ -322,13 +324,12 @@ impl Dialogue {
             (true, 200..=299) if self.found.has_rows(&reply) => "empty",
             (true, _) => "bad_request",
         };
-        // What a refusal says comes first.
+        // A limit named in the refusal comes first.
         let told = number_in(&reply.message()).filter(|_| reply.is_refusal());
         let usual = vocabulary::DEPTHS.iter().rev().copied();
         for rows in told.into_iter().chain(usual).filter(|rows| *rows < total && *rows >= page.max) {
             if self.asker.left() == 0 && told == Some(rows) {
-                self.found
-                    .saw("depth", format!("row {total} did not come, and the refusal tells of {rows} ({beyond})"));
+                self.found.saw("depth", format!("row {total} was refused, naming {rows} as the limit ({beyond})"));
                 self.found.depth = Some(Depth { rows, beyond });
                 return Ok(());
             }
@@ -339,19 +340,19 @@ impl Dialogue {
             let Some((ids, _)) = self.ids(from, size).await? else { break };
             let reached = !ids.is_empty() && (beyond != "last_page" || ids.len() as u64 == size);
             if reached {
-                self.found.saw("depth", format!("row {rows} came and row {total} did not ({beyond})"));
+                self.found.saw("depth", format!("row {rows} was returned, row {total} was not ({beyond})"));
                 self.found.depth = Some(Depth { rows, beyond });
                 return Ok(());
             }
         }
-        self.found
-            .could_not_tell("depth", format!("row {total} did not come ({beyond}), and no less was found that does"));
-        // A scan finds out by itself.
+        self.found.could_not_tell("depth", format!("row {total} was not returned ({beyond}); the limit was not found"));
+        // A scan discovers the limit itself.
         Ok(())
     }
 
     pub(super) fn no_depth(&mut self, total: u64) -> Result<()> {
-        let text = format!("{total} mentions are too few to see how far paging reaches; probe a larger saved search");
+        let few = if total == 0 { "too few mentions".to_owned() } else { format!("{total} mentions are too few") };
+        let text = format!("{few} to test how deep paging reaches; probe a larger saved search");
         self.found.could_not_tell("depth", text);
         Ok(())
     }

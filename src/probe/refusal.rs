@@ -1,4 +1,4 @@
-//! What a refusal says: the form of the key, the parameters there are, the values that are taken, and where its words lie. Pure.
+//! Reads from a refusal the form of the key, the accepted parameters and values, and the structure of its body. Pure.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::shape::{Path, each_once, leaves};
 use super::vocabulary::plain;
 
-/// Longest word of a refusal that is sent back as a candidate.
+/// Maximum length of a word of a refusal that is sent back as a candidate.
 const LONGEST: usize = 40;
 
-/// Forms of the key that a refusal asks for: header and value with `{key}` or `{base64}`.
+/// Returns the key forms that a refusal names: header, and value with `{key}` or `{base64}`.
 pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)> {
     let mut forms: Vec<(String, String)> = Vec::new();
     for challenge in headers.get_all(http::header::WWW_AUTHENTICATE) {
@@ -43,11 +43,11 @@ pub(super) fn key_forms(headers: &HeaderMap, text: &str) -> Vec<(String, String)
     forms
 }
 
-/// The value of a header with the key in the place of what stands for it.
+/// Replaces the placeholder in a header value by `{key}`.
 fn key_format(value: &str) -> String {
     let line = value.lines().next().unwrap_or_default();
     let line = line.split(['"', '`', '\'', ',', ';']).next().unwrap_or_default();
-    // What stands for the key: in brackets, in capitals, or as dots.
+    // Placeholders are in brackets, in capitals, or dots.
     let bracket = line.find(['<', '{', '[', '…', '$']).or_else(|| line.find("..."));
     if let Some(at) = bracket {
         return format!("{}{{key}}", &line[..at]);
@@ -64,14 +64,14 @@ fn key_format(value: &str) -> String {
     }
 }
 
-/// The names of parameters that a refusal of an unknown one lists.
+/// Returns the parameter names that a refusal of an unknown parameter lists.
 pub(super) fn parameters(message: &str) -> Vec<String> {
     let name = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     values(message).into_iter().filter(name).collect()
 }
 
-/// The values that a refusal lists: in brackets, in quotes, behind a colon or a word such as `expected`, or with bars between
-/// them. Nothing for a sentence.
+/// Returns the values that a refusal lists: in brackets, in quotes, after a colon or a word such as `expected`, or
+/// separated by bars. Empty for a sentence.
 pub(super) fn values(message: &str) -> Vec<String> {
     let listed = |text: &str| -> Vec<String> {
         let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
@@ -85,7 +85,7 @@ pub(super) fn values(message: &str) -> Vec<String> {
     {
         return listed(inside);
     }
-    // From the last word that announces values on, or the last colon.
+    // Values begin after the last word that announces them, or after the last colon.
     let lower = message.to_ascii_lowercase();
     let words = [
         "one of",
@@ -115,7 +115,7 @@ pub(super) fn values(message: &str) -> Vec<String> {
         }
     }
     let found = listed(tail);
-    // A sentence is no list.
+    // A sentence is not a list.
     let list = tail.contains([',', '|', ';']) || tail.contains(" or ") || found.len() == 1;
     if list && found.len() <= 40 { found } else { Vec::new() }
 }
@@ -125,7 +125,7 @@ fn clean(word: &str) -> String {
     word.trim_matches(['\'', '"', '`', '.', ' ', '(', ')', ':']).to_owned()
 }
 
-/// All texts of a refusal, of arrays those of the first object.
+/// All strings of a refusal; of an array of objects, those of the first.
 fn texts(body: &Value) -> Vec<(Path, &str)> {
     let mut texts: Vec<(Path, &str)> = Vec::new();
     let mut open: Vec<(Path, &Value)> = vec![(Path::new(), body)];
@@ -145,13 +145,13 @@ fn texts(body: &Value) -> Vec<(Path, &str)> {
     texts
 }
 
-/// What a refusal says to people: its longest text of several words.
+/// Returns the message of a refusal: its longest string of several words.
 pub(super) fn message(body: &Value) -> Option<String> {
     let sentences = texts(body).into_iter().map(|(_, text)| text).filter(|text| text.contains(' '));
     sentences.max_by_key(|text| text.len()).map(str::to_owned)
 }
 
-/// Where a refusal has its code, its message and the parameter at fault.
+/// Paths of the code, the message and the offending parameter in a refusal.
 pub(super) fn places(body: &Value) -> (Option<Path>, Option<Path>, Option<Path>) {
     let texts = texts(body);
     let named = |words: &[&str]| {

@@ -1,4 +1,4 @@
-//! What a field of a mention is, by what its values do; names only order the candidates. Pure.
+//! Roles of mention fields, inferred from their values; names only rank the candidates. Pure.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use super::shape::{Path, at, instant, leaves, pattern_of, said};
 use super::vocabulary;
 use crate::profile::instant_by;
 
-/// How likely a field is to be this column, judged by its name (0 is likeliest); `None` where its name says something else
-/// or nothing.
+/// Ranks a field as a candidate for a column by its name (0 is likeliest); `None` if the name suggests another column
+/// or none.
 fn named(column: &str, path: &Path) -> Option<usize> {
     vocabulary::column(vocabulary::MENTION, path).filter(|(name, _)| *name == column).map(|(_, rank)| rank)
 }
@@ -21,7 +21,7 @@ fn distinct<'r>(records: &[&'r Value]) -> Vec<&'r Value> {
     records.iter().copied().filter(|record| seen.insert(record.to_string())).collect()
 }
 
-/// The field that names a mention: another value in each, and the same whenever the mention comes.
+/// Finds the id field: a different value in each mention, and the same one whenever a mention is returned again.
 pub(super) fn identity(records: &[&Value]) -> Option<Path> {
     let records = distinct(records);
     let candidates = leaves(records.first()?).into_iter().filter_map(|(path, _)| {
@@ -44,8 +44,8 @@ pub(super) fn identity(records: &[&Value]) -> Option<Path> {
     candidates.min().map(|(.., path)| path)
 }
 
-/// The field that says when a mention was published: an instant in each, not after now, in whose order mentions come, or
-/// that is called so; of several the earliest.
+/// Finds the publication time: an instant in each mention, not in the future, that mentions are sorted by or that has a
+/// matching name; the earliest if there are several.
 pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
     let records: Vec<&Value> = pages.iter().flatten().copied().collect();
     let candidates = leaves(records.first()?).into_iter().filter_map(|(path, _)| {
@@ -68,17 +68,17 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         let other = vocabulary::column(vocabulary::MENTION, &path).is_some();
         let rank = named("published_at", &path).unwrap_or(if other { 900 } else { 500 });
         let sum: i128 = times.iter().map(|at| i128::from(*at)).sum();
-        // A field with the right name is likelier than one that is merely in order.
+        // A field with the right name is likelier than one that is only sorted.
         Some((rank + if in_order { 0 } else { 450 }, sum, path))
     });
     candidates.min().map(|(.., path)| path)
 }
 
-/// Two letters of languages that are frequent.
+/// Codes of frequent languages.
 const LANGUAGES: &str = " ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl \
                          sr sv ta th tr uk ur vi zh ";
 
-/// Columns that fields are by the looks of their values, where no name says so.
+/// Columns inferred from the form of values, for fields whose names suggest none.
 pub(super) fn by_looks(records: &[&Value], taken: &[&Path]) -> Vec<(&'static str, Path)> {
     let mut found: Vec<(&'static str, Path)> = Vec::new();
     let Some(first) = records.first() else { return found };

@@ -1,8 +1,7 @@
-//! Several questions in one call: each dimension has its own parameter and shows its effect in its own part of an answer,
-//! so that a round tries one candidate of each.
+//! Tests several dimensions per request: each has its own parameter and shows its effect in its own part of a response,
+//! so a round tries one candidate of each.
 //!
-//! A call that is refused is held against the parameter that the refusal names; where it names none, against one at a
-//! time.
+//! A refusal is attributed to the parameter that it names; if it names none, the candidates are tried one by one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use std::sync::Arc;
 use super::asker::{Asker, Pair, Reply};
 use crate::error::Result;
 
-/// A candidate: what is sent.
+/// A candidate: the parameters to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Try {
-    /// What it stands for.
+    /// Name of the candidate: its value, column or form.
     pub(super) label: String,
     pub(super) pairs: Vec<Pair>,
 }
@@ -23,22 +22,22 @@ impl Try {
         Self { label: label.into(), pairs: vec![(parameter.to_owned(), value.into())] }
     }
 
-    /// Whether it says a period by its ends; such labels have a blank.
+    /// True for an absolute window, whose label contains a space.
     pub(super) fn is_absolute(&self) -> bool {
         self.label.contains(' ')
     }
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
-    /// Refused, in these words.
+    /// Refused, with this message.
     Refused(String),
-    /// Taken: an answer with data.
+    /// Accepted: a response with data.
     Taken(Arc<Reply>),
 }
 
-/// A dimension with its candidates.
+/// A dimension and its candidates.
 #[derive(Debug, Default)]
 pub(super) struct Dimension {
     pub(super) name: &'static str,
@@ -51,7 +50,7 @@ impl Dimension {
         Self { name, queue: tries.into_iter().collect(), done: Vec::new() }
     }
 
-    /// The answers that candidates got.
+    /// Accepted candidates and their responses.
     pub(super) fn taken(&self) -> impl Iterator<Item = (&Try, &Arc<Reply>)> {
         self.done.iter().filter_map(|(tried, outcome)| match outcome {
             Outcome::Taken(reply) => Some((tried, reply)),
@@ -59,14 +58,14 @@ impl Dimension {
         })
     }
 
-    /// Whether the last few candidates were refused.
+    /// True if the last few candidates were refused.
     fn is_refused(&self) -> bool {
         const FEW: usize = 3;
         let refused = self.done.iter().rev().take_while(|(_, outcome)| matches!(outcome, Outcome::Refused(_)));
         refused.count() >= FEW
     }
 
-    /// What became of the candidate with this label.
+    /// The outcome of the candidate with this label.
     pub(super) fn outcome(&self, label: &str) -> Option<&Outcome> {
         self.done.iter().find(|(tried, _)| tried.label == label).map(|(_, outcome)| outcome)
     }
@@ -78,8 +77,8 @@ impl Dimension {
     }
 }
 
-/// Tries all candidates, until `reserve` calls are left. `is_data` tells an answer from a refusal; `adapt` may add and drop
-/// candidates after each round.
+/// Tries all candidates until only `reserve` requests are left. `is_data` distinguishes data from refusals; `adapt` may
+/// add and drop candidates after each round.
 pub(super) async fn run(
     asker: &mut Asker,
     reserve: u64,
@@ -91,7 +90,7 @@ pub(super) async fn run(
     let mut alone = false;
     loop {
         let queued: Vec<usize> = (0..dimensions.len()).filter(|at| !dimensions[*at].queue.is_empty()).collect();
-        // A dimension whose candidates keep being refused must not hide the effect of the others.
+        // A dimension whose candidates are refused again and again must not hide the effect of the others.
         let likely: Vec<usize> = queued.iter().copied().filter(|at| !dimensions[*at].is_refused()).collect();
         let active = if likely.is_empty() { queued } else { likely };
         let active = if alone { active.into_iter().take(1).collect() } else { active };
@@ -128,7 +127,7 @@ pub(super) async fn run(
     }
 }
 
-/// The first number of a refusal that is no part of a word; of a span its end.
+/// Returns the first number of a refusal that is not part of a word; for a range, its upper end.
 pub(super) fn number_in(refusal: &str) -> Option<u64> {
     let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
     let mut numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));

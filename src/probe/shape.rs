@@ -1,4 +1,4 @@
-//! What an answer looks like: where its records, lists, times and numbers lie. Pure.
+//! Structure of a response: the places of its records, lists, times and numbers. Pure.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::vocabulary::{self, Names, plain};
 use crate::profile::instant_by;
 
-/// Steps to a member.
+/// Member names from the top level to a value.
 pub(super) type Path = Vec<String>;
 
 /// A path as a JSON pointer (RFC 6901).
@@ -16,12 +16,17 @@ pub(super) fn pointer(path: &[String]) -> String {
     path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
+/// A path for people: the JSON pointer, or words for the empty one.
+pub(super) fn place(path: &[String]) -> String {
+    if path.is_empty() { "the top level".to_owned() } else { format!("`{}`", pointer(path)) }
+}
+
 /// The value at a path.
 pub(super) fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| value.get(step))
 }
 
-/// Every value below objects, with its path, outermost first; arrays are not entered.
+/// All values reachable through objects, with their paths, outermost first; arrays are not entered.
 pub(super) fn walk(value: &Value) -> Vec<(Path, &Value)> {
     let mut found = vec![(Path::new(), value)];
     let mut next = 0;
@@ -38,7 +43,7 @@ pub(super) fn walk(value: &Value) -> Vec<(Path, &Value)> {
     found
 }
 
-/// The values below objects that are none themselves.
+/// All values reachable through objects that are not objects themselves.
 pub(super) fn leaves(value: &Value) -> Vec<(Path, &Value)> {
     walk(value).into_iter().filter(|(path, value)| !path.is_empty() && !value.is_object()).collect()
 }
@@ -49,18 +54,18 @@ pub(super) fn objects(value: &Value) -> Option<Vec<&Value>> {
     (!items.is_empty() && items.iter().all(Value::is_object)).then(|| items.iter().collect())
 }
 
-/// Arrays of records, with their paths.
+/// All arrays of records, with their paths.
 pub(super) fn arrays(answer: &Value) -> Vec<(Path, Vec<&Value>)> {
     walk(answer).into_iter().filter_map(|(path, value)| Some((path, objects(value)?))).collect()
 }
 
-/// Whether records could be mentions: a text among several values, and more than a name with numbers.
+/// True if records could be mentions: several values, one of them a string, and more than a name with a number.
 pub(super) fn is_rich(records: &[&Value]) -> bool {
     let leaves = leaves(records[0]);
     leaves.len() >= 3 && leaves.iter().any(|(_, value)| value.is_string()) && Series::by_name_of(records).is_none()
 }
 
-/// Where saved searches are: every array of records with an aid, and where that lies in them.
+/// Lists of saved searches: every array of records with an aid, and the path of the aid in a record.
 pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec<&'v Value>, Path)> {
     let with_aid = arrays(answer).into_iter().filter_map(|(path, records)| {
         let (below, _) =
@@ -70,7 +75,7 @@ pub(super) fn saved_searches<'v>(answer: &'v Value, aid: &str) -> Vec<(Path, Vec
     with_aid.collect()
 }
 
-/// Where the overview is: the object with the most numbers and lists of its own, outside the mentions.
+/// Path of the overview: the object outside the mentions that has the most numbers and lists of its own.
 pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> {
     let named = |name: &String| {
         vocabulary::column(vocabulary::OVERVIEW, std::slice::from_ref(name)).is_some_and(|(c, _)| c == "total_mentions")
@@ -87,7 +92,7 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
             Value::Number(_) => 1,
             value if Series::over_time(value).is_some() => 4,
             value if Series::by_name(value).is_some() => 3,
-            // A list in an envelope of its own.
+            // A list inside its own envelope.
             Value::Object(inner)
                 if inner.values().any(|value| value.is_array() && Series::over_time(value).is_some()) =>
             {
@@ -101,7 +106,7 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
             _ => 0,
         };
         let score = members.iter().map(worth).sum::<u32>();
-        // Numbers by names that stand for values are a list of the object around them.
+        // An object of counts by name is a list of the object around it.
         let is_list = Series::by_name(value).is_some() && !path.is_empty() && !members.keys().any(named);
         Some(if is_list { 1 } else { score }).filter(|score| *score > 0)
     };
@@ -109,7 +114,7 @@ pub(super) fn overview(answer: &Value, mentions: Option<&Path>) -> Option<Path> 
     scored.max_by(|(a, here), (b, there)| a.cmp(b).then(there.len().cmp(&here.len()))).map(|(_, path)| path)
 }
 
-/// How numbers are written that belong to something each.
+/// Layout of a series of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// An array of objects.
@@ -120,25 +125,26 @@ pub(super) enum Layout {
     Map,
 }
 
-/// Numbers over time, or by names.
+/// Counts over time or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) layout: Layout,
-    /// Member of an entry with its time or name, and with its number; positions of pairs.
+    /// Member of an entry with its time or name; the position in a pair.
     pub(super) name: String,
+    /// Member of an entry with its count; the position in a pair.
     pub(super) count: String,
-    /// Member with the end of an entry.
+    /// Member with the end time of an entry.
     pub(super) end: Option<String>,
 }
 
 impl Series {
-    /// One whose entries have no members: their places are the positions of a pair, or none.
+    /// A series whose entries have no members: pairs, or an object.
     fn without_names(layout: Layout) -> Self {
         let [name, count] = if layout == Layout::Pairs { ["0", "1"] } else { ["", ""] }.map(str::to_owned);
         Self { layout, name, count, end: None }
     }
 
-    /// Numbers over time.
+    /// Recognizes counts over time.
     pub(super) fn over_time(value: &Value) -> Option<Self> {
         if let Some(records) = objects(value) {
             let first = records[0].as_object().filter(|_| leaves(records[0]).len() <= 6)?;
@@ -163,7 +169,7 @@ impl Series {
         members.iter().all(|(name, value)| moment(name) && value.is_u64()).then(|| Self::without_names(Layout::Map))
     }
 
-    /// Numbers by names.
+    /// Recognizes counts by name.
     pub(super) fn by_name(value: &Value) -> Option<Self> {
         if let Some(records) = objects(value) {
             return Self::by_name_of(&records);
@@ -185,7 +191,7 @@ impl Series {
         Some(Self { layout: Layout::Objects, name: name.clone(), count: count.clone(), end: None })
     }
 
-    /// The entries of a value that is written like this: time or name, and number.
+    /// Entries of a value in this layout: time or name, and count.
     pub(super) fn entries(&self, value: &Value) -> Vec<(Value, u64)> {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         match self.layout {
@@ -205,7 +211,7 @@ impl Series {
     }
 }
 
-/// The first two items of each array of an array, where the second is a number.
+/// The first two items of each inner array of an array, if every second item is an unsigned integer.
 fn pairs(value: &Value) -> Option<Vec<(&Value, &Value)>> {
     let pair = |item: &'_ Value| item.as_array().is_some_and(|item| item.len() >= 2 && item[1].is_u64());
     let items = value.as_array().filter(|items| !items.is_empty() && items.iter().all(pair))?;
@@ -216,7 +222,7 @@ fn starts(name: &str) -> bool {
     ["start", "from", "since", "t", "date", "day", "time", "begin"].contains(&plain(name).as_str())
 }
 
-/// Forms of an instant that need a pattern to be read, where nothing else fits.
+/// Patterns for timestamps that no standard form fits.
 pub(super) const PATTERNS: &[&str] = &[
     "%d/%m/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M:%S",
@@ -229,7 +235,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "%a, %d %b %Y %H:%M:%S %z",
 ];
 
-/// The pattern that all of these texts have; `None` where none does, or another one as well that reads them otherwise.
+/// Returns the pattern that fits all of these strings; `None` if none does, or if two do and disagree.
 pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Option<&'static str> {
     let fits = |pattern: &&&str| texts.clone().all(|text| instant_by(pattern, text).is_some());
     let mut fitting = PATTERNS.iter().filter(fits);
@@ -238,15 +244,15 @@ pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Op
     (texts.clone().next().is_some() && second.is_none_or(same)).then_some(*first)
 }
 
-/// An instant in microseconds since 1970: RFC 3339, a local time, a date, or an epoch number of seconds, milliseconds or
-/// microseconds from 2001 to 2039.
+/// Reads an instant as microseconds since 1970: RFC 3339, a local time, a date, or an epoch number of seconds,
+/// milliseconds or microseconds from 2001 to 2039.
 pub(super) fn instant(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {
             if let Ok(at) = DateTime::parse_from_rfc3339(text) {
                 return Some(at.timestamp_micros());
             }
-            // Some write a blank in the middle.
+            // Some services write a space instead of the `T`.
             let text = text.replacen(' ', "T", 1);
             if let Ok(at) = DateTime::parse_from_rfc3339(&text) {
                 return Some(at.timestamp_micros());
@@ -265,7 +271,7 @@ pub(super) fn instant(value: &Value) -> Option<i64> {
     }
 }
 
-/// A type of the profile.
+/// A column type of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Utf8,
@@ -288,7 +294,7 @@ impl Type {
         }
     }
 
-    /// The type of a value; `None` for NULL and for what no type holds.
+    /// The type of a value; `None` for NULL and for values that no type holds.
     fn of(value: &Value) -> Option<Self> {
         match value {
             _ if instant(value).is_some() => Some(Self::Timestamp),
@@ -303,12 +309,12 @@ impl Type {
         }
     }
 
-    /// The type that holds values of both.
+    /// The type that holds values of both types.
     fn with(self, other: Self) -> Option<Self> {
         match (self, other) {
             _ if self == other => Some(self),
             (Self::Int64, Self::Float64) | (Self::Float64, Self::Int64) => Some(Self::Float64),
-            // What looks like a time now and then is none.
+            // A field that looks like a time only now and then is not one.
             (Self::Utf8, Self::Timestamp) | (Self::Timestamp, Self::Utf8) => Some(Self::Utf8),
             (Self::Int64, Self::Timestamp) | (Self::Timestamp, Self::Int64) => Some(Self::Int64),
             _ => None,
@@ -316,19 +322,19 @@ impl Type {
     }
 }
 
-/// The columns that records have.
+/// The columns of records.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Columns {
-    /// Name, path and type, in the order in which records have them.
+    /// Name, path and type, in the order of the records' members.
     pub(super) columns: Vec<(String, Path, Type)>,
-    /// Paths whose values have no type in common: they stay in `extra`.
+    /// Paths whose values have no common type: they stay in `extra`.
     pub(super) untyped: Vec<Path>,
-    /// Instants that need a pattern to be read.
+    /// Timestamps that need a pattern.
     pub(super) patterns: Vec<(Path, &'static str)>,
 }
 
 impl Columns {
-    /// The columns of these records: those whose role is known, others by the names that fields usually become.
+    /// Infers the columns of these records: known roles first, other fields by their usual names.
     pub(super) fn of(names: Names, records: &[&Value], roles: &[(&str, &Path)]) -> Self {
         let mut order: Vec<Path> = Vec::new();
         let mut types: BTreeMap<Path, Option<Type>> = BTreeMap::new();
@@ -360,15 +366,15 @@ impl Columns {
                 patterns.push((path.clone(), pattern));
             }
         }
-        // Of several fields that could become a column, the likeliest does.
+        // If several fields could become a column, the likeliest one does.
         let best = |path: &Path| match roles.iter().find(|(_, known)| *known == path) {
             Some((role, _)) => names.iter().find(|(column, _)| column == role).map(|(column, _)| (*column, 0)),
-            // A role that is known goes to nothing else.
+            // A known role is not given to another field.
             None => vocabulary::column(names, path).filter(|(column, _)| roles.iter().all(|(role, _)| role != column)),
         };
         let mut columns: Vec<(String, Path, Type)> = Vec::new();
         for path in &order {
-            // What was never there is taken for a text.
+            // A field that was always NULL is treated as a string.
             let kind = types.get(path).copied().flatten().unwrap_or(Type::Utf8);
             let taken = |column: &str, likely: usize| {
                 order.iter().any(|other| other != path && best(other).is_some_and(|(c, l)| c == column && l < likely))
@@ -384,7 +390,7 @@ impl Columns {
         Self { columns, untyped, patterns }
     }
 
-    /// The instant of a field.
+    /// Reads the instant in a field.
     pub(super) fn instant(&self, path: &Path, record: &Value) -> Option<i64> {
         let value = at(record, path)?;
         match self.patterns.iter().find(|(known, _)| known == path) {
@@ -402,7 +408,7 @@ impl Columns {
     }
 }
 
-/// A path as the name of a column.
+/// Turns a path into a column name.
 pub(super) fn snake(path: &[String]) -> String {
     let mut name = String::new();
     for c in path.join("_").chars() {
@@ -419,18 +425,18 @@ pub(super) fn snake(path: &[String]) -> String {
     name.trim_matches('_').to_owned()
 }
 
-/// A number that an answer has at a path.
+/// The unsigned integer at a path.
 pub(super) fn number(answer: &Value, path: &[String]) -> Option<u64> {
     at(answer, path)?.as_u64()
 }
 
-/// Texts in their order, each once.
+/// Strings in their order, without duplicates.
 pub(super) fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut known = HashSet::new();
     texts.filter(|text| known.insert(text.clone())).collect()
 }
 
-/// A scalar as it would be sent as a parameter.
+/// A scalar in the form in which it is sent as a parameter.
 pub(super) fn said(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -440,7 +446,7 @@ pub(super) fn said(value: &Value) -> Option<String> {
     }
 }
 
-/// An instant as text.
+/// Microseconds since 1970 as a UTC instant.
 pub(super) fn utc(micros: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
 }
@@ -480,7 +486,7 @@ mod tests {
         assert_eq!(instant(&json!(12)), None);
         assert_eq!(instant(&json!("2026-06-10")), Some(1_781_049_600_000_000));
         assert_eq!(instant(&json!("x.com")), None);
-        // Days up to 12 could be months.
+        // Ambiguous: days up to 12 could be months.
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "28/05/2026 09:30:00"].into_iter()), Some(PATTERNS[0]));
         assert_eq!(pattern_of(["10/06/2026 08:00:00", "08/05/2026 09:30:00"].into_iter()), None);
     }

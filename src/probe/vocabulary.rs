@@ -1,9 +1,9 @@
-//! What services of this kind call things: the names that are tried, and the columns that fields become.
+//! Names that services of this kind use: candidates to try, and field names with their columns.
 //!
-//! Names are guesses until an answer shows that they do something. Fields are compared without case and punctuation, first
-//! by their whole path, then by its last step.
+//! Names are guesses until a response shows an effect. Field names are compared without case and punctuation, first by
+//! the full path, then by its last step.
 
-/// The name of a column with those of fields that become it, the likeliest first.
+/// Column names with the field names that map to them, the likeliest first.
 pub(super) type Names = &'static [(&'static str, &'static [&'static str])];
 
 pub(super) const MENTION: Names = &[
@@ -81,7 +81,7 @@ pub(super) const OVERVIEW: Names = &[
     ("unknown", &["sentimentunknown", "bysentimentnone", "sentimentnone", "unknown"]),
 ];
 
-/// Labels of top lists with what their names contain.
+/// Labels of top lists, with words that their names contain.
 pub(super) const BREAKDOWNS: &[(&str, &[&str])] = &[
     ("source", &["source", "site", "domain"]),
     ("author", &["author"]),
@@ -95,7 +95,7 @@ pub(super) const BREAKDOWNS: &[(&str, &[&str])] = &[
 /// Columns that services filter by, the likeliest first.
 pub(super) const FILTERED: [&str; 5] = ["language", "sentiment", "source", "type", "country"];
 
-/// What the parameter of a filter is called beside its field.
+/// Usual parameter names of filters, besides the field's own name.
 pub(super) const FILTERS: &[(&str, &[&str])] = &[
     ("language", &["language", "lang", "languages"]),
     ("sentiment", &["sentiment", "tone"]),
@@ -104,14 +104,14 @@ pub(super) const FILTERS: &[(&str, &[&str])] = &[
     ("country", &["country", "countries"]),
 ];
 
-/// What entries of a list are called that stand for mentions without a value.
+/// Names of list entries that count mentions without a value.
 pub(super) const MISSING: &[&str] = &["unknown", "none", "null", "missing", "unset", "undefined", "notset"];
 
-/// What the number of all records is called.
+/// Names of totals.
 const TOTALS: &[&str] =
     &["total", "totalresults", "totalcount", "count", "hits", "resultcount", "numfound", "totalmentions"];
 
-/// Whether a number is called a total: by its name, or, where it is the value of something, by that.
+/// True if a number is named like a total; for `…/value`, the parent's name decides.
 pub(super) fn is_total(path: &[String]) -> bool {
     let named = |name: &String| {
         let name = plain(name);
@@ -124,7 +124,7 @@ pub(super) fn is_total(path: &[String]) -> bool {
     }
 }
 
-/// Forms of the key, the likeliest first: header and value.
+/// Key forms, the likeliest first: header and value.
 pub(super) const KEYS: &[(&str, &str)] = &[
     ("Authorization", "Bearer {key}"),
     ("Authorization", "Token {key}"),
@@ -135,10 +135,10 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("Authorization", "Token token={key}"),
 ];
 
-/// Parameters whose names are given (seed sections 4.2 and 7).
+/// Parameters with fixed names (API description, sections 4.2 and 7).
 pub(super) const GIVEN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", "dataSize", "sortBy"];
 
-/// Parameters that might ask for mentions, and what the names of others contain that do.
+/// Parameters that may request mentions.
 pub(super) const FLAGS: &[&str] = &[
     "mentions",
     "include",
@@ -155,15 +155,16 @@ pub(super) const FLAGS: &[&str] = &[
     "documents",
     "items",
 ];
+/// Words in the names of other parameters that may request mentions.
 pub(super) const FLAG_WORDS: &[&str] = &[
     "data", "mention", "result", "view", "include", "with", "full", "expand", "detail", "record", "doc", "item",
     "show", "return", "hits",
 ];
 
-/// Values that switch something on.
+/// Values that switch a flag on.
 pub(super) const FLAG_VALUES: &[&str] = &["true", "1", "yes"];
 
-/// The value that switches a parameter on, where it is usually another one.
+/// Returns the value that switches a parameter on, if a parameter of this name usually takes another one.
 pub(super) fn flag_value(name: &str, value: &str) -> String {
     match (name, value) {
         ("include" | "expand" | "fields", "true") => "mentions".to_owned(),
@@ -172,10 +173,10 @@ pub(super) fn flag_value(name: &str, value: &str) -> String {
     }
 }
 
-/// Relative periods that show whether a unit is taken, and their hours.
+/// Relative windows that test a unit, and their hours.
 pub(super) const UNITS: &[(&str, i64)] = &[("60d", 1_440), ("30d", 720), ("48h", 48), ("3w", 504)];
 
-/// The hours of a relative period or a name: `60d`, `P30D`, `PT48H`, `LAST_7_DAYS`, `last-month`.
+/// Hours of a relative or named window: `60d`, `P30D`, `PT48H`, `LAST_7_DAYS`, `last-month`.
 pub(super) fn hours(label: &str) -> Option<i64> {
     if let Some((_, hours)) = UNITS.iter().chain(PERIODS).find(|(known, _)| *known == label) {
         return Some(*hours);
@@ -199,11 +200,11 @@ pub(super) fn hours(label: &str) -> Option<i64> {
         "year" | "years" | "py" => 8_760,
         _ => return None,
     };
-    // A unit alone is no period, and neither is a letter.
+    // Without a number, a word such as `week` is a window, but one or two letters are not.
     (!digits.is_empty() || words.len() > 2).then_some(number * unit)
 }
 
-/// Names of periods, and their hours.
+/// Names of windows, and their hours.
 pub(super) const PERIODS: &[(&str, i64)] = &[
     ("last_year", 8_760),
     ("last_week", 168),
@@ -216,7 +217,7 @@ pub(super) const PERIODS: &[(&str, i64)] = &[
     ("year", 8_760),
 ];
 
-/// Periods that are tried where a refusal lists none: the first of each family, and the others where it has its effect.
+/// Window names to try if a refusal lists none: the first of each family, and the others of a family that works.
 pub(super) const FAMILIES: &[&[&str]] = &[
     &["P60D", "P7D", "P30D", "P90D"],
     &["LAST_90_DAYS", "LAST_7_DAYS", "LAST_30_DAYS"],
@@ -226,7 +227,7 @@ pub(super) const FAMILIES: &[&[&str]] = &[
     &["90days", "7days", "30days"],
 ];
 
-/// Pairs of parameters that might say a period by its ends.
+/// Pairs of parameters that may take the ends of a window.
 pub(super) const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
     ("since", "until"),
@@ -260,8 +261,9 @@ pub(super) const SORTS: &[&str] = &[
     "engagement_desc",
 ];
 
-/// Bounds of a page, and depths of paging, that are seen.
+/// Usual page limits.
 pub(super) const PAGE_BOUNDS: &[u64] = &[1_000, 500, 250, 200, 100, 50, 20, 10];
+/// Usual limits of paging depth.
 pub(super) const DEPTHS: &[u64] = &[500, 1_000, 2_000, 5_000, 10_000];
 
 /// A name without case and punctuation.
@@ -269,7 +271,7 @@ pub(super) fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The column that a field becomes, with how likely that is (0 is likeliest): by its whole path, then by its last step.
+/// Returns the column that a field maps to, with its rank (0 is likeliest): by the full path, then by its last step.
 pub(super) fn column(names: Names, path: &[String]) -> Option<(&'static str, usize)> {
     let last = path.last().map(|step| plain(step)).unwrap_or_default();
     let find = |name: &str| {

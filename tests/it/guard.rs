@@ -122,7 +122,7 @@ async fn texts_that_say_no_character_are_an_error_that_says_where_or_are_replace
         let sql = format!("SELECT id, text FROM mentions WHERE aid = '{BIG}' AND duration = '20d'");
         let error = world.error(&sql).await;
         assert_eq!((error.kind(), error.place().row), (ErrorKind::Malformed, Some(0)), "{error}");
-        assert!(error.to_string().contains("says no character at byte "), "{error}");
+        assert!(error.to_string().contains("invalid UTF-8 or escape at byte "), "{error}");
         world.rows("SET savedsearch.lossy_text = 'on'").await;
         let found = world.rows(&sql).await;
         assert!(found.iter().any(|row| row[1].contains('\u{fffd}')), "{fault}");

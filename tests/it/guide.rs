@@ -34,7 +34,7 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         let probed = with(&["probe", "-o", "mine.toml"]);
         assert!(well(&probed).is_empty(), "{}", out(&probed));
         assert!(
-            ["Seen:", "What works:", "Tried with the calls that were left:", "The profile is in mine.toml"]
+            ["Observed:", "Capabilities:", "Tried with the calls that were left:", "The profile is in mine.toml"]
                 .iter()
                 .all(|part| err(&probed).contains(part)),
             "{}",
@@ -162,7 +162,7 @@ fn a_profile_that_does_not_fit_is_told_by_its_check() {
     let output = run(folder.path(), &["--base-url", &service.base_url, "profile", "check", "mine.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", out(&output));
     let told = out(&output);
-    assert!(told.contains("the list: well read") && told.contains("the answer has no `/elsewhere`"), "{told}");
+    assert!(told.contains("the list: well read") && told.contains("the response has no `/elsewhere`"), "{told}");
     assert!(err(&output).contains("the service contradicts mine.toml"), "{}", err(&output));
     // Nobody there: one line, and no profile.
     drop(service);

@@ -1,4 +1,5 @@
-//! A probe of each dialect gives a profile with which all queries of the frugal bench give right rows, as it was written.
+//! A probe of each dialect writes a profile with which all queries of the `requests` bench return correct rows,
+//! unedited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use crate::queries::{NOW, Rows, corpus, queries};
 use crate::support::{InProcess, connect, knob, now, rows, worded, written};
 
-/// Calls that a probe may make.
+/// Requests that a probe may send.
 const CALLS: u64 = 25;
 
 fn simulator(preset: Preset) -> Simulator {
@@ -69,7 +70,7 @@ async fn what_was_probed_answers_every_query_rightly() {
         let context = session(&connect(&simulator, clock, profile)).unwrap();
         for query in queries(simulator.corpus(), NOW.parse().unwrap()) {
             let sql = worded(preset, query.sql.clone());
-            // What the list has no recent searches of.
+            // This query returns ids in upper case.
             let upper = query.sql.contains("SELECT upper(id)");
             let expected = match query.rows {
                 Rows::InOrder(rows) => Rows::InOrder(told(preset, rows, upper)),
@@ -95,38 +96,38 @@ async fn what_was_probed_answers_every_query_rightly() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is unusual about a service.
+/// An unusual property of a service.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Quirk {
     /// Nothing.
     None,
-    /// Relative periods end at midnight.
+    /// Relative windows end at midnight.
     CompleteDays,
-    /// Only relative periods are taken; answers repeat all parameters that nobody knows.
+    /// Only relative windows are accepted; responses echo all parameters, unknown ones included.
     Mirror,
-    /// Of instants only the day is kept to.
+    /// Only the date of an instant is honoured.
     DaysOnly,
-    /// What was published at the beginning of a period does not belong to it.
+    /// The beginning of a window is exclusive.
     OpenStart,
-    /// The overview has some mentions of its own.
+    /// The overview contains some mentions.
     TopMentions,
-    /// A list has an entry for all others.
+    /// A list has an entry for all other values.
     Others,
-    /// Names in a list are not those in mentions.
+    /// Names in a list differ from those in mentions.
     OtherNames,
-    /// The timeline has weeks.
+    /// The timeline counts by week.
     Weeks,
-    /// Its days have names, by which nothing shows whose days they are.
+    /// Its days are dates, which do not show their time zone.
     NamedDays,
-    /// Totals end at a hundred.
+    /// Totals are capped at a hundred.
     Capped,
-    /// Times are written with a blank, which nothing says the zone of.
+    /// Times are written with a space and without a zone.
     Blank,
-    /// Two of three calls are throttled.
+    /// Two of three requests are throttled.
     Busy,
 }
 
-/// A service of 400 mentions, one in 47 minutes.
+/// A service with 400 mentions, one every 47 minutes.
 #[derive(Debug)]
 struct Odd(Quirk, AtomicU64);
 
@@ -229,7 +230,7 @@ impl HttpService for Odd {
     }
 }
 
-/// What looks as usual and is not must not be relied on.
+/// A property that only looks usual must not be relied on.
 #[tokio::test(start_paused = true)]
 async fn what_is_unusual_is_not_taken_for_the_usual() {
     let probe_of = async |quirk: Quirk| {
@@ -256,7 +257,7 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
     ];
     for (quirk, without) in [
         (Quirk::None, [].as_slice()),
-        (Quirk::CompleteDays, ["60d had its effect"].as_slice()),
+        (Quirk::CompleteDays, ["duration=60d works"].as_slice()),
         (Quirk::Mirror, &["absolute = \"{from}..{to}\"", "separate"]),
         (Quirk::DaysOnly, &["absolute = \"{from}..{to}\""]),
         (Quirk::OpenStart, &["absolute = \"{from}..{to}\""]),
@@ -274,7 +275,7 @@ async fn what_is_unusual_is_not_taken_for_the_usual() {
             assert!(!document.contains(line), "{quirk:?}: {line}\n{document}");
         }
         for line in usual.iter().filter(|line| !without.contains(line)) {
-            // Where no period by its ends is taken, it has no end.
+            // Without absolute windows, the kind of their end does not matter.
             let voided = without.iter().any(|line| line.starts_with("absolute")) && line.starts_with("end");
             assert!(voided || document.contains(line), "{quirk:?} lacks {line}\n{document}");
         }

@@ -1,4 +1,5 @@
-//! Services that nobody has seen, one a seed: what a probe writes of each must answer questions rightly, or refuse them.
+//! Unseen services, one per seed: the profile that a probe writes for each must answer queries correctly or reject
+//! them.
 
 mod service;
 
@@ -15,7 +16,7 @@ use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};
 use self::service::{AID, Entries, KEY, Mention, Trouble, Unseen};
 use crate::support::{knob, now, rows};
 
-/// Calls that a probe may make.
+/// Requests that a probe may send.
 const CALLS: u64 = 25;
 
 type Rows = Vec<Vec<String>>;
@@ -28,7 +29,7 @@ async fn probed(service: &Arc<Unseen>, calls: u64) -> Result<Probed, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The column that has a field of the service, by where it lies.
+/// The column for a field of the service, by its path.
 fn column(profile: &Profile, path: &[String]) -> Option<String> {
     let has = |origin: &Origin| matches!(origin, Origin::Field(at, Scope::Record) if at.steps() == path);
     profile.tables.mentions.columns.iter().find(|column| has(&column.origin)).map(|column| column.name.clone())
@@ -38,7 +39,7 @@ fn instant(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Questions with their answers; those about a column that the profile lacks are `None`.
+/// Queries with their expected rows; the query is `None` if the profile lacks a column for it.
 fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<String>, Rows)> {
     let all = service.mentions();
     let name = |path: &str| {
@@ -64,7 +65,7 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
         sorted.sort_by(|a, b| b.at.cmp(&a.at).then(a.id.cmp(&b.id)));
         sorted
     };
-    // The period that is read where a query says none.
+    // The default window, which applies to queries without a time filter.
     let default = service.period(Some(&profile.window.default));
     let usual: Vec<&Mention> =
         all.iter().filter(|mention| default.is_some_and(|(from, to)| from <= mention.at && mention.at < to)).collect();
@@ -133,7 +134,7 @@ fn questions(service: &Unseen, profile: &Profile) -> Vec<(&'static str, Option<S
     ]
 }
 
-/// What became of a service's questions.
+/// Outcomes of the queries to a service.
 #[derive(Debug, Default)]
 struct Share {
     right: u64,
@@ -156,7 +157,7 @@ async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
     for (name, sql, expected) in questions(service, &profile) {
         let Some(sql) = sql else {
             match name {
-                // A service without a timeline has none to ask for.
+                // The service has no timeline.
                 "timeline" => share.right += 1,
                 _ => share.typed.push(format!("{name}: no such column")),
             }
@@ -182,7 +183,7 @@ async fn asked(service: &Arc<Unseen>, found: &Probed) -> Share {
     share
 }
 
-/// Seeds that a run tries, from a first one.
+/// The seeds to run.
 fn seeds() -> std::ops::Range<u64> {
     let first = knob("UNSEEN_SEED", 1);
     first..first + knob("UNSEEN_CASES", 24)
@@ -211,8 +212,8 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
             println!("{service:#?}\n{}\n{found}", found.document);
             found.calls.iter().for_each(|call| println!("{:?} {}", call.status, call.question));
         }
-        println!("seed {seed}: {} right, {} typed, {} wrong", share.right, share.typed.len(), share.wrong.len());
-        share.typed.iter().for_each(|text| println!("   typed {text}"));
+        println!("seed {seed}: {} right, {} refused, {} wrong", share.right, share.typed.len(), share.wrong.len());
+        share.typed.iter().for_each(|text| println!("   refused {text}"));
         share.wrong.iter().for_each(|text| println!("   WRONG {text}"));
         good += u64::from(share.right >= 16);
         right += share.right;
@@ -220,14 +221,14 @@ async fn services_that_nobody_has_seen_are_asked_rightly_or_not_at_all() {
         wrong.extend(share.wrong.into_iter().map(|text| format!("seed {seed}: {text}")));
     }
     let all = seeds().count() as u64;
-    println!("{good} of {all} services with 16 of 18 right; {right} right, {typed} typed, {} wrong", wrong.len());
+    println!("{good} of {all} services with 16 of 18 right; {right} right, {typed} refused, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(good * 10 >= all * 9, "{good} of {all} services");
 }
 
 #[tokio::test(start_paused = true)]
 async fn passing_trouble_changes_nothing() {
-    // Calls that are made once more are calls; what they leave must not decide.
+    // Retries count as requests too; a lack of requests must not change the profile.
     const ENOUGH: u64 = 60;
     for seed in seeds().take(4) {
         let calm = probed(&Arc::new(Unseen::new(seed, now())), ENOUGH).await.map(|found| found.document);

@@ -1,5 +1,5 @@
-//! A service that nobody has seen: what it is like follows from a seed, from the form of its key to the words of its
-//! refusals. It knows nothing of the client, nor of the simulator's dialects.
+//! An unseen service: a seed determines all its properties, from the form of its key to the wording of its refusals. It
+//! is independent of the client and of the simulator's dialects.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, Ht
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-/// The saved search with the mentions; there are an empty one and one with three as well.
+/// The saved search with the mentions; there is also an empty one, and one with three mentions.
 pub(super) const AID: &str = "s-2041";
 pub(super) const KEY: &str = "unseen-key-0001";
-/// Mentions of the saved search.
+/// Number of mentions in the saved search.
 const ROWS: i64 = 1_600;
 
-/// Numbers from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 #[derive(Debug, Clone)]
 struct Dice(u64);
 
@@ -40,7 +40,7 @@ impl Dice {
         of[usize::try_from(self.below(of.len() as u64)).unwrap()].clone()
     }
 
-    /// A word that means nothing, or one of those that are usual.
+    /// One of the usual words, or a meaningless one.
     fn word(&mut self, usual: &[&str]) -> String {
         if self.chance(60) { self.one(usual).to_owned() } else { self.nonsense() }
     }
@@ -57,7 +57,7 @@ impl Dice {
     }
 }
 
-/// How instants are written.
+/// Format of instants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Instants {
     Rfc3339,
@@ -68,7 +68,7 @@ pub(super) enum Instants {
     DayFirst,
 }
 
-/// How the entries of a list are written.
+/// Layout of the entries of a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Entries {
     Objects,
@@ -77,7 +77,7 @@ pub(super) enum Entries {
     None,
 }
 
-/// How refusals look.
+/// Format of refusals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Refusals {
     Nested,
@@ -88,7 +88,7 @@ enum Refusals {
     InsideSuccess,
 }
 
-/// How a refusal tells what would be taken.
+/// Form in which a refusal lists the accepted values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Hints {
     Brackets,
@@ -98,7 +98,7 @@ enum Hints {
     Nothing,
 }
 
-/// How several values of a filter are said.
+/// Form of several values in a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Several {
     Commas,
@@ -114,7 +114,7 @@ enum Asks {
     Always,
 }
 
-/// How a period is said.
+/// Form of a relative or named window.
 #[derive(Debug, Clone, PartialEq)]
 enum Periods {
     Units(&'static str),
@@ -122,20 +122,21 @@ enum Periods {
     Names(Vec<(String, i64)>),
 }
 
-/// How a period is said by its ends.
+/// Form of an absolute window.
 #[derive(Debug, Clone, PartialEq)]
 enum Ends {
     None,
-    /// Instants with this between them, half-open.
+    /// Instants with this separator, half-open.
     Between(&'static str),
     /// Days with a comma, the last one included.
     Days,
-    /// Parameters of their own: instants or milliseconds, half-open, or days, the last one included.
+    /// Separate parameters: instants or milliseconds, half-open.
     Apart(String, String, Instants),
+    /// Separate parameters: days, the last one included.
     ApartDays(String, String),
 }
 
-/// What happens to calls of these numbers.
+/// Trouble with the request of this number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Trouble {
     None,
@@ -143,7 +144,7 @@ pub(super) enum Trouble {
     Throttled(u64),
 }
 
-/// What the fields of a mention are called; `/` goes into an object.
+/// Names of a mention's fields; `/` descends into an object.
 #[derive(Debug, Clone)]
 pub(super) struct Fields {
     pub(super) id: String,
@@ -181,7 +182,7 @@ pub(super) struct Unseen {
     periods: Periods,
     ends: Ends,
     zone: u64,
-    /// Lists of the overview lie in envelopes of their own.
+    /// Set if each list of the overview has its own envelope.
     pub(super) buckets: bool,
     sorts: [(String, bool); 2],
     filters: [String; 2],
@@ -192,7 +193,7 @@ pub(super) struct Unseen {
     echoes: bool,
 }
 
-/// A mention as it is, whatever the service writes.
+/// A mention, independent of the format in which the service writes it.
 #[derive(Debug, Clone)]
 pub(super) struct Mention {
     pub(super) id: String,
@@ -369,12 +370,12 @@ impl Unseen {
         .whole(seed)
     }
 
-    /// The same, where what hangs together does.
+    /// Makes dependent properties consistent.
     fn whole(mut self, seed: u64) -> Self {
         self.flag.1 =
             if self.flag.0 == "view" { "full" } else { ["true", "1", "yes"][usize::try_from(seed % 3).unwrap()] }
                 .to_owned();
-        // Overviews come always: without mentions, or with them.
+        // An overview is always available: in responses without mentions, or with them.
         self.with_overview |= self.asks == Asks::Always;
         if self.records.0 == self.overview
             || self.overview.starts_with(&self.records.0)
@@ -386,7 +387,7 @@ impl Unseen {
         self
     }
 
-    /// The mention of a rank, newest first.
+    /// The mention at a rank, newest first.
     pub(super) fn mention(&self, row: i64) -> Mention {
         let mut dice = Dice(row.unsigned_abs().wrapping_mul(77) + 5);
         let at = self.now - TimeDelta::minutes(80 * row + 7) - TimeDelta::seconds(60 * dice.below(60).cast_signed());
@@ -437,7 +438,7 @@ impl Unseen {
         }
     }
 
-    /// The period that a value says; the default for none.
+    /// The window that a value denotes; the default without a value.
     pub(super) fn period(&self, value: Option<&str>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc();
         let back = |hours: i64| Some((self.now - TimeDelta::hours(hours), self.now));
@@ -614,10 +615,10 @@ impl Unseen {
             }
             _ => {}
         }
-        // Zones: names, distances, or whatever.
+        // Zones: names, UTC offsets, or anything.
         let zone = get("timezone").unwrap_or(if self.zone == 3 { "+00:00" } else { "UTC" });
         let shift = match (self.zone, zone) {
-            // Distances, and no names at all.
+            // UTC offsets, and no names at all.
             (3, "+00:00") => 0,
             (0 | 1, "UTC" | "Z" | "+00:00" | "Etc/UTC") | (2, _) => 0,
             (0, "Asia/Kolkata") | (1 | 3, "+05:30") => 330,
@@ -774,7 +775,7 @@ impl Unseen {
     }
 }
 
-/// Puts a value at a path, into objects that are made where there are none.
+/// Puts a value at a path, creating missing objects.
 fn put(body: &mut Value, path: &[String], value: Value) {
     let slot = path.iter().fold(body, |body, step| &mut body[step.as_str()]);
     *slot = value;
