@@ -1,9 +1,9 @@
-//! A service, a key and a profile: what every table of one catalog shares.
+//! Connections: a service, a key and a profile, shared by all tables of a catalog.
 //!
 //! ```text
 //! ConnectionBuilder ─▶ Connection ─┬─ client (limiter, retries, request log)
 //!                                  ├─ profile
-//!                                  └─ queries under way: one budget and one answer to each question for all scans of a query
+//!                                  └─ running queries: all scans of a query share one budget and one response per request
 //! ```
 
 mod fields;
@@ -35,7 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 use crate::request::{PageRequest, RequestKey};
 
-/// A service, a key and a profile. Cheap to share; make one a key and process.
+/// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
 pub struct Connection {
     client: Client,
@@ -45,7 +45,7 @@ pub struct Connection {
     searches: Mutex<Option<Vec<(String, String)>>>,
 }
 
-/// Makes a [`Connection`].
+/// Builder of a [`Connection`].
 #[derive(Debug)]
 pub struct ConnectionBuilder {
     base_url: String,
@@ -59,77 +59,77 @@ pub struct ConnectionBuilder {
     exchanges: Exchanges,
 }
 
-/// A query under way.
+/// A running query.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) budget: Arc<QueryBudget>,
-    /// When it began, by our clock.
+    /// Start of the query, by the local clock.
     pub(crate) begun: DateTime<Utc>,
-    /// The same, by the clock that windows go by.
+    /// Start of the query, by the clock that time windows are computed from.
     pub(crate) now: DateTime<Utc>,
-    /// Answers without mentions: each is asked for once.
+    /// Responses without mentions: each is requested once.
     answers: Mutex<HashMap<RequestKey, SharedAnswer>>,
-    /// The list, once it was asked for.
+    /// List of saved searches, once it has been requested.
     list: OnceLock<Arc<SavedSearches>>,
 }
 
-/// Queries that are remembered though nothing reads them at the moment.
+/// Number of queries above which those that no scan reads any more are forgotten.
 const MANY: usize = 256;
 
-/// Queries under way by their names, each with what runs it.
+/// Running queries by name, each with its execution.
 type Queries = HashMap<String, (Weak<Execution>, Arc<Query>)>;
 
-/// What runs a query; it lives as long as the query does.
+/// Execution of a query; it lives as long as the query does.
 type Execution = dyn Any + Send + Sync;
 
-/// An answer without mentions.
+/// A response without mentions.
 #[derive(Debug)]
 enum SharedAnswer {
-    /// Asked for, as long as somebody waits for it.
+    /// Requested, and available as long as somebody waits for it.
     Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
-    /// There.
+    /// Received.
     Given(Bytes),
 }
 
 impl ConnectionBuilder {
-    /// Goes by this profile instead of the built-in `v4`.
+    /// Sets the profile. Default: the built-in `v4`.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Sends requests through this service instead of the network: a proxy, or a test double. An answer that it keeps still spends
-    /// rate limits and budgets.
+    /// Sends requests through this service instead of the network: a proxy, or a test double. A response that it caches
+    /// still counts against rate limits and budgets.
     #[must_use]
     pub fn service(mut self, service: Arc<dyn HttpService>) -> Self {
         self.service = Some(service);
         self
     }
 
-    /// Reads the time from this clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Tries again within these bounds.
+    /// Sets the limits of retries.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Keeps what is to outlast the process in this folder, instead of `savedsearch` in the user's state folder: what a key
-    /// has spent, where the profile declares a limit over more than an hour.
+    /// Sets the folder for state that outlives the process, instead of `savedsearch` in the user's state folder. It
+    /// records the usage of a key if the profile declares a limit over more than an hour.
     #[must_use]
     pub fn state_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
         self
     }
 
-    /// Takes answers from somewhere else than the service, or writes them down.
+    /// Sets the source of responses: the service, with or without recording, or a replay.
     #[doc(hidden)]
     #[must_use]
     pub fn exchanges(mut self, exchanges: Exchanges) -> Self {
@@ -137,25 +137,26 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Bounds HTTP exchanges: connecting, silence, and bytes of a body. No effect with [`service`](Self::service).
+    /// Sets the limits of HTTP exchanges: connecting, silence, and body size. No effect with
+    /// [`service`](Self::service).
     #[must_use]
     pub fn http_limits(mut self, limits: HttpLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sends the key in clear text where the address is no https one. Without this, only a service on this machine may be
-    /// asked so.
+    /// Allows sending the key in clear text to an address that is not https. Without this, only a service on this
+    /// machine may be reached without https.
     #[must_use]
     pub fn insecure(mut self) -> Self {
         self.limits.insecure = true;
         self
     }
 
-    /// The connection. No request is made.
+    /// Builds the connection. No request is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an address or a key that cannot be used.
+    /// [`ErrorKind::Config`] for an invalid address or key.
     pub fn build(self) -> Result<Arc<Connection>> {
         let Self { base_url, key, profile, service, clock, retry, state, limits, exchanges } = self;
         let base_url = parse_base_url(&base_url)?;
@@ -179,7 +180,7 @@ impl ConnectionBuilder {
 }
 
 impl Connection {
-    /// Starts a connection to the service at `base_url`, such as `https://api.example.com/v4`.
+    /// Creates a builder for the service at `base_url`, such as `https://api.example.com/v4`.
     pub fn builder(base_url: impl Into<String>, key: Secret) -> ConnectionBuilder {
         ConnectionBuilder {
             base_url: base_url.into(),
@@ -194,55 +195,56 @@ impl Connection {
         }
     }
 
-    /// The client, its request log and its limits.
+    /// Client, with its request log and limits.
     #[doc(hidden)]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The profile that it goes by.
+    /// Profile of the service.
     pub fn profile(&self) -> &Arc<Profile> {
         self.client.profile()
     }
 
-    /// Our own clock.
+    /// Local clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The time that windows are reckoned by: ours, or the service's where the two are known to differ by more than a
-    /// minute and it is ahead.
+    /// Time that windows are computed from: the local time, or the service's if it is known to be ahead by more than a
+    /// minute.
     pub fn now(&self) -> DateTime<Utc> {
         let ahead = self.client.ahead();
         let now = self.clock.now();
         if ahead.num_seconds() > 60 { now + ahead } else { now }
     }
 
-    /// The fields of records that were seen in `extra`, by table and place.
+    /// Fields of records that were seen in `extra`, by table and pointer.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).unknown()
     }
 
-    /// The saved searches of the last list, aids with their names. No request is made: `None` until a query asked for it.
+    /// Saved searches of the last list: aids with their names. No request is made; `None` until a query has requested
+    /// the list.
     pub fn known_searches(&self) -> Option<Vec<(String, String)>> {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Requests that the queries under way have announced. More may turn out to be needed.
+    /// Number of requests that the running queries have announced. They may turn out to need more.
     pub fn announced(&self) -> u64 {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let under_way = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
         under_way.map(|(_, query)| query.budget.announced()).sum()
     }
 
-    /// Takes note of the fields of a page of what was `asked` for. Gives the columns whose fields came in all records
-    /// before, and in none of late.
+    /// Records the fields of a page; `asked` is a hash of its request. Returns the columns whose fields used to be in all
+    /// records and are in none of the latest.
     pub(crate) fn note_fields(&self, table: &str, asked: u64, page: &Decoded) -> Vec<String> {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).note(table, asked, page, self.clock.now())
     }
 
-    /// The query of this name: one budget and one answer to each question for all its scans, as long as `execution`
-    /// lives. A plan that is run again is another query.
+    /// Returns the query of this name. All its scans share one budget and one response per request as long as
+    /// `execution` lives. Running a plan again starts another query.
     pub(crate) fn query(
         &self,
         id: &str,
@@ -254,10 +256,10 @@ impl Connection {
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .with_completeness(settings.completeness)
                 .with_caller(caller);
-        // Before the lock: another process may keep the ledger.
+        // Before taking the lock: another process may hold the ledger.
         let possible = self.client.possible_until(budget.deadline);
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        // Many queries may be run by one that lives on: those that no scan reads any more are of the past.
+        // A long-lived execution may run many queries: those that no scan reads any more have ended.
         let crowded = queries.len() > MANY;
         queries.retain(|_, (runs, query)| runs.strong_count() > 0 && !(crowded && Arc::strong_count(query) == 1));
         if let Some((known, query)) = queries.get(id)
@@ -277,7 +279,7 @@ impl Connection {
         query
     }
 
-    /// The answer of the list. All scans of a query share one request.
+    /// Returns the list of saved searches. All scans of a query share one request.
     pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Arc<SavedSearches>> {
         if let Some(list) = query.list.get() {
             return Ok(Arc::clone(list));
@@ -293,15 +295,15 @@ impl Connection {
         Ok(Arc::clone(query.list.get_or_init(|| list)))
     }
 
-    /// Takes note of the names in a list, where it has some: no query hangs on them.
+    /// Remembers the names in a list, if it has any. No query depends on them.
     fn note_searches(&self, list: &SavedSearches) {
         if let Some(names) = &list.names {
             *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
         }
     }
 
-    /// The answer to a request without mentions. All scans of a query share one request; each decodes for itself what it
-    /// takes of the answer. `decode` gives the value and the number of records in an answer that can be believed.
+    /// Returns the response to a request without mentions. All scans of a query share one request, and each decodes
+    /// what it needs. `decode` returns the value and the number of records of a valid response.
     pub(crate) async fn answer<T: Send + 'static>(
         self: &Arc<Self>,
         query: &Query,
@@ -311,12 +313,12 @@ impl Connection {
     ) -> Result<T> {
         let key = request.key(self.profile());
         let decode = Arc::new(decode);
-        // What comes of the answer where it is this call that asks.
+        // Decoded value, if this call is the one that sends the request.
         let decoded: Arc<Mutex<Option<T>>> = Arc::default();
         let asked = {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = match answers.get(&key) {
-                // It is decoded below, where nobody waits for the lock.
+                // Decoded below, without holding the lock.
                 Some(SharedAnswer::Given(body)) => Some(futures::future::ready(Ok(body.clone())).boxed().shared()),
                 Some(SharedAnswer::Asked(asked)) => asked.upgrade(),
                 None => None,
@@ -324,7 +326,7 @@ impl Connection {
             known.unwrap_or_else(|| {
                 let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
                 let (decode, decoded) = (Arc::clone(&decode), Arc::clone(&decoded));
-                // On a task of its own: scans that wait for it must not depend on who asked first being polled.
+                // On its own task: other scans that wait must not depend on the first one being polled.
                 let asking = self.client.spawn(async move {
                     let keep = |body: &Bytes| {
                         let (value, rows) = decode(body)?;
@@ -333,7 +335,7 @@ impl Connection {
                     };
                     connection.client.fetch(&scan, &request, keep).await
                 });
-                let failed = |error| Error::new(ErrorKind::Connect, format!("the request ended early: {error}"));
+                let failed = |error| Error::new(ErrorKind::Connect, format!("the request was aborted: {error}"));
                 let asked = asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared();
                 answers.extend(asked.downgrade().map(|asked| (key.clone(), SharedAnswer::Asked(asked))));
                 asked
@@ -345,11 +347,11 @@ impl Connection {
         own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
     }
 
-    /// The aids that a query without one asks for: each once, in the order of the list.
+    /// Returns the aids that a query without an aid reads: each once, in the order of the list.
     pub(crate) async fn listed_aids(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Vec<String>> {
         if !self.profile().tables.saved_searches.sections.iter().any(|section| section.fan_out) {
-            return Err(Error::new(ErrorKind::Query, "the profile names no section of the list to ask for")
-                .advice("add a predicate on aid, or set fan_out = true on a section of saved_searches"));
+            return Err(Error::new(ErrorKind::Query, "the profile declares no saved searches to read by default")
+                .advice("add a predicate on aid, or set fan_out = true on a section of tables.saved_searches"));
         }
         Ok(self.list(query, scan).await?.fan_out())
     }

@@ -1,16 +1,17 @@
-//! Connections by name, from a file: several services or keys in one session, each a catalog.
+//! Named connections, read from a file: several services or keys in one session, each a catalog.
 //!
 //! ```toml
-//! default = "comms"                       # the first one, where it is not said
+//! default = "comms"                       # absent: the first one by name
 //!
 //! [connections.comms]
 //! base_url = "https://api.example.com/v4"
-//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"; neither where clients bring the key
-//! profile = "mine.toml"                   # or the name of a built-in one; v4 where it is not said
+//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"; neither if clients bring the key
+//! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
-//! A table `[serve]` beside them is the server's ([`ServeDocument`](crate::flight::ServeDocument)). Keys are never part of the file: it names a variable or a file that holds one. Paths are relative to its folder.
+//! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::flight::ServeDocument)). Keys are
+//! never part of the file: it names a variable or a file that holds one. Paths are relative to the file's folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,25 +25,25 @@ use crate::config::{read_toml, variable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
 
-/// The connections that a file names.
+/// Connections defined in a file.
 #[derive(Debug)]
 pub struct Connections {
-    /// Name of the one that tables are of where a query names none.
+    /// Name of the default connection, whose tables queries use when they name no catalog.
     pub default: String,
-    /// All of them.
+    /// All connections by name.
     pub named: BTreeMap<String, Named>,
 }
 
-/// What a connection is made of.
+/// Settings of a connection.
 #[derive(Debug)]
 pub struct Named {
     /// Address of the service.
     pub base_url: String,
-    /// Key, where the file names one.
+    /// Key, if the file names a source for it.
     pub key: Option<Secret>,
     /// Profile.
     pub profile: Profile,
-    /// Whether the key may be sent in clear text beyond this machine.
+    /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
 }
 
@@ -67,10 +68,10 @@ struct Entry {
 }
 
 impl Connections {
-    /// Reads a file. `choice` is the name of the default one, where it is not the file's.
+    /// Reads a file. `choice` overrides the file's default connection.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a file, a name or a key that cannot be used; those of [`Profile::named`].
+    /// [`ErrorKind::Config`] for an invalid file, name or key; those of [`Profile::named`].
     pub fn read(path: &Path, choice: Option<&str>) -> Result<Self> {
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         let document: Document = read_toml(path)?;
@@ -84,30 +85,31 @@ impl Connections {
                 || name.starts_with(|first: char| first.is_ascii_digit())
                 || [CATALOG, "datafusion", "information_schema"].contains(&name.as_str())
             {
-                return Err(bad(
-                    "its name is to be a catalog's: small letters, digits behind them and _, and none that is taken",
-                ));
+                return Err(bad(&format!(
+                    "invalid name: expected lowercase letters, digits and `_`, no leading digit, and none of {CATALOG}, \
+                     datafusion and information_schema"
+                )));
             }
             let key = match (entry.api_key_env, entry.api_key_file) {
                 (Some(variable_name), None) => {
                     let key = variable(&variable_name).ok_or_else(|| {
-                        bad(&format!("the variable {variable_name} is not set")).advice("it is to hold the API key")
+                        bad(&format!("environment variable {variable_name} is not set")).advice("set it to the API key")
                     })?;
                     Some(Secret::new(&key)?)
                 }
                 (None, Some(file)) => Some(Secret::read(&folder.join(file))?),
                 (None, None) => None,
-                (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file")),
+                (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file, not both")),
             };
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
             named.insert(name, Named { base_url: entry.base_url, key, profile, insecure: entry.insecure });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
-        let default = default.ok_or_else(|| bad("it names no connection".to_owned()))?;
+        let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
         if !named.contains_key(&default) {
             let names: Vec<&str> = named.keys().map(String::as_str).collect();
-            return Err(bad(format!("there is no connection `{default}`; there are {}", names.join(", "))));
+            return Err(bad(format!("unknown connection `{default}`; available: {}", names.join(", "))));
         }
         Ok(Self { default, named })
     }

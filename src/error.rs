@@ -1,11 +1,12 @@
-//! What can go wrong, where it happened and what to do about it.
+//! Errors: what failed, where, and what to do about it.
 //!
-//! Every failure of this crate is an [`Error`]: a [`ErrorKind`] that callers branch on, the place (table, aid, row,
-//! attempt), a message and an advice, printed in one line. Inside DataFusion it travels as
-//! [`DataFusionError::External`]; [`Error::find`] gets it back from under whatever context the engine put on top.
+//! Every failure of this crate is an [`Error`]: an [`ErrorKind`] that callers branch on, a place (table, aid, row,
+//! attempts), a message and advice, displayed on one line. Inside DataFusion it travels as
+//! [`DataFusionError::External`]; [`Error::find`] recovers it from under any context that the engine added.
 //!
-//! Invariant: no message that leaves contains a secret. Texts that come from the service may repeat the key: they pass through
-//! [`Secret::redact`](crate::client::Secret::redact) where an error leaves an operator or enters the log.
+//! Invariant: no error leaves the crate with a secret in its text. Text received from the service may repeat the key,
+//! so it passes through [`Secret::redact`](crate::client::Secret::redact) when an error leaves an operator or enters
+//! the log.
 
 mod engine;
 
@@ -17,73 +18,73 @@ use datafusion::error::DataFusionError;
 
 pub use self::engine::describe;
 
-/// A result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for callers that branch on it.
+/// Category of a failure, for callers that branch on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A profile that cannot be read or contradicts itself.
+    /// The profile cannot be parsed or contradicts itself.
     Profile,
-    /// The profile says something that this version does not honour yet.
+    /// The profile declares something that this version does not support yet.
     Unsupported,
-    /// A setting, address, key file or option that makes no sense.
+    /// Invalid setting, address, key file or option.
     Config,
-    /// The query asks for what the service cannot be asked: a zone, a period, an open range.
+    /// The query needs something that the service does not offer: a time zone, a period, an open-ended range.
     Query,
-    /// No connection: name not found, refused, reset.
+    /// No connection: name not resolved, refused or reset.
     Connect,
     /// The certificate or the TLS handshake failed. Never retried.
     Tls,
-    /// The service answered with a redirect, which is never followed since it would carry the key along.
+    /// The service responded with a redirect. Redirects are never followed, because the key would travel along.
     Redirect,
-    /// The key was refused (401).
+    /// The key was rejected (401).
     Unauthorized,
     /// The key may not read this saved search (403).
     Forbidden,
     /// No such saved search, or no such service at this address (404).
     NotFound,
-    /// The service called the request invalid (400, 422).
+    /// The service rejected the request as invalid (400, 422).
     Rejected,
-    /// Throttled for longer than the query may take (429).
+    /// Throttled for longer than the query's deadline allows (429).
     Throttled,
-    /// What the key may spend is used up.
+    /// The quota of the key is used up.
     Quota,
-    /// Temporary failures (5xx) outlasted the bounded retries.
+    /// Temporary failures (5xx) persisted through all retries.
     Unavailable,
-    /// A time-out of the connection, of a silent body, or of the query's deadline.
+    /// Timeout of the connection, of a stalled body, or of the query's deadline.
     Timeout,
-    /// The answer is larger than the declared caps.
+    /// The response is larger than the configured limits.
     TooLarge,
-    /// The body is not what the profile calls an answer: no JSON, HTML, truncated.
+    /// The body is not a valid response under the profile: not JSON, HTML, truncated.
     Malformed,
-    /// The answer is well formed and contradicts the profile or the question.
+    /// The response is well-formed but contradicts the profile or the request.
     Contradiction,
-    /// The mentions received are not all that the service announced.
+    /// The received mentions are not all that the service announced.
     Incomplete,
-    /// More mentions match than paging reaches, and they cannot be asked for in parts.
+    /// More mentions match than paging can reach, and the window cannot be split.
     TooDeep,
-    /// The query needs more requests than it may issue.
+    /// The query needs more requests than it is allowed.
     Budget,
-    /// The query needs more memory than it may have.
+    /// The query needs more memory than it is allowed.
     Memory,
-    /// The files, terminal or stream that results go to.
+    /// The file, terminal or stream that receives the results failed.
     Output,
 }
 
-/// Where in the service an error happened. Every part is optional; what is known is printed.
+/// Place in the service where an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Table of the SQL surface.
+    /// SQL table.
     pub table: Option<String>,
     /// Saved search.
     pub aid: Option<String>,
-    /// First row of the page, 0-based, whatever the profile counts from.
+    /// First row of the page, 0-based regardless of how the profile counts.
     pub row: Option<u64>,
 }
 
-/// A typed failure. See the module's documentation.
+/// Typed error of this crate. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -99,7 +100,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error without a place. `message` is lowercase, without a full stop.
+    /// Creates an error without a place. `message` is lowercase, without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -112,26 +113,26 @@ impl Error {
         }))
     }
 
-    /// Says what to do about it.
+    /// Adds advice: what the user can do about the error.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.0.advice = Some(advice.into());
         self
     }
 
-    /// Says that the same question may be answered well another time.
+    /// Marks the error as transient: the same request may succeed later.
     #[must_use]
     pub fn passing(mut self) -> Self {
         self.0.passing = true;
         self
     }
 
-    /// Whether the same question may be answered well another time.
+    /// True if the same request may succeed later.
     pub fn may_pass(&self) -> bool {
         self.0.passing
     }
 
-    /// Adds what is known of the place; what an inner layer said stays.
+    /// Adds the place, as far as known. Parts that an inner layer has set are kept.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         let known = &mut self.0.place;
@@ -141,7 +142,7 @@ impl Error {
         self
     }
 
-    /// Adds the number of attempts made and the time they took.
+    /// Adds the number of attempts and the time they took.
     #[must_use]
     pub fn after(mut self, attempts: u32, elapsed: Duration) -> Self {
         self.0.attempts = attempts;
@@ -149,7 +150,7 @@ impl Error {
         self
     }
 
-    /// The same error with its texts changed, such as redacted.
+    /// Applies `change` to all text of the error, for example to redact it.
     #[must_use]
     pub fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
         self.0.message = change(&self.0.message);
@@ -161,34 +162,34 @@ impl Error {
         self
     }
 
-    /// What happened, without place and advice.
+    /// Description of the failure, without place and advice.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The kind, to branch on.
+    /// Category to branch on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Where it happened, as far as known.
+    /// Place of the failure, as far as known.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// Attempts made before giving up; 0 where none was made.
+    /// Attempts made before giving up; 0 if none was made.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// The error of ours inside an error of the engine, through contexts, sharing and Arrow's wrapping.
+    /// Finds this crate's error inside an engine error, through contexts, sharing and Arrow's wrapping.
     pub fn find(error: &DataFusionError) -> Option<&Self> {
         let mut next: Option<&(dyn StdError + 'static)> = Some(error);
         while let Some(error) = next {
             if let Some(found) = error.downcast_ref::<Self>() {
                 return Some(found);
             }
-            // `source()` of these wrappers skips the wrapped value itself, so they are opened by hand.
+            // `source()` of these wrappers skips the wrapped value itself, so they are unwrapped by hand.
             next = match error.downcast_ref::<DataFusionError>() {
                 Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
                 Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
@@ -228,17 +229,17 @@ impl StdError for Error {}
 impl From<Error> for DataFusionError {
     fn from(error: Error) -> Self {
         match error.kind() {
-            // The engine knows this one, and so do those who embed it.
+            // The engine and embedders already handle this variant.
             ErrorKind::Memory => DataFusionError::ResourcesExhausted(error.to_string()),
             _ => DataFusionError::External(Box::new(error)),
         }
     }
 }
 
-/// A text on one line, cut where nobody would read on.
+/// Text on one line, truncated to a readable length.
 fn shown(text: &str) -> String {
     const MOST: usize = 1_000;
-    // White space is little of it.
+    // Bounds the work on long text. White space collapses, but rarely by more than a factor of four.
     let part: String = text.chars().take(4 * MOST).collect();
     let line = one_line(&part);
     match line.char_indices().nth(MOST) {
@@ -247,10 +248,9 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// The name that is nearest to another, whatever the case, if one is near: a third of it may be wrong, and two letters of a
-/// short one.
+/// Known name nearest to `name`, ignoring case. At most a third of the characters may differ, or two in a short name.
 pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    /// Longer names are no slips of the pen, and comparing takes time with the square of their length.
+    /// Longer names are not typos, and the comparison takes quadratic time.
     const LONGEST: usize = 200;
     if name.len() > LONGEST {
         return None;
@@ -262,7 +262,7 @@ pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opti
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// A text on one line: control characters and runs of white space become a space.
+/// Text on one line: control characters and runs of white space become one space.
 pub fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
@@ -292,10 +292,10 @@ mod tests {
         let known = ["mentions", "overview", "saved_searches", "volume"];
         assert_eq!(nearest("mentons", known), Some("mentions"));
         assert_eq!(nearest("SavedSearches", known), Some("saved_searches"));
-        assert_eq!(nearest("Volume", known), Some("volume"), "case matters to the one who asks");
+        assert_eq!(nearest("Volume", known), Some("volume"), "only the case differs");
         assert_eq!(nearest("customers", known), None);
-        assert_eq!(nearest("mentions", known), None, "it is the name itself");
-        assert_eq!(nearest(&"mentions".repeat(100_000), known), None, "nobody types that");
+        assert_eq!(nearest("mentions", known), None, "identical names are not suggested");
+        assert_eq!(nearest(&"mentions".repeat(100_000), known), None, "too long to be a typo");
     }
 
     #[test]

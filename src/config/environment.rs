@@ -1,4 +1,4 @@
-//! The one reader of the environment: variables, the user's folders and files.
+//! The only module that reads the environment: variables, and the user's folders and files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result, one_line};
 
-/// What the environment says. Options of the command line come first, each where both are given.
+/// Values from the environment. Command-line options take precedence.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// `SAVEDSEARCH_BASE_URL`.
@@ -21,10 +21,10 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the variables of the process. An empty variable counts as none.
+    /// Reads the variables of the process. An empty variable counts as unset.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a key that cannot be one.
+    /// [`ErrorKind::Config`] for an invalid key.
     pub fn read() -> Result<Self> {
         Ok(Self {
             base_url: variable("SAVEDSEARCH_BASE_URL"),
@@ -35,7 +35,7 @@ impl Environment {
     }
 }
 
-/// The folder for what is to outlast the process: `savedsearch` in `XDG_STATE_HOME`, else in `~/.local/state` (XDG Base
+/// Folder for state that outlives the process: `savedsearch` in `XDG_STATE_HOME`, or else in `~/.local/state` (XDG Base
 /// Directory Specification).
 pub fn state_folder() -> Option<PathBuf> {
     let state = variable("XDG_STATE_HOME").map(PathBuf::from);
@@ -51,16 +51,16 @@ pub fn default_config_file() -> Option<PathBuf> {
     Some(config.join("savedsearch").join("savedsearch.toml"))
 }
 
-/// A variable of the process; an empty one counts as none.
+/// Value of an environment variable; `None` if it is unset or blank.
 pub fn variable(name: &str) -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "this is the one home of the environment")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only module that reads the environment")]
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 /// Reads a TOML file.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] naming the file, and the line of a mistake without what stands there.
+/// [`ErrorKind::Config`] naming the file and, for a mistake in it, the line, whose content is not quoted.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| bad(format!("cannot be read: {error}")))?;

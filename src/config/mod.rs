@@ -1,4 +1,4 @@
-//! What a session is set to (`SET savedsearch.… = …`), and what the environment says.
+//! Session settings (`SET savedsearch.… = …`) and the environment.
 
 mod environment;
 mod settings;

@@ -1,5 +1,5 @@
-//! Settings of a session (`SET savedsearch.… = …`). Each is declared once, in [`SessionSettings`]: its field, default,
-//! description, and how it is read and written as text.
+//! Session settings (`SET savedsearch.… = …`). Each is declared once, in [`SessionSettings`]: field, default,
+//! description, and conversion from and to text.
 
 use std::any::Any;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::client::{Completeness, QueryBudget};
 use crate::error::{Error, ErrorKind, nearest};
 use crate::profile::Zone;
 
-/// Requests at once that a scan can make use of.
+/// Largest useful number of concurrent requests of one scan.
 const MOST_AT_ONCE: usize = 256;
 
-/// Declares the settings: for each its field and default, what `information_schema` says of it, how it is read from a text,
-/// and how it is written as one. A text that cannot be read is answered with what was expected.
+/// Declares the settings: field, default, description in `information_schema`, parser and formatter. A parser's error
+/// is a description of the expected value.
 macro_rules! settings {
     ($(#[$about:meta])* pub struct $name:ident {
         $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $description:literal, $read:expr, $write:expr;)*
@@ -32,7 +32,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// Takes a value as text; the name is without the prefix. `None`: there is no such setting.
+            /// Sets a value from text; `name` has no prefix. Returns `None` if there is no such setting.
             fn read(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
                 match name {
                     $(stringify!($field) => {
@@ -55,55 +55,59 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The settings of a session, a DataFusion config extension with the prefix `savedsearch`.
+    /// Session settings: a DataFusion config extension with the prefix `savedsearch`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct SessionSettings {
-        /// Requests that one query may issue, retries included. A query that needs more is refused as soon as that is
-        /// known: before its first request, or after the first page has told the total.
-        max_requests: u64 = 1_000, "requests that one query may issue", whole_number, ToString::to_string;
-        /// Whether mentions are counted by the numbers of the overview.
+        /// Maximum number of requests per query, retries included. A query that needs more is refused as soon as that
+        /// is known: before its first request, or once the first page has reported the total.
+        max_requests: u64 = 1_000, "maximum number of requests per query, retries included", whole_number,
+            ToString::to_string;
+        /// Controls whether mentions are counted from the overview.
         count_from_overview: CountFromOverview = CountFromOverview::Exact,
-            "whether mentions are counted by the overview: exact, always or never",
+            "when to count mentions from the overview: exact, always or never",
             |text| one_of(CountFromOverview::ALL, CountFromOverview::name, text), |choice| choice.name().to_owned();
-        /// What happens where not all mentions can be had: `strict` ends the query in an error, `report` gives what came
-        /// and warns.
+        /// Behaviour when not all mentions can be received: `strict` fails the query, `report` returns the received
+        /// rows with a warning.
         completeness: Completeness = Completeness::Strict,
-            "what happens where not all mentions can be had: strict (an error) or report (a warning)",
+            "when not all mentions can be received: strict (fail) or report (warn)",
             |text| one_of([Completeness::Strict, Completeness::Report], Completeness::name, text),
             |choice| choice.name().to_owned();
-        /// Whether a query over several saved searches goes on without those that the service refuses (403, 404), and warns.
-        partial: bool = false, "whether a query goes on without saved searches that are refused", switch, on_off;
-        /// Whether invalid UTF-8 and escapes in texts, such as half a surrogate pair, are replaced and counted. Otherwise
-        /// they make an answer malformed.
-        lossy_text: bool = false, "whether invalid UTF-8 and escapes in texts are replaced", switch, on_off;
-        /// Zone sent where a query names none; empty: the profile's default.
-        timezone: String = String::new(), "zone sent where a query names none; empty: the profile's", zone, String::clone;
-        /// Requests that one scan keeps under way. The limiter of the key bounds all scans together.
-        concurrency: usize = 4, "requests that one scan keeps under way", at_once, ToString::to_string;
-        /// Longest time for one attempt.
-        request_timeout: Duration = QueryBudget::USUAL_TIMEOUT, "seconds for one attempt", seconds, in_seconds;
-        /// Longest time for a query, waits for rate limits included.
-        query_deadline: Duration = Duration::from_secs(900), "seconds for a whole query", seconds, in_seconds;
+        /// Set to skip saved searches that the service refuses (403, 404), with a warning, instead of failing a query
+        /// over several.
+        partial: bool = false, "skip saved searches that the service refuses (403, 404), with a warning", switch, on_off;
+        /// Set to replace invalid UTF-8 and escapes in strings, such as unpaired surrogates, and to count them.
+        /// Otherwise they make a response malformed.
+        lossy_text: bool = false, "replace invalid UTF-8 and escapes in strings", switch, on_off;
+        /// Time zone of queries that name none. Empty: the profile's default.
+        timezone: String = String::new(), "time zone of queries that name none; empty: the profile's default", zone,
+            String::clone;
+        /// Maximum number of requests that one scan keeps in flight. The key's limiter bounds all scans together.
+        concurrency: usize = 4, "maximum number of requests in flight per scan", at_once, ToString::to_string;
+        /// Timeout of a single attempt.
+        request_timeout: Duration = QueryBudget::USUAL_TIMEOUT, "timeout of a single attempt, in seconds", seconds,
+            in_seconds;
+        /// Deadline of a query, waits for rate limits included.
+        query_deadline: Duration = Duration::from_secs(900), "deadline of a query, in seconds", seconds, in_seconds;
     }
 }
 
-/// Whether mentions are counted by the numbers of the overview, one request a saved search, instead of one by one.
+/// Controls whether mentions are counted from the overview, with one request per saved search, instead of one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CountFromOverview {
-    /// Where the profile says that they are exact, and the answer does not say otherwise.
+    /// Count from the overview if the profile declares its numbers exact and the response does not say otherwise.
     Exact,
-    /// Wherever there are such numbers, approximate ones included.
+    /// Count from the overview wherever it has the numbers, approximate ones included.
     Always,
-    /// Nowhere.
+    /// Never count from the overview.
     Never,
 }
 
 impl CountFromOverview {
     const ALL: [Self; 3] = [Self::Exact, Self::Always, Self::Never];
 
-    /// The value as it is set.
+    /// Value as written in `SET`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -114,7 +118,7 @@ impl CountFromOverview {
 }
 
 fn whole_number(text: &str) -> Result<u64, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number from 1".to_owned())
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number of at least 1".to_owned())
 }
 
 fn at_once(text: &str) -> Result<usize, String> {
@@ -153,16 +157,16 @@ fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, tex
 }
 
 fn zone(text: &str) -> Result<String, String> {
-    // Names are case-sensitive; SET lower-cases what is not quoted.
+    // Names are case-sensitive, and SET lower-cases unquoted values.
     if text.is_empty() || text.parse::<Zone>().is_ok() {
         return Ok(text.to_owned());
     }
-    let near = nearest(text, Zone::names()).map(|near| format!(", such as '{near}'")).unwrap_or_default();
-    Err(format!("the quoted name of an IANA zone{near}, or a distance from UTC such as +01:00"))
+    let near = nearest(text, Zone::names()).map(|near| format!(" such as '{near}'")).unwrap_or_default();
+    Err(format!("a quoted IANA time zone name{near}, or a UTC offset such as +01:00"))
 }
 
 impl SessionSettings {
-    /// The settings of a session; the defaults where the session does not know them.
+    /// Settings of a session; the defaults if the session has none.
     pub fn of(options: &ConfigOptions) -> Self {
         options.extensions.get::<Self>().cloned().unwrap_or_default()
     }
@@ -189,15 +193,17 @@ impl ExtensionOptions for SessionSettings {
         let refused = |message: String| Error::new(ErrorKind::Config, message);
         match self.read(key, value) {
             Some(Ok(())) => Ok(()),
-            Some(Err(expected)) => Err(refused(format!("savedsearch.{key} takes {expected}, found `{value}`")).into()),
+            Some(Err(expected)) => {
+                Err(refused(format!("invalid value `{value}` for savedsearch.{key}: expected {expected}")).into())
+            }
             None => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
                 let full = format!("{}.{key}", Self::PREFIX);
                 let advice = match nearest(&full, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean {near}?"),
-                    None => format!("the settings are {}", known.join(", ")),
+                    None => format!("available: {}", known.join(", ")),
                 };
-                Err(DataFusionError::from(refused(format!("there is no setting {full}")).advice(advice)))
+                Err(DataFusionError::from(refused(format!("unknown setting {full}")).advice(advice)))
             }
         }
     }

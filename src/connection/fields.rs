@@ -1,4 +1,4 @@
-//! The fields that records were seen to have: those that no column takes, and those that stop coming.
+//! Fields seen in records: those that belong to no column, and those that stop coming.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,54 +6,55 @@ use chrono::{DateTime, Utc};
 
 use crate::decode::Decoded;
 
-/// Records in which a field must have come, each of them, before its absence means anything.
+/// Number of consecutive records that must have a field before its absence means anything.
 const STEADY: u64 = 100;
-/// Records in a row that must all lack it then.
+/// Number of consecutive records without the field after which it counts as gone.
 const GONE: u64 = 20;
 
-/// Fields that are remembered, and columns whose fields are watched: a service may make up names without end.
+/// Maximum number of remembered fields, and of columns whose fields are watched: a service may make up names without
+/// end.
 const REMEMBERED: usize = 10_000;
-/// Bytes of a place that is remembered.
+/// Maximum length of a remembered pointer, in bytes.
 const LONG: usize = 500;
-/// Stands for all fields beyond those.
+/// Placeholder for all further fields.
 const FURTHER: &str = "(further fields)";
 
-/// A field that no column takes.
+/// A field that belongs to no column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownField {
-    /// Table whose records have it.
+    /// Table of the records.
     pub table: String,
-    /// Where in a record, as a JSON pointer.
+    /// JSON pointer within a record.
     pub at: String,
-    /// When it was first and last seen.
+    /// Time when it was first seen.
     pub first_seen: DateTime<Utc>,
-    /// See above.
+    /// Time when it was last seen.
     pub last_seen: DateTime<Utc>,
-    /// Records that were seen to have it.
+    /// Number of records seen with it.
     pub records: u64,
 }
 
-/// What was seen so far.
+/// Fields seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     unknown: BTreeMap<(String, String), UnknownField>,
-    /// What is known of a column's field, by a hash of what was asked for, and the column.
+    /// Steadiness of a column's field, by a hash of the request and by column.
     steady: HashMap<(u64, String), Steadiness>,
 }
 
-/// Whether a field comes in every record.
+/// Regularity of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Steadiness {
-    /// It has: so many had it, and since then so many have not.
+    /// Present in all of the first records (their count), then absent from all later ones (their count).
     Steady(u64, u64),
-    /// It comes now and then.
+    /// Present in some records only.
     Irregular,
 }
 
 impl Fields {
-    /// Takes note of a page of what was `asked` for. Gives the columns whose fields came in all records before, and in none
-    /// of late.
+    /// Records the fields of a page; `asked` is a hash of its request. Returns the columns whose fields used to be in all
+    /// records and are in none of the latest.
     pub(super) fn note(&mut self, table: &str, asked: u64, page: &Decoded, now: DateTime<Utc>) -> Vec<String> {
         for (at, records) in &page.unknown {
             let key = (table.to_owned(), at.clone());
@@ -75,7 +76,7 @@ impl Fields {
             let name = page.batch.schema_ref().field(*column).name().clone();
             let key = (asked, format!("{table}.{name}"));
             if self.steady.len() >= REMEMBERED && !self.steady.contains_key(&key) {
-                // What was steady has to show it again.
+                // Steadiness has to be shown again.
                 self.steady.clear();
             }
             let known = self.steady.entry(key).or_insert(Steadiness::Steady(0, 0));
@@ -86,7 +87,7 @@ impl Fields {
             };
             match *known {
                 Steadiness::Steady(had, lacked) if had >= STEADY && lacked >= GONE => gone.push(name),
-                // Too few to call it steady.
+                // Too few records to call it steady.
                 Steadiness::Steady(had, lacked) if lacked > 0 && had < STEADY => *known = Steadiness::Irregular,
                 _ => {}
             }
@@ -94,7 +95,7 @@ impl Fields {
         gone
     }
 
-    /// The fields that no column takes, by table and place.
+    /// Fields that belong to no column, by table and pointer.
     pub(super) fn unknown(&self) -> Vec<UnknownField> {
         self.unknown.values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Decoded answers as pages for the client, which knows no decoder.
+//! Decoded responses as pages for the client, which does not know the decoder.
 
 use crate::client::{Page, PageDecoder, PageFacts};
 use crate::decode::{Decoded, Decoder};
@@ -23,14 +23,14 @@ impl Page for Decoded {
     }
 
     fn retain(self, keep: &[bool]) -> Self {
-        // Mostly it is the first or the last row that goes, which costs nothing.
+        // Usually only the first or the last row is dropped, which costs nothing.
         let first = keep.iter().position(|keep| *keep).unwrap_or(keep.len());
         let end = keep.iter().rposition(|keep| *keep).map_or(first, |last| last + 1);
         let part = self.batch.slice(first, end - first);
         let kept = &keep[first..end];
         let batch = if kept.contains(&false) {
-            // The mask has a flag a row, which is all that filtering asks for.
-            arrow::compute::filter_record_batch(&part, &kept.to_vec().into()).expect("one flag a row")
+            // The mask has one flag per row, the only requirement of the filter kernel.
+            arrow::compute::filter_record_batch(&part, &kept.to_vec().into()).expect("one flag per row")
         } else {
             part
         };

@@ -1,4 +1,4 @@
-//! The answer of the list, decoded once: what queries without an aid ask for, and the names for completion.
+//! The list of saved searches, decoded once: aids that queries read by default, and names for completion.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,28 +12,29 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Profile, SectionSpec, TableSpec};
 use crate::request::PageRequest;
 
-/// The list of saved searches.
+/// List of saved searches.
 #[derive(Debug)]
 pub(crate) struct SavedSearches {
-    /// The answer, of which the table takes its own columns.
+    /// Body of the response, from which the table decodes its own columns.
     pub(crate) body: Bytes,
-    /// Entries that it has.
+    /// Number of entries.
     pub(super) rows: u64,
-    /// The aids that a query without one asks for, each once, in the order of the list.
+    /// Aids that a query without an aid reads, each once, in the order of the list.
     fan_out: Vec<String>,
-    /// All aids with their names, each once; `None` where the list has no names.
+    /// All aids with their names, each once; `None` if the list has no names.
     pub(super) names: Option<Vec<(String, String)>>,
 }
 
 impl SavedSearches {
-    /// Decodes the answer of the list.
+    /// Decodes the response.
     ///
     /// # Errors
-    /// Those of the decoder, and [`ErrorKind::Profile`] where aids are no texts.
+    /// Those of the decoder, and [`ErrorKind::Profile`] if the aids are not strings.
     pub(super) fn decode(profile: &Arc<Profile>, body: Bytes) -> Result<Self> {
         let table = &profile.tables.saved_searches;
         let place = |name: &str| table.columns.iter().position(|column| column.name == name);
-        let aid = place("aid").ok_or_else(|| Error::new(ErrorKind::Profile, "the list has no column `aid`"))?;
+        let aid = place("aid")
+            .ok_or_else(|| Error::new(ErrorKind::Profile, "the profile declares no column `aid` in saved_searches"))?;
         let label = table.columns.iter().position(|column| column.origin == Origin::Section);
         let decoded = |columns: &[usize], lossy: bool| {
             let decoder = Decoder::new(Arc::clone(profile), Arc::new(table.clone()), columns).of_table().lossy(lossy);
@@ -41,7 +42,7 @@ impl SavedSearches {
         };
         let of = |columns: [Option<usize>; 3]| columns.into_iter().flatten().collect::<Vec<usize>>();
         let whole = of([Some(aid), place("name"), label]);
-        // No query hangs on the names.
+        // No query depends on the names.
         let (wanted, batch, names) = match decoded(&whole, false) {
             Ok(batch) => (whole, batch, None),
             Err(_) => {
@@ -67,7 +68,7 @@ impl SavedSearches {
                 let chosen = aids.iter().zip(found.iter()).filter(|(_, label)| of_them(*label)).map(|(aid, _)| aid);
                 each_once(chosen)
             }
-            // Labels do not tell the sections apart.
+            // Sections cannot be told apart by label.
             None => {
                 let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect();
                 let table = TableSpec { sections, ..table.clone() };
@@ -78,13 +79,13 @@ impl SavedSearches {
         Ok(Self { rows: batch.num_rows() as u64, body, fan_out, names })
     }
 
-    /// The aids that a query without one asks for.
+    /// Aids that a query without an aid reads.
     pub(super) fn fan_out(&self) -> Vec<String> {
         self.fan_out.clone()
     }
 }
 
-/// The labels of the sections that a query without an aid asks for; `None` where others have them as well.
+/// Labels of the sections that a query without an aid reads; `None` if other sections share one of them.
 fn fan_out_labels(table: &TableSpec) -> Option<HashSet<&str>> {
     let labels = |fan_out: bool| -> HashSet<&str> {
         let sections = table.sections.iter().filter(|section| section.fan_out == fan_out);
@@ -96,7 +97,13 @@ fn fan_out_labels(table: &TableSpec) -> Option<HashSet<&str>> {
 
 fn texts(batch: &RecordBatch, at: usize) -> Result<StringArray> {
     let column = arrow::compute::cast(batch.column(at), &DataType::Utf8);
-    let column = column.map_err(|error| Error::new(ErrorKind::Profile, format!("aids are no texts: {error}")))?;
+    let column = column.map_err(|error| {
+        let name = batch.schema_ref().field(at).name();
+        Error::new(
+            ErrorKind::Profile,
+            format!("column `{name}` of saved_searches has values that are not strings: {error}"),
+        )
+    })?;
     Ok(column.as_string::<i32>().clone())
 }
 

@@ -1,4 +1,4 @@
-//! Where in an answer the rows and columns of a table lie.
+//! Tables, columns and their places in a response.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,75 +10,76 @@ use serde::Deserialize;
 
 use super::spec::{Evidence, TableKind};
 
-/// A table: the sections of an answer that hold its rows, and the columns of a row.
+/// A table: the sections of a response that hold its rows, and the columns of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
-    /// Name in SQL, which is its key in the document.
+    /// SQL name, which is the table's key in the document.
     #[serde(skip)]
     pub name: Arc<str>,
-    /// What its rows are, by its place in the document.
+    /// Kind of its rows, by its place in the document.
     #[serde(skip)]
     pub kind: TableKind,
-    /// What the layout rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// What a row is, for people; absent: by its kind.
+    /// Description of a row, shown to users. Absent: a default for the kind of table.
     pub description: Option<String>,
-    /// The places in an answer that hold rows, in the order in which they are read.
+    /// Places in a response that hold rows, in the order in which they are read.
     pub sections: Vec<SectionSpec>,
-    /// Columns in the order of the SQL table.
+    /// Columns, in the order of the SQL table.
     pub columns: Vec<ColumnSpec>,
-    /// Column that, with the aid, names a row. Rows are told apart by it; absent: rows are not deduplicated.
+    /// Column that identifies a row together with the aid; rows are deduplicated by it. Absent: rows are not
+    /// deduplicated.
     pub id: Option<String>,
-    /// Column whose range bounds the window to ask for. Absent: only `duration` bounds it.
+    /// Column whose range in a query becomes the time window. Absent: only `duration` sets the window.
     pub time: Option<String>,
-    /// Column that says when a row was last changed: of doubles the newest is taken. Absent: the one that came first.
+    /// Column with the time of the last change: of duplicates, the newest is kept. Absent: the first one received.
     pub version: Option<String>,
-    /// Columns that name a row which has no id. Absent: a row without one is an error.
+    /// Columns that identify a row without an id. Absent: a row without an id is an error.
     #[serde(default)]
     pub stand_in: Vec<String>,
-    /// Fields of a record that are known, belong to no column and are kept out of `extra`.
+    /// Known fields of a record that belong to no column and are omitted from `extra`.
     #[serde(default)]
     pub ignore: Vec<Pointer>,
 }
 
 impl TableSpec {
-    /// The column of this name.
+    /// Returns the column of this name.
     pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The name of the first column that has this origin.
+    /// Returns the name of the first column with this origin.
     pub fn column_from(&self, origin: &Origin) -> Option<&str> {
         self.columns.iter().find(|column| column.origin == *origin).map(|column| column.name.as_str())
     }
 }
 
-/// A place in an answer that holds rows.
+/// A place in a response that holds rows.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SectionSpec {
-    /// Where, from the root of the answer.
+    /// Pointer from the root of the response.
     pub at: Pointer,
-    /// What the `section` column says of its rows.
+    /// Value of the `section` column for its rows.
     #[serde(default)]
     pub label: String,
-    /// How the rows are written.
+    /// Layout of the rows.
     #[serde(default)]
     pub shape: Shape,
-    /// With shape `entries`: the pointer under which the name of an entry is found by a column.
+    /// With shape `entries`: the pointer by which columns refer to the name of an entry.
     pub key: Option<Pointer>,
-    /// With shape `entries`: the pointer under which the value of an entry is found by a column.
+    /// With shape `entries`: the pointer by which columns refer to the value of an entry.
     pub value: Option<Pointer>,
-    /// Whether an answer may lack it. Otherwise its absence is an error; an empty one, or null, never is.
+    /// True if a response may lack the section. Otherwise its absence is an error; an empty section, or null, never is.
     #[serde(default)]
     pub optional: bool,
-    /// In `saved_searches`: whether a query without an aid asks for the mentions of these.
+    /// In `saved_searches`: true if a query without an aid reads the mentions of these saved searches.
     #[serde(default)]
     pub fan_out: bool,
 }
 
-/// How the rows of a section are written.
+/// Layout of the rows of a section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
@@ -87,74 +88,74 @@ pub enum Shape {
     Records,
     /// One record.
     Record,
-    /// An object whose members are the rows: name and value.
+    /// An object whose members are the rows: each has a name and a value.
     Entries,
 }
 
-/// A column: its SQL name and type, and where its value comes from.
+/// A column: its SQL name and type, and the origin of its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "RawColumn")]
 pub struct ColumnSpec {
-    /// Name in SQL.
+    /// SQL name.
     pub name: String,
-    /// Type in SQL.
+    /// SQL type.
     pub kind: ColumnType,
-    /// Whether NULL is allowed. A NULL where it is not is an error, never a default.
+    /// True if NULL is allowed. A NULL where it is not is an error, never replaced by a default.
     pub nullable: bool,
-    /// Where the value comes from.
+    /// Origin of the value.
     pub origin: Origin,
-    /// How texts say an instant, as `strftime` does (`%d/%m/%Y %H:%M`); absent: by RFC 3339 or a number.
+    /// Format of timestamps in `strftime` notation (`%d/%m/%Y %H:%M`). Absent: RFC 3339 or a number.
     pub pattern: Option<Arc<str>>,
 }
 
-/// Where a value comes from.
+/// Origin of a column's value.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub enum Origin {
-    /// A field of the record, or of the whole answer.
+    /// Field of the record, or of the entire response.
     Field(Pointer, Scope),
-    /// The aid that was asked for.
+    /// Requested aid.
     Aid,
-    /// The window that was asked for, in the service's words.
+    /// Requested time window, in the service's notation.
     Duration,
-    /// The zone that was asked for.
+    /// Requested time zone.
     Timezone,
-    /// The label of the section.
+    /// Label of the section.
     Section,
     /// 1-based position in the section.
     Rank,
-    /// JSON text of what no column took.
+    /// Fields that belong to no column, and values that did not fit their column's type, as JSON.
     Extra,
 }
 
-/// What a pointer starts from.
+/// Starting point of a pointer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The record of the row.
+    /// Record of the row.
     #[default]
     Record,
-    /// The root of the answer; the same value for each of its rows.
+    /// Root of the response; all its rows have the same value.
     Answer,
 }
 
-/// The SQL type of a column.
+/// SQL type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnType {
-    /// Text.
+    /// String.
     Utf8,
-    /// 64-bit integer. Never read through a float.
+    /// 64-bit integer. Never parsed through a float.
     Int64,
     /// 64-bit float.
     Float64,
-    /// True or false.
+    /// Boolean.
     Boolean,
-    /// Instant in microseconds, UTC. Read from RFC 3339, from times without zone (UTC), dates and epoch numbers
-    /// (seconds, milliseconds or microseconds by their size).
+    /// Instant in microseconds, UTC. Parsed from RFC 3339, from local times (as UTC), dates, and epoch numbers
+    /// (seconds, milliseconds or microseconds, by their magnitude).
     Timestamp,
-    /// List of texts.
+    /// List of strings.
     Utf8List,
-    /// JSON text.
+    /// JSON, as a string.
     Json,
 }
 
@@ -193,12 +194,12 @@ impl TryFrom<RawColumn> for ColumnSpec {
     fn try_from(raw: RawColumn) -> Result<Self, String> {
         let RawColumn { name, kind, null: nullable, at, from, scope, pattern } = raw;
         if name.is_empty() {
-            return Err("a column needs a name".into());
+            return Err("expected a column name, found an empty one".into());
         }
         let origin = match (at, from) {
             (Some(at), None) => Origin::Field(at, scope.unwrap_or_default()),
             (None, Some(_)) if scope.is_some() => {
-                return Err(format!("column `{name}`: `scope` goes with `at` only"));
+                return Err(format!("column `{name}`: `scope` is allowed only with `at`"));
             }
             (None, Some(from)) => match from {
                 RawOrigin::Aid => Origin::Aid,
@@ -208,22 +209,23 @@ impl TryFrom<RawColumn> for ColumnSpec {
                 RawOrigin::Rank => Origin::Rank,
                 RawOrigin::Extra => Origin::Extra,
             },
-            _ => return Err(format!("column `{name}` needs either `at` or `from`")),
+            _ => return Err(format!("column `{name}`: expected exactly one of `at` and `from`")),
         };
-        let fits = match origin {
-            Origin::Field(..) => true,
-            Origin::Rank => kind == ColumnType::Int64,
-            Origin::Extra => kind == ColumnType::Json,
-            _ => kind == ColumnType::Utf8,
+        let (fits, expected) = match origin {
+            Origin::Field(..) => (true, ""),
+            Origin::Rank => (kind == ColumnType::Int64, "int64"),
+            Origin::Extra => (kind == ColumnType::Json, "json"),
+            _ => (kind == ColumnType::Utf8, "utf8"),
         };
         if !fits {
-            return Err(format!("column `{name}`: this type does not fit what `from` gives"));
+            return Err(format!("column `{name}`: expected type = \"{expected}\" with this `from`"));
         }
         if let Some(pattern) = &pattern {
             let known = StrftimeItems::new(pattern).all(|item| item != Item::Error);
             if kind != ColumnType::Timestamp || !known {
                 return Err(format!(
-                    "column `{name}`: `pattern` says how a timestamp is written, such as %d/%m/%Y %H:%M"
+                    "column `{name}`: expected `pattern` only on a timestamp column, in strftime notation such as \
+                     %d/%m/%Y %H:%M"
                 ));
             }
         }
@@ -231,8 +233,8 @@ impl TryFrom<RawColumn> for ColumnSpec {
     }
 }
 
-/// An instant in microseconds since 1970, as a `strftime` pattern says it; without a zone it is UTC, without a time of day the
-/// beginning of the day.
+/// Parses an instant by a `strftime` pattern, to microseconds since 1970. Without a zone it is UTC; without a time of
+/// day it is the start of the day.
 pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<i64> {
     let zoned = DateTime::parse_from_str(text, pattern).map(|at| at.timestamp_micros());
     let local = || NaiveDateTime::parse_from_str(text, pattern).map(|at| at.and_utc().timestamp_micros());
@@ -240,19 +242,19 @@ pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<i64> {
     zoned.or_else(|_| local()).or_else(|_| day().map(|at| at.timestamp_micros())).ok()
 }
 
-/// A JSON pointer (RFC 6901). In a record it may go into arrays, by positions from 0; on the way to a section or to a value
-/// of the whole answer it goes through objects only.
+/// A JSON pointer (RFC 6901). Within a record it may enter arrays, by 0-based position; on the way to a section, or to
+/// a value of the entire response, it passes through objects only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// The members on the way, outermost first; empty for the root.
+    /// Steps of the path, outermost first; empty for the root.
     pub fn steps(&self) -> &[String] {
         &self.0
     }
 
-    /// The place that `inner` names below this one.
+    /// Pointer to the place that `inner` names below this one.
     pub fn join(&self, inner: &Self) -> Self {
         Self(self.0.iter().chain(&inner.0).cloned().collect())
     }
@@ -266,7 +268,7 @@ impl TryFrom<String> for Pointer {
             return Ok(Self(Vec::new()));
         }
         let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("`{text}` is no JSON pointer: expected \"\" or a text that starts with /"));
+            return Err(format!("invalid JSON pointer `{text}`: expected \"\" or a string that starts with /"));
         };
         Ok(Self(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
     }

@@ -1,4 +1,4 @@
-//! Reads a profile: TOML text to a [`Profile`], or an error with file, line, key and what was expected.
+//! Profile parser: turns TOML into a [`Profile`], or an error with file, line, key and the expected value.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,59 +17,59 @@ use super::spec::{
 use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
 
-/// What a service promises. See the module's documentation.
+/// Description of a service: what it calls things, and what it promises. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Short name.
+    /// Short name of the profile.
     pub name: String,
-    /// One line about the service.
+    /// One-line description of the service.
     pub description: String,
-    /// How the key is sent.
+    /// Authentication of requests.
     pub auth: Auth,
-    /// The list endpoint.
+    /// List endpoint.
     pub list: Endpoint,
-    /// The search endpoint.
+    /// Search endpoint.
     pub search: SearchEndpoint,
-    /// How mention records are asked for.
+    /// Requests for mention records.
     pub mentions: MentionsRequest,
-    /// The offset parameter.
+    /// Offset parameter.
     pub offset: Offset,
-    /// The page size parameter.
+    /// Page size parameter.
     pub page: PageSpec,
-    /// How far paging reaches.
+    /// Limit on how far paging reaches.
     pub depth: Depth,
-    /// The window parameter.
+    /// Time window parameter.
     pub window: WindowSpec,
-    /// The zone parameter.
+    /// Time zone parameter.
     pub timezone: Timezone,
-    /// The sort parameter.
+    /// Sort parameter.
     pub sort: Sort,
-    /// The filter parameters.
+    /// Filter parameters.
     pub filters: Filters,
-    /// How throttling looks.
+    /// Recognition of throttling.
     pub throttle: Throttle,
-    /// What may be spent.
+    /// Request budget.
     pub budget: Budget,
-    /// The number of matching mentions.
+    /// Total of matching mentions.
     pub total: Total,
-    /// Which numbers of the overview count mentions; absent: none.
+    /// Overview numbers that count mentions. Absent: there are none.
     pub counts: Option<Counts>,
-    /// What an answer repeats of its question.
+    /// Request values that a response repeats.
     pub echo: EchoSpec,
-    /// How an error looks.
+    /// Layout of errors.
     pub error: ErrorSpec,
-    /// Where rows and columns lie.
+    /// Layout of tables and columns.
     pub tables: Tables,
-    /// The built-in profile whose keys it has where it gives none; they are part of it by now.
+    /// Built-in profile that supplies all keys that the document omits. They are merged at this point.
     #[serde(default)]
     extends: Option<String>,
-    /// The document's dimensions, for `system.profile`: name, value as one line of TOML, evidence.
+    /// Entries of `system.profile`: name, value as one line of TOML, evidence.
     #[serde(skip)]
     dimensions: Vec<Dimension>,
 }
 
-/// The built-in profiles by their names.
+/// Built-in profiles by name.
 const BUILTIN: [(&str, &str); 4] = [
     ("v4", include_str!("builtin/v4.toml")),
     ("flags", include_str!("builtin/flags.toml")),
@@ -78,18 +78,19 @@ const BUILTIN: [(&str, &str); 4] = [
 ];
 
 impl Profile {
-    /// The built-in profile of the V4 service.
+    /// Returns the built-in profile of the V4 service.
     pub fn v4() -> Self {
-        Self::builtin("v4").expect("there is one of this name")
+        Self::builtin("v4").expect("v4 is a built-in profile")
     }
 
-    /// The built-in profile of this name, if there is one: `v4`, and one for each other dialect of the simulator.
+    /// Returns the built-in profile of this name, if any: `v4`, or that of another simulator dialect.
     pub fn builtin(name: &str) -> Option<Self> {
         let text = Self::builtin_document(name)?;
-        Some(Self::parse(text, &format!("builtin {name}")).expect("the built-in profiles are tested to parse"))
+        Some(Self::parse(text, &format!("builtin {name}")).expect("unit tests parse every built-in profile"))
     }
 
-    /// The profile in a file, or the built-in one of this name where there is no such file. A path is relative to a folder.
+    /// Reads a profile from a file, or returns the built-in one of this name if there is no such file. A relative path
+    /// is resolved against `folder`.
     ///
     /// # Errors
     /// As [`Profile::read`].
@@ -101,18 +102,18 @@ impl Profile {
         }
     }
 
-    /// The JSON Schema of a profile (draft 2020-12), for editors.
+    /// JSON Schema of a profile (draft 2020-12), for editors.
     pub fn schema() -> String {
         let schema = schemars::schema_for!(Self);
         serde_json::to_string_pretty(&schema).unwrap_or_default()
     }
 
-    /// The document of the built-in profile of this name.
+    /// Source text of the built-in profile of this name.
     pub fn builtin_document(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// The names of the built-in profiles.
+    /// Names of the built-in profiles.
     pub fn builtins() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
@@ -120,26 +121,26 @@ impl Profile {
     /// Reads a profile from a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where the file cannot be read, [`ErrorKind::Profile`] or [`ErrorKind::Unsupported`] as
-    /// [`Profile::parse`].
+    /// [`ErrorKind::Config`] if the file cannot be read, otherwise as [`Profile::parse`].
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("cannot read the profile {}: {error}", path.display()))
+            Error::new(ErrorKind::Config, format!("cannot read profile {}: {error}", path.display()))
         })?;
         Self::parse(&text, &path.display().to_string())
     }
 
-    /// Parses a profile; `origin` names the document in errors. One that `extends` a built-in profile has its keys, except
-    /// where it gives them itself; an array takes the place of the other one whole.
+    /// Parses a profile. `origin` names the document in errors. With `extends`, keys that the document omits come from
+    /// that built-in profile; an array replaces the other one entirely.
     ///
     /// # Errors
-    /// [`ErrorKind::Profile`] for what is malformed or contradicts itself, [`ErrorKind::Unsupported`] for what can be
-    /// said but is not honoured yet. Both name origin, line and key.
+    /// [`ErrorKind::Profile`] for a malformed or contradictory profile, [`ErrorKind::Unsupported`] for a valid value
+    /// that is not supported yet. Both name origin, line and key.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let at = |span: Option<Range<usize>>, path: &[String], kind, message: &str| {
-            let line = span.map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let line = span.map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let line = line.map_or_else(String::new, |line| format!(" line {line}:"));
             let key = if path.is_empty() { String::new() } else { format!(" key `{}`:", path.join(".")) };
-            Error::new(kind, format!("{origin}: line {line}:{key} {}", one_line(message)))
+            Error::new(kind, format!("{origin}:{line}{key} {}", one_line(message)))
         };
         let malformed = |error: toml::de::Error| at(error.span(), &[], ErrorKind::Profile, error.message());
         let document = DeTable::parse(text).map_err(malformed)?;
@@ -151,7 +152,7 @@ impl Profile {
         let mut profile: Self = toml::from_str(&whole).map_err(|error| {
             let path = error.span().and_then(|span| Some(key_at(DeTable::parse(&whole).ok()?.get_ref(), &span)));
             let path = path.unwrap_or_default();
-            // Of what another profile gives, the document itself has other lines.
+            // In a merged profile, the span has to be looked up in the document itself.
             let span = if whole == text { error.span() } else { span_of(document, &path) };
             at(span, &path, ErrorKind::Profile, error.message())
         })?;
@@ -163,8 +164,8 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Where an answer has the exact number of all mentions that match, and the word that tells whether it is exact, in its
-    /// overview; `None` where the profile promises no such number.
+    /// Pointers to the exact total of matching mentions in an overview, and to the relation that says if it is exact;
+    /// `None` if the profile declares no such total.
     pub fn counted_total(&self) -> Option<(Pointer, Option<Pointer>)> {
         let counts = self.counts.as_ref().filter(|counts| counts.trust == Trust::Exact)?;
         let overview = &self.tables.overview;
@@ -177,7 +178,7 @@ impl Profile {
         Some((place(&counts.total)?, counts.relation.as_deref().and_then(place)))
     }
 
-    /// The dimensions as text: (name, value, evidence).
+    /// Entries of `system.profile`: (name, value, evidence).
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }

@@ -1,17 +1,16 @@
-//! Profiles that extend a built-in one: `extends = "v4"`, and what differs.
+//! Profiles that extend a built-in one: `extends = "v4"` and the keys that differ.
 
 use toml::{Table, Value};
 
 use super::document::Profile;
 use crate::error::nearest;
 
-/// The text of a whole profile: the document itself, or the built-in one that it extends with the document's keys in place of
-/// its own.
+/// Returns the text of the complete profile: the document itself or, if it extends a built-in profile, the two merged.
 ///
 /// # Errors
-/// What was expected of `extends`, where it names no built-in profile.
+/// A description of the expected value if `extends` names no built-in profile.
 pub(super) fn extended(text: &str) -> Result<String, String> {
-    // What is no document at all is refused by who parses it.
+    // The caller reports invalid TOML.
     let Ok(document) = text.parse::<Table>() else { return Ok(text.to_owned()) };
     let Some(base) = document.get("extends") else { return Ok(text.to_owned()) };
     let known = || Profile::builtins().collect::<Vec<_>>();
@@ -23,7 +22,7 @@ pub(super) fn extended(text: &str) -> Result<String, String> {
     toml::to_string(&merged(base, document)).map_err(|error| error.to_string())
 }
 
-/// The base with the keys of another table in place of its own, tables within tables likewise.
+/// Merges `over` into `base`, recursively for tables; other values are replaced.
 fn merged(mut base: Table, over: Table) -> Table {
     for (key, value) in over {
         let value = match (base.remove(&key), value) {

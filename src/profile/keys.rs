@@ -1,13 +1,13 @@
-//! Keys of a profile's document: where one stands, and all of them as text.
+//! Keys of a profile document: their positions, and their values as text.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// A dimension of a profile as text: (name, value, evidence).
+/// Entry of `system.profile`: (name, value, evidence).
 pub(super) type Dimension = (String, String, Option<String>);
 
-/// The path of the innermost key whose value, or whose own text, covers the span.
+/// Path of the innermost key whose value, or own text, covers the span.
 pub(super) fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
     let covers = |outer: Range<usize>| outer.start <= span.start && span.start < outer.end.max(outer.start + 1);
     for (key, value) in table.iter() {
@@ -31,7 +31,7 @@ pub(super) fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
     Vec::new()
 }
 
-/// Where the longest existing part of the path stands.
+/// Span of the longest existing prefix of the path.
 pub(super) fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
     let (first, rest) = path.split_first()?;
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;
@@ -39,7 +39,8 @@ pub(super) fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usiz
     inner.or_else(|| Some(key.span()))
 }
 
-/// Every section as (name, its content in one line, its evidence); a table's columns apart from its sections.
+/// Lists every section as (name, content on one line, evidence). Within a table, columns and sections are separate
+/// entries.
 pub(super) fn dimensions(text: &str) -> Vec<Dimension> {
     let Ok(document) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();

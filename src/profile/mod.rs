@@ -1,17 +1,17 @@
-//! What the service promises: a declarative document, so that no hole of its description is filled in code.
+//! Profiles: a declarative description of a service. Gaps in the published description are filled here, not in code.
 //!
 //! ```text
-//! TOML ──document──▶ Profile (parsed, checked, honoured in full or refused)
+//! TOML ──document──▶ Profile (parsed, checked; supported in full or rejected)
 //!                      │
-//!        client, decode, pushdown, exec and table ask it; nobody guesses
+//!        used by client, decode, pushdown, exec and table, which assume nothing else
 //! ```
 //!
-//! A profile says what the parameters are called, how pages, windows, zones, sorts and filters are asked for, how
-//! throttling and errors look, and where in an answer the columns lie. Each section carries its [`Evidence`].
-//! No I/O happens here beyond reading the document, and nothing here knows DataFusion.
+//! A profile gives the names of parameters, how pages, windows, zones, sort orders and filters are requested, what
+//! throttling and errors look like, and where in a response the columns are. Each section carries its [`Evidence`].
+//! This module does no I/O beyond reading the document, and knows nothing of DataFusion.
 //!
-//! Invariant: a [`Profile`] that exists is consistent and honoured in full. What can be said but is not honoured
-//! yet is refused when it is parsed, with file, line and key.
+//! Invariant: a [`Profile`] is consistent and supported in full. A document that declares something unsupported is
+//! rejected when it is parsed, with file, line and key.
 
 mod column;
 mod document;

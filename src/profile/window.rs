@@ -1,7 +1,7 @@
-//! The period grammar: what a service can be told about time, and how instants are written for it.
+//! Period grammar: conversion between the service's notation of time windows and spans of instants.
 //!
 //! ```text
-//! words "30d", "last_week", "2026-01-01T00:00:00Z..2026-02-01T00:00:00Z"   ◀─▶   a span of instants
+//! "30d", "last_week", "2026-01-01T00:00:00Z..2026-02-01T00:00:00Z"   ◀─▶   a span of instants
 //! ```
 
 use std::collections::BTreeMap;
@@ -14,54 +14,55 @@ use serde::Deserialize;
 use super::spec::{Checks, Evidence};
 use super::zone::Zone;
 
-/// The window parameter.
+/// Time window parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowSpec {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// Words sent where the query bounds no time. Always sent, as the seed recommends.
+    /// Period sent when the query has no time filter. The parameter is always sent, as the API description recommends.
     pub default: String,
-    /// Units of relative periods `<n><unit>`; empty: none.
+    /// Units of relative periods `<n><unit>`. Empty: the service takes no relative periods.
     pub relative: Vec<Unit>,
-    /// Template of an absolute period in `parameter`, with `{from}` and `{to}`; absent: none.
+    /// Template of an absolute period in `parameter`, with `{from}` and `{to}`. Absent: the service takes no such
+    /// periods.
     pub absolute: Option<String>,
-    /// Parameters of an absolute period where it has its own.
+    /// Separate parameters for the bounds of an absolute period.
     pub separate: Option<Separate>,
-    /// How instants are written.
+    /// Notation of instants.
     pub instants: Instants,
-    /// Whether the end belongs to the window.
+    /// Inclusion of the end instant in the window.
     pub end: End,
-    /// Names of periods with their lengths.
+    /// Named periods and their lengths.
     #[serde(default)]
     pub names: BTreeMap<String, Period>,
-    /// The longest window.
+    /// Maximum length of a window. Absent: unlimited.
     pub longest: Option<Period>,
-    /// Nothing is older; closes ranges that are open to the past.
+    /// Instant before which the service has no mentions. It becomes the start of ranges that have none.
     pub earliest: Option<DateTime<Utc>>,
 }
 
-/// Parameters of an absolute period.
+/// Parameters for the bounds of an absolute period.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Separate {
-    /// Parameter of the start.
+    /// Parameter for the start.
     pub from: String,
-    /// Parameter of the end.
+    /// Parameter for the end.
     pub to: String,
 }
 
-/// How instants are written.
+/// Notation of instants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Instants {
     /// RFC 3339 in UTC, whole seconds.
     Rfc3339,
-    /// Local time in the zone that is sent along.
+    /// Local time in the requested zone.
     Local,
-    /// Local day in the zone that is sent along.
+    /// Local date in the requested zone.
     Date,
     /// Seconds since 1970.
     EpochS,
@@ -69,13 +70,13 @@ pub enum Instants {
     EpochMs,
 }
 
-/// Whether the end belongs to the window.
+/// Treatment of the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Half-open.
+    /// The end is excluded: windows are half-open.
     Exclusive,
-    /// Closed.
+    /// The end is included: windows are closed.
     Inclusive,
 }
 
@@ -111,7 +112,7 @@ impl Unit {
     }
 }
 
-/// A length of time: `<n>h`, `<n>d` or `<n>w`, n at least 1.
+/// A length of time: `<n>h`, `<n>d` or `<n>w`, with n at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Period {
@@ -120,7 +121,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// Its length.
+    /// Length of the period.
     pub fn length(self) -> TimeDelta {
         TimeDelta::hours(i64::from(self.n) * self.unit.hours())
     }
@@ -134,13 +135,13 @@ impl TryFrom<String> for Period {
             Some(b'h') => Unit::Hour,
             Some(b'd') => Unit::Day,
             Some(b'w') => Unit::Week,
-            _ => return Err(format!("`{text}` is no period: expected <n>h, <n>d or <n>w")),
+            _ => return Err(format!("invalid period `{text}`: expected <n>h, <n>d or <n>w")),
         };
         let digits = &text[..text.len() - 1];
         let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
         match digits.parse() {
             Ok(n) if plain => Ok(Self { n, unit }),
-            _ => Err(format!("`{text}` is no period: expected <n>h, <n>d or <n>w with n from 1 to {}", u32::MAX)),
+            _ => Err(format!("invalid period `{text}`: expected <n>h, <n>d or <n>w with n from 1 to {}", u32::MAX)),
         }
     }
 }
@@ -162,23 +163,23 @@ impl WindowSpec {
         checks.expect(
             self.absolute.as_ref().is_none_or(template),
             "window.absolute",
-            "expected a text with {from}, a separator and {to}",
+            "expected a string with {from}, a separator and {to}, in this order",
         );
         if let Err(message) = self.check_words(&self.default) {
             checks.expect(false, "window.default", message);
         }
     }
 
-    /// Whether a span of instants can be asked for.
+    /// True if the service takes spans of instants.
     pub fn takes_instants(&self) -> bool {
         self.absolute.is_some() || self.separate.is_some()
     }
 
-    /// Whether `words` say a period in this grammar; the error tells what would.
+    /// Checks that `words` are a period in this grammar. The error describes the expected value.
     pub fn check_words(&self, words: &str) -> Result<(), String> {
         let fits = |length: TimeDelta| match self.longest {
             Some(longest) if length > longest.length() => {
-                Err(format!("`{words}` is longer than this service takes, which is {longest}"))
+                Err(format!("period `{words}` is longer than the service's maximum of {longest}"))
             }
             _ => Ok(()),
         };
@@ -192,12 +193,12 @@ impl WindowSpec {
         }
         match self.span_of(words, Zone::UTC) {
             Some((from, to)) if from < to => fits(to - from),
-            Some(_) => Err(format!("`{words}` is no period: it ends before it starts")),
-            None => Err(format!("`{words}` is no period of this service: it takes {}", self.forms())),
+            Some(_) => Err(format!("invalid period `{words}`: expected an end after the start")),
+            None => Err(format!("invalid period `{words}`: the service takes {}", self.forms())),
         }
     }
 
-    /// The ends that absolute words name, as they are written; `None` where they name none.
+    /// Splits an absolute period into its bounds, as written; `None` for any other period.
     fn ends_of<'w>(&self, words: &'w str) -> Option<(&'w str, &'w str)> {
         let (head, rest) = self.template().split_once("{from}")?;
         let (middle, tail) = rest.split_once("{to}")?;
@@ -205,8 +206,8 @@ impl WindowSpec {
         words.strip_prefix(head)?.strip_suffix(tail)?.split_once(middle)
     }
 
-    /// The span that absolute words say in a zone, [from, to); `None` where they say none. The one instant that an end
-    /// takes in where it is an instant that belongs to the window is left out.
+    /// Converts an absolute period to a span [from, to); `None` for any other period. An inclusive end that is an
+    /// instant, not a day, is treated as exclusive: the span lacks that single instant.
     pub fn span_of(&self, words: &str, zone: Zone) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         let (from, to) = self.ends_of(words)?;
         let to = match (self.instants, self.end) {
@@ -216,10 +217,10 @@ impl WindowSpec {
         Some((self.instants.read(from, zone)?, to))
     }
 
-    /// The words for a span, [from, to), whose ends lie on the [grid](Self::grid).
+    /// Formats a span [from, to), whose ends lie on the [grid](Self::grid).
     pub fn words_of(&self, from: DateTime<Utc>, to: DateTime<Utc>, zone: Zone) -> String {
         let last = match (self.instants, self.end) {
-            // The day that ends there.
+            // The last day of the span.
             (Instants::Date, End::Inclusive) => to - TimeDelta::microseconds(1),
             _ => to,
         };
@@ -228,7 +229,7 @@ impl WindowSpec {
             .replace("{to}", &self.instants.write(last, zone))
     }
 
-    /// The instants at which windows can begin and end.
+    /// Instants at which windows can begin and end.
     pub fn grid(&self, zone: Zone) -> Grid {
         match self.instants {
             Instants::Rfc3339 | Instants::EpochS => Grid::Steps(1_000_000),
@@ -238,19 +239,19 @@ impl WindowSpec {
         }
     }
 
-    /// How far a relative period or a name reaches back from now.
+    /// Length of a relative or named period that ends now; `None` for any other period.
     pub fn length_of(&self, words: &str) -> Option<TimeDelta> {
         let relative = || Period::try_from(words.to_owned()).ok().filter(|period| self.relative.contains(&period.unit));
         self.names.get(words).copied().or_else(relative).map(Period::length)
     }
 
-    /// Whether words say the same period in every zone.
+    /// True if the words mean the same period in every zone.
     pub fn is_fixed(&self, words: &str) -> bool {
         let local = matches!(self.instants, Instants::Local | Instants::Date) && self.ends_of(words).is_some();
         !local && !self.names.contains_key(words)
     }
 
-    /// Whether windows can meet without sharing an instant.
+    /// True if windows can be adjacent without sharing an instant.
     pub fn is_half_open(&self) -> bool {
         self.end == End::Exclusive || self.instants == Instants::Date
     }
@@ -259,7 +260,7 @@ impl WindowSpec {
         self.absolute.as_deref().unwrap_or("{from}..{to}")
     }
 
-    /// The parameters that ask for these words.
+    /// Request parameters for this period.
     pub fn parameters(&self, words: &str) -> Vec<(String, String)> {
         match (&self.separate, self.ends_of(words)) {
             (Some(Separate { from, to }), Some((start, end))) => {
@@ -269,11 +270,11 @@ impl WindowSpec {
         }
     }
 
-    /// The smallest relative period or name that reaches back `length`; `None` where none does.
+    /// Smallest relative or named period that is at least `length` long; `None` if there is none.
     pub fn reaching(&self, length: TimeDelta) -> Option<String> {
         let relative = self.relative.iter().filter_map(|unit| {
             let hours = unit.hours();
-            // Up to the next whole unit; a length of zero still needs one.
+            // Rounds up to a whole unit, and a length of zero to one unit.
             let n = (length.num_seconds().max(1) + hours * 3600 - 1) / (hours * 3600);
             Some(Period { n: u32::try_from(n).ok()?, unit: *unit })
         });
@@ -282,14 +283,14 @@ impl WindowSpec {
         periods.chain(names).filter(|(reach, _)| *reach >= length).min().map(|(_, words)| words)
     }
 
-    /// Periods that people ask for, in words that the grammar takes.
+    /// Common periods, in words that the grammar accepts.
     pub fn usual(&self) -> Vec<String> {
         let known = |words: &&str| self.check_words(words).is_ok();
         let usual = ["1h", "24h", "1d", "7d", "30d", "90d", "1w", "4w"].into_iter().filter(known).map(str::to_owned);
         usual.chain(self.names.keys().cloned()).collect()
     }
 
-    /// The forms that the grammar takes, for error messages.
+    /// Accepted forms, for error messages.
     pub fn forms(&self) -> String {
         let mut forms: Vec<String> = self.relative.iter().map(|unit| format!("<n>{}", unit.letter())).collect();
         forms.extend(self.names.keys().cloned());
@@ -333,19 +334,19 @@ impl Instants {
     }
 }
 
-/// The instants at which the windows of a service can begin and end, in microseconds since 1970.
+/// Instants at which the service's windows can begin and end, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grid {
-    /// Every so many microseconds.
+    /// Multiples of this number of microseconds.
     Steps(i64),
-    /// Every second of a zone whose local time names one instant only.
+    /// Full seconds of a zone whose local time is unambiguous.
     Local(Zone),
-    /// The first instant of each day of a zone.
+    /// First instants of the days of a zone.
     Days(Zone),
 }
 
 impl Grid {
-    /// The last one that is not after an instant; the instant itself where the calendar ends.
+    /// Returns the last grid instant that is not after `at`, or `at` itself at the end of the calendar.
     pub fn floor(self, at: i64) -> i64 {
         match self {
             Self::Steps(step) => at.div_euclid(step).saturating_mul(step),
@@ -354,7 +355,7 @@ impl Grid {
         }
     }
 
-    /// The first one that is not before an instant; the instant itself where the calendar ends.
+    /// Returns the first grid instant that is not before `at`, or `at` itself at the end of the calendar.
     pub fn ceil(self, at: i64) -> i64 {
         match self {
             Self::Steps(step) => at.checked_add(step - 1).map_or(at, |at| Self::Steps(step).floor(at)),
@@ -365,14 +366,14 @@ impl Grid {
     }
 }
 
-/// The first instant of the day that comes so many days after the one of `at`.
+/// First instant of the day that is this many days after the day of `at`.
 fn day(zone: Zone, at: i64, days: u64) -> Option<i64> {
     Some(zone.day_after(DateTime::from_timestamp_micros(at)?, days)?.timestamp_micros())
 }
 
-/// The nearest instant in a direction whose local time is that of no other.
+/// Nearest instant in a direction whose local time is unambiguous.
 fn plain(zone: Zone, at: i64, direction: i64) -> i64 {
-    /// Clocks are set back by whole quarters of an hour, at most by a day.
+    /// Clocks are set back by multiples of a quarter of an hour, by a day at most.
     const QUARTER: i64 = 900_000_000;
     let candidates = (0..=96).filter_map(|n| at.checked_add(direction * n * QUARTER));
     let single = |at: &i64| {
@@ -419,7 +420,7 @@ mod tests {
         let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
         let grid = spec(Instants::Local, End::Exclusive).grid(berlin);
         let micros = |text: &str| at(text).timestamp_micros();
-        // The clock shows 02:30 twice.
+        // The clock shows 02:30 twice on this day.
         let twice = micros("2026-10-25T00:30:00Z");
         assert_eq!(grid.floor(twice), micros("2026-10-24T23:45:00Z"));
         assert_eq!(grid.ceil(twice), micros("2026-10-25T02:00:00Z"));

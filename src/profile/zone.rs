@@ -1,4 +1,4 @@
-//! Zones as services name them, and the days that they have.
+//! Time zones in the notations of services, and their days.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use chrono::offset::LocalResult;
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-/// A zone: one of the IANA database, or a distance from UTC.
+/// A time zone: an IANA zone, or a UTC offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Zone {
     /// `Europe/Berlin`.
@@ -17,7 +17,7 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// The names of the IANA database.
+    /// Names in the IANA database.
     pub fn names() -> impl Iterator<Item = &'static str> {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
@@ -25,7 +25,7 @@ impl Zone {
     /// Coordinated Universal Time.
     pub const UTC: Self = Self::Named(Tz::UTC);
 
-    /// The local time of an instant.
+    /// Local time of an instant.
     pub fn local(self, at: DateTime<Utc>) -> NaiveDateTime {
         match self {
             Self::Named(zone) => at.with_timezone(&zone).naive_local(),
@@ -33,7 +33,7 @@ impl Zone {
         }
     }
 
-    /// The instants with this local time: none where the clock is set forward over it, two where it is set back.
+    /// Instants that have this local time: none if the clock is set forward over it, two if it is set back.
     pub fn instants(self, local: NaiveDateTime) -> LocalResult<DateTime<Utc>> {
         match self {
             Self::Named(zone) => zone.from_local_datetime(&local).map(|at| at.to_utc()),
@@ -41,13 +41,13 @@ impl Zone {
         }
     }
 
-    /// The first instant of a local day: midnight, or the end of the gap where the clock skips midnight.
+    /// First instant of a local day: midnight, or the end of the gap if the clock skips midnight.
     pub fn day_start(self, day: NaiveDate) -> Option<DateTime<Utc>> {
         let midnight = day.and_time(NaiveTime::MIN);
         (0..24 * 60).find_map(|n| self.instants(midnight + TimeDelta::minutes(n)).earliest())
     }
 
-    /// The first instant of the local day that comes so many days after the one of `at`.
+    /// First instant of the local day that is this many days after the day of `at`.
     pub fn day_after(self, at: DateTime<Utc>, days: u64) -> Option<DateTime<Utc>> {
         self.day_start(self.local(at).date().checked_add_days(Days::new(days))?)
     }
@@ -56,9 +56,9 @@ impl Zone {
 impl FromStr for Zone {
     type Err = String;
 
-    /// An IANA name, or `+HH:MM` or `-HH:MM` up to fourteen hours.
+    /// Parses an IANA name, or `+HH:MM` or `-HH:MM` up to fourteen hours.
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no time zone");
+        let bad = || format!("invalid time zone `{text}`");
         if !text.starts_with(['+', '-']) {
             return text.parse().map(Self::Named).map_err(|_| bad());
         }

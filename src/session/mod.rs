@@ -1,4 +1,4 @@
-//! The composition root: a DataFusion session with a connection's tables and the defaults that they work best with.
+//! Composition root: a DataFusion session with the tables of a connection and suitable defaults.
 
 #[cfg(feature = "flight")]
 mod bounded;
@@ -27,14 +27,15 @@ use crate::connection::Connection;
 use crate::optimizer::with_rules;
 use crate::table::{SavedSearchFactory, TableFunctions};
 
-/// Adds everything that a session needs for the tables of a connection: the catalog [`CATALOG`], the rules that let queries
-/// ask for less, the table functions, [`now`], the settings `savedsearch.…` and `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`.
-/// No request is made.
+/// Adds everything that a session needs for the tables of a connection: the catalog [`CATALOG`], the optimizer rules
+/// that reduce requests, the table functions, [`now`], the settings `savedsearch.…`, and
+/// `CREATE EXTERNAL TABLE … STORED AS SAVEDSEARCH`. No request is made.
 ///
-/// A builder without a configuration gets [`session_config`], one without scalar functions the engine's default features. Call
-/// `with_default_features` before `install`, not after it, since it would replace [`now`]. The batch size is lowered to the
-/// profile's page size, so that operators do not wait for pages that a limit does not need. A query planner of the builder's
-/// own is kept. Further connections are further catalogs: `context.register_catalog("other", catalog(&other)?)`.
+/// A builder without a configuration gets [`session_config`]; one without scalar functions gets the engine's default
+/// features. Call `with_default_features` before `install`, not after it, because it would replace [`now`]. The batch
+/// size is lowered to the profile's page size, so that operators do not wait for pages that a limit does not need. A
+/// query planner set on the builder is kept. Register further connections as further catalogs:
+/// `context.register_catalog("other", catalog(&other)?)`.
 ///
 /// # Errors
 /// As [`catalog`].
@@ -47,7 +48,7 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     if config.options().extensions.get::<SessionSettings>().is_none() {
         config.options_mut().extensions.insert(SessionSettings::default());
     }
-    // The engine would put an empty catalog in its place.
+    // Otherwise the engine would put an empty catalog in its place.
     if config.options().catalog.default_catalog == CATALOG {
         config.options_mut().catalog.create_default_catalog_and_schema = false;
     }
@@ -63,7 +64,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     Ok(builder)
 }
 
-/// A session whose default tables are those of `connection`: [`session_config`] and [`install`]. No request is made.
+/// Creates a session whose default tables are those of `connection`: [`session_config`] and [`install`]. No request is
+/// made.
 ///
 /// # Errors
 /// As [`catalog`].
@@ -71,7 +73,7 @@ pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
     session_with(connection, session_config(), Arc::default())
 }
 
-/// A session as [`session`] makes one, with this configuration and what it shares with other sessions: memory and
+/// Creates a session like [`session`], with this configuration and a runtime shared with other sessions: memory and
 /// temporary files.
 ///
 /// # Errors
@@ -85,28 +87,29 @@ pub(crate) fn session_with(
     Ok(SessionContext::new_with_state(install(builder, connection)?.build()))
 }
 
-/// The function `now()` in whole seconds, which a service can be asked about exactly; the engine's has nanoseconds.
+/// The function `now()`, truncated to whole seconds, which a service's periods can express. The engine's has
+/// nanoseconds.
 pub fn now() -> ScalarUDF {
     Now::new(&ConfigOptions::default()).into()
 }
 
-/// The defaults of [`session`], for those who make a session of their own.
+/// Default configuration of [`session`], for embedders that create their own session.
 pub fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(true)
         .with_option_extension(SessionSettings::default())
-        // Both would ask for pages that a limit above does not need.
+        // Both would request pages that a limit further up does not need.
         .with_round_robin_repartition(false)
         .with_batch_size(1_024);
     let options = config.options_mut();
     options.execution.sort_pushdown_buffer_capacity = 1 << 20;
-    // It allocates by the number of a LIMIT before it knows how many rows there are.
+    // It allocates according to the LIMIT before it knows how many rows there are.
     options.optimizer.enable_topk_aggregation = false;
     // `now()` is an instant; without a zone it would be a local time.
     options.execution.time_zone = Some("UTC".to_owned());
-    // Services put missing values last; the engine's default (first when descending) could not be asked for.
+    // Services put missing values last; the engine's default (first when descending) could not be pushed down.
     options.sql_parser.default_null_ordering = "nulls_last".to_owned();
     config
 }

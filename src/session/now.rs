@@ -1,7 +1,7 @@
-//! `now()` in whole seconds.
+//! `now()`, truncated to whole seconds.
 //!
-//! The engine's has nanoseconds, which no period can say: `published_at >= now() - INTERVAL '7 days'` would be a
-//! question that the service cannot be asked exactly, and its mentions would have to be read to be counted.
+//! The engine's function has nanoseconds, which no period can express: the service could not filter exactly by
+//! `published_at >= now() - INTERVAL '7 days'`, and mentions would have to be read to be counted.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
@@ -12,12 +12,12 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// The engine's `now()`, rounded down. See the module's documentation.
+/// The engine's `now()`, rounded down. See the module documentation.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Now(NowFunc);
 
 impl Now {
-    /// The function for sessions with these options.
+    /// Creates the function for sessions with these options.
     pub(super) fn new(options: &ConfigOptions) -> Self {
         Self(NowFunc::new_with_config(options))
     }

@@ -133,7 +133,7 @@ async fn a_table_comes_by_the_address_of_its_service() {
             "api_key_env 'HOME'".to_owned(),
             "api_key_env requires a variable whose name starts with SAVEDSEARCH_",
         ),
-        ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read the profile nowhere.toml"),
+        ("mentions", format!("{key_option}, profile 'nowhere.toml'"), "cannot read profile nowhere.toml"),
     ] {
         let error = context.sql(&create(name, &options)).await.expect_err(expected);
         let own = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}"));

@@ -98,16 +98,19 @@ fn connections_have_names_and_are_asked_together() {
 
     let missing = sql(&["--connection", "sales"], "SELECT 1");
     assert_eq!(missing.status.code(), Some(2));
-    assert!(err(&missing).contains("there is no connection `sales`; there are comms, research"), "{}", err(&missing));
+    assert!(err(&missing).contains("unknown connection `sales`; available: comms, research"), "{}", err(&missing));
     for (text, why) in [
         ("[connections.a]\nbase_url = 'http://x/v4'", "connection `a`: expected either api_key_env or api_key_file"),
         ("[connections.a]\nbase_url = 'http://x/v4'\napi_key = 'x'", "line 3: unknown field `api_key`"),
         (
             "[connections.A]\nbase_url = 'http://x/v4'\napi_key_env = 'RESEARCH_KEY'",
-            "small letters, digits behind them and _",
+            "invalid name: expected lowercase letters, digits and `_`",
         ),
-        ("[connections.a]\nbase_url = 'http://x/v4'\napi_key_env = 'NO_SUCH'", "the variable NO_SUCH is not set"),
-        ("[connections]", "it names no connection"),
+        (
+            "[connections.a]\nbase_url = 'http://x/v4'\napi_key_env = 'NO_SUCH'",
+            "environment variable NO_SUCH is not set",
+        ),
+        ("[connections]", "no connections are defined"),
     ] {
         fs::write(folder.join("bad.toml"), text).unwrap();
         let output = run(folder, &["--config", "bad.toml", "sql", "-c", "SELECT 1"]);

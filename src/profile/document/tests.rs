@@ -3,8 +3,8 @@ use super::*;
 const V4: &str = include_str!("../builtin/v4.toml");
 
 fn refused(from: &str, to: &str) -> (ErrorKind, String) {
-    assert!(V4.contains(from), "the fixture no longer has {from:?}");
-    let error = Profile::parse(&V4.replacen(from, to, 1), "mine.toml").expect_err("a bad profile was taken");
+    assert!(V4.contains(from), "the fixture does not contain {from:?}");
+    let error = Profile::parse(&V4.replacen(from, to, 1), "mine.toml").expect_err("an invalid profile was accepted");
     (error.kind(), error.to_string())
 }
 
@@ -21,11 +21,11 @@ fn the_built_in_profile_parses_and_lists_its_dimensions() {
 fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
     let (kind, text) = refused("unit = \"row\"", "unit = \"rows\"");
     assert_eq!(kind, ErrorKind::Profile);
-    assert_eq!(text, "mine.toml: line 36: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
+    assert_eq!(text, "mine.toml: line 37: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
 
     let (_, text) = refused("first = 0", "first = 0\nfrist = 1");
     assert!(
-        text.starts_with("mine.toml: line 38: key `offset.frist`: unknown field `frist`, expected one of"),
+        text.starts_with("mine.toml: line 39: key `offset.frist`: unknown field `frist`, expected one of"),
         "{text}"
     );
 
@@ -34,7 +34,7 @@ fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
 
     let (_, text) = refused("default = \"7d\"", "default = \"7 days\"");
     assert!(
-        text.contains("key `window.default`: `7 days` is no period of this service: it takes <n>h, <n>d, <n>w, 2026"),
+        text.contains("key `window.default`: invalid period `7 days`: the service takes <n>h, <n>d, <n>w, 2026"),
         "{text}"
     );
 
@@ -42,10 +42,13 @@ fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
     assert!(text.contains("key `tables.mentions.columns.type`: unknown variant `int`"), "{text}");
 
     let (_, text) = refused("column = \"language\"", "column = \"tongue\"");
-    assert!(text.contains("key `filters.parameters`: expected a field column of mentions, found `tongue`"), "{text}");
+    assert!(
+        text.contains("key `filters.parameters`: expected a column of tables.mentions that has `at`, found `tongue`"),
+        "{text}"
+    );
 
     let (_, text) = refused("[auth]", "[auth");
-    assert!(text.starts_with("mine.toml: line 13:"), "{text}");
+    assert!(text.starts_with("mine.toml: line 14:"), "{text}");
 }
 
 #[test]
@@ -63,8 +66,13 @@ fn a_budget_has_room_for_a_page() {
         let windows = format!("windows = [{{ requests = {requests}, seconds = 60 }}]");
         Profile::parse(&costs.replacen("windows = []", &windows, 1), "mine.toml")
     };
-    assert_eq!(with(301).expect("room").budget.cost_per_record, Some(3));
-    assert!(with(300).expect_err("none").to_string().contains("expected room for a page, which costs 301"));
+    assert_eq!(with(301).expect("large enough").budget.cost_per_record, Some(3));
+    assert!(
+        with(300)
+            .expect_err("too small")
+            .to_string()
+            .contains("expected `requests` of at least 301, the cost of one page")
+    );
 }
 
 #[test]
@@ -111,7 +119,7 @@ fn a_profile_may_extend_a_built_in_one() {
     let mine = "extends = \"v4\"\nname = \"mine\"\n[page]\nmax = 500\n[window.names]\nlast_week = \"7d\"\n";
     let profile = Profile::parse(mine, "mine.toml").expect("a profile");
     assert_eq!((profile.name.as_str(), profile.page.max), ("mine", 500));
-    assert_eq!(profile.page.parameter, "dataSize", "keys that are not given are those of the other");
+    assert_eq!(profile.page.parameter, "dataSize", "omitted keys come from the extended profile");
     assert!(profile.window.names.contains_key("last_week"));
     assert_eq!(profile.tables, Profile::v4().tables);
     assert!(profile.dimensions().iter().any(|(name, value, _)| name == "page.max" && value == "500"));
@@ -123,6 +131,8 @@ fn a_profile_may_extend_a_built_in_one() {
     );
     let wrong = refused("extends = \"v4\"\n\n[page]\nmax = 0\n");
     assert_eq!(wrong, "mine.toml: line 4: key `page.max`: expected at least 1");
+    let inherited = refused("extends = \"pages\"\n[page]\nmax = 5000\n");
+    assert_eq!(inherited, "mine.toml: key `depth.rows`: expected at least 5000, the size of one page");
     let unknown = refused("extends = \"v4\"\n[page]\nmaximum = 5\n");
     assert!(unknown.starts_with("mine.toml: line 3: key `page.maximum`: unknown field"), "{unknown}");
     assert!(refused("extends = 4").contains("line 1: key `extends`: expected one of v4"), "{}", refused("extends = 4"));
@@ -143,6 +153,6 @@ fn a_further_table_is_a_section_of_the_profile() {
     assert!(profile.dimensions().iter().any(|(name, ..)| name == "tables.further.authors.sections"));
     for bad in ["mentions", "Authors", "\"top authors\""] {
         let error = Profile::parse(&authors(bad), "mine.toml").expect_err("a bad name").to_string();
-        assert!(error.contains("key `tables.further`: expected a name of small letters"), "{error}");
+        assert!(error.contains("key `tables.further`: expected a unique table name of lowercase letters"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `[auth]`, `[list]` and `[search]`: how the key is sent, and the paths of the endpoints.
+//! `[auth]`, `[list]` and `[search]`: authentication, and the paths of the endpoints.
 
 use std::str::FromStr;
 
@@ -7,15 +7,15 @@ use serde::Deserialize;
 
 use super::{Checks, Evidence};
 
-/// How the key is sent (seed section 5).
+/// Authentication of requests (API description, section 5).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Header name.
     pub header: String,
-    /// Header value with one placeholder: `{key}`, or `{base64}` for base64 of `<key>:` (RFC 7617).
+    /// Header value with one placeholder: `{key}`, or `{base64}` for the base64 encoding of `<key>:` (RFC 7617).
     pub format: String,
 }
 
@@ -28,21 +28,21 @@ impl Auth {
     }
 }
 
-/// An endpoint, relative to the base URL (seed section 4).
+/// An endpoint, relative to the base URL (API description, section 4).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Path below the base URL.
     pub path: String,
 }
 
-/// The search endpoint (seed section 4.2).
+/// Search endpoint (API description, section 4.2).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchEndpoint {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Path below the base URL.
     pub path: String,

@@ -1,4 +1,4 @@
-//! `[echo]` and `[error]`: what an answer repeats of its question, and how an error looks.
+//! `[echo]` and `[error]`: request values that a response repeats, and the layout of errors.
 
 use std::collections::BTreeMap;
 
@@ -9,48 +9,48 @@ use serde::Deserialize;
 use super::super::column::Pointer;
 use super::{Checks, Evidence};
 
-/// What an answer repeats of its question. Compared with the question where present.
+/// Request values that a response repeats. If present, they are compared with the request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoSpec {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// The aid.
+    /// Aid.
     pub aid: Option<Pointer>,
-    /// The zone.
+    /// Time zone.
     pub timezone: Option<Pointer>,
-    /// The offset as it was sent.
+    /// Offset, as sent.
     pub offset: Option<Pointer>,
-    /// Start of the window that was resolved, as an instant.
+    /// Start of the resolved time window, as an instant.
     pub from: Option<Pointer>,
-    /// End of the window that was resolved, as an instant.
+    /// End of the resolved time window, as an instant.
     pub to: Option<Pointer>,
 }
 
-/// How an error looks.
+/// Layout of errors.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorSpec {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// How the body is written.
+    /// Format of the body.
     pub format: ErrorFormat,
-    /// Where the machine-readable code is.
+    /// Pointer to the machine-readable code.
     pub code: Option<Pointer>,
-    /// Where the message is.
+    /// Pointer to the message.
     pub message: Option<Pointer>,
-    /// Where the offending parameter is named.
+    /// Pointer to the name of the offending parameter.
     pub field: Option<Pointer>,
-    /// Whether an error may come with a status of success.
+    /// Set if an error may come with a success status.
     #[serde(default)]
     pub inside_success: bool,
-    /// The statuses that the codes of such errors stand for; any other stands for 500, which may pass.
+    /// HTTP statuses that the codes of such errors stand for. Any other code stands for 500, which is retried.
     #[serde(default)]
     pub statuses: BTreeMap<String, u16>,
 }
 
 impl ErrorSpec {
-    /// The status that the code of an error inside a success stands for.
+    /// Status that the code of an error inside a success stands for.
     pub fn status_of(&self, code: Option<&str>) -> StatusCode {
         let status = code.and_then(|code| self.statuses.get(code));
         status.and_then(|status| StatusCode::from_u16(*status).ok()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -60,22 +60,22 @@ impl ErrorSpec {
         checks.expect(
             !self.inside_success || self.code.is_some() || self.message.is_some(),
             "error.inside_success",
-            "expected `code` or `message`, by which an error inside a success is recognized",
+            "expected `code` or `message`: they identify an error inside a success",
         );
         checks.expect(
             self.statuses.values().all(|status| (400..600).contains(status)),
             "error.statuses",
-            "expected statuses of errors, from 400 to 599",
+            "expected error statuses, from 400 to 599",
         );
     }
 }
 
-/// How the body of an error is written.
+/// Format of an error's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorFormat {
-    /// JSON with the pointers of the section.
+    /// JSON, read by the pointers of this section.
     Json,
-    /// A text.
+    /// Plain text.
     Text,
 }

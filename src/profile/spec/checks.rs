@@ -1,17 +1,17 @@
-//! The checks of a whole profile: section by section, then what concerns several of them.
+//! Checks of a complete profile: each section by itself, then across sections.
 
 use super::super::document::Profile;
 use crate::error::ErrorKind;
 
-/// A refused key: its path, the kind of the error, and what was expected.
+/// A rejected key: its path, the kind of error, and the expected value.
 pub(in super::super) type Refusal = (Vec<String>, ErrorKind, String);
 
-/// Collects what is refused.
+/// Collects rejections.
 #[derive(Debug, Default)]
 pub(in super::super) struct Checks(Vec<Refusal>);
 
 impl Checks {
-    /// All checks of a profile, those of contradictions before those of what is not supported yet.
+    /// Runs all checks of a profile. Contradictions come before unsupported values.
     pub(in super::super) fn of(profile: &Profile) -> Self {
         let mut checks = Self::default();
         profile.auth.check(&mut checks);
@@ -35,12 +35,12 @@ impl Checks {
         checks
     }
 
-    /// Refuses the value of a key, such as `page.max`, unless the condition holds.
+    /// Rejects the value of a key, such as `page.max`, unless the condition holds.
     pub(in super::super) fn expect(&mut self, holds: bool, key: &str, message: impl Into<String>) {
         self.refuse_unless(holds, key, ErrorKind::Profile, message);
     }
 
-    /// Refuses what can be written and has no effect yet.
+    /// Rejects a value that is valid but has no effect yet.
     pub(super) fn not_yet(&mut self, said: bool, key: &str, what: &str) {
         self.refuse_unless(!said, key, ErrorKind::Unsupported, format!("{what} is not supported yet"));
     }
@@ -51,7 +51,7 @@ impl Checks {
         }
     }
 
-    /// The first refusal.
+    /// First rejection.
     pub(in super::super) fn first(self) -> Option<Refusal> {
         self.0.into_iter().next()
     }

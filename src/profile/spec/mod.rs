@@ -1,6 +1,7 @@
-//! The sections of a profile as types: one struct for each section of the document, one enum for each choice.
+//! Sections of a profile as types: one struct per section of the document, one enum per choice.
 //!
-//! Each type checks its own section (`check`); what is refused carries the key, so that the document's line can be named.
+//! Each type checks its own section (`check`). A rejection carries the key, from which the line in the document is
+//! found.
 
 mod access;
 mod answer;
@@ -27,16 +28,16 @@ pub use self::question::{
 };
 pub use self::tables::{TableKind, Tables};
 
-/// What a statement of the profile rests on.
+/// Evidence for the statements of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// The published description of the API says so.
+    /// Stated by the published API description.
     Given,
-    /// Nobody has said so: an assumption.
+    /// Not stated anywhere: an assumption.
     Assumed,
-    /// Seen on a live service.
+    /// Observed on a live service.
     Probed,
-    /// The user's own manual says so.
+    /// Stated by the user's own manual of the service.
     Documented,
 }

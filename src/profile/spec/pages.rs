@@ -1,4 +1,4 @@
-//! `[mentions]`, `[offset]`, `[page]`, `[depth]` and `[total]`: how pages of mention records are requested, and how many there are.
+//! `[mentions]`, `[offset]`, `[page]`, `[depth]` and `[total]`: requests for pages of mentions, and the total.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,17 +6,17 @@ use serde::Deserialize;
 use super::super::column::Pointer;
 use super::{Checks, Evidence};
 
-/// How mention records are asked for.
+/// Requests for mention records.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MentionsRequest {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// The way.
+    /// Condition under which a response contains mentions.
     pub requested_by: RequestedBy,
-    /// The parameter of `requested_by = "flag"`.
+    /// Parameter for `requested_by = "flag"`.
     pub flag: Option<Flag>,
-    /// Whether answers with mentions have the overview as well (seed section 4.2).
+    /// True if responses with mentions contain the overview as well (API description, section 4.2).
     #[serde(default = "yes")]
     pub with_overview: bool,
 }
@@ -26,7 +26,7 @@ impl MentionsRequest {
         checks.expect(
             (self.requested_by == RequestedBy::Flag) == self.flag.is_some(),
             "mentions.requested_by",
-            "expected `flag` together with requested_by = \"flag\", and only then",
+            "expected `flag` with requested_by = \"flag\", and only then",
         );
     }
 }
@@ -35,49 +35,49 @@ fn yes() -> bool {
     true
 }
 
-/// A parameter with the value that switches something on.
+/// A parameter and the value that turns it on.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flag {
     /// Parameter name.
     pub parameter: String,
-    /// Value that switches it on.
+    /// Value that turns it on.
     pub value: String,
 }
 
-/// How mention records are asked for.
+/// Condition under which a response contains mentions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestedBy {
-    /// By a page size above 0; size 0 is the overview alone.
+    /// Page size above 0. Size 0 requests the overview alone.
     Size,
-    /// By a parameter.
+    /// Parameter given by `flag`.
     Flag,
-    /// They always come.
+    /// Every response contains mentions.
     Always,
 }
 
-/// What the offset parameter counts.
+/// Offset parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Offset {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// Rows or pages.
+    /// Unit of the offset: rows or pages.
     pub unit: OffsetUnit,
-    /// What the first one is called: 0 or 1.
+    /// Number of the first row or page: 0 or 1.
     pub first: u64,
 }
 
 impl Offset {
-    /// Whether a page can begin at any row.
+    /// True if a page can begin at any row.
     pub fn reaches_any_row(&self) -> bool {
         self.unit == OffsetUnit::Row
     }
 
-    /// The value that asks for a row, 0-based, in pages of a size.
+    /// Returns the offset of a 0-based row, for pages of this size.
     pub fn of(&self, row: u64, size: u64) -> u64 {
         self.first
             + match self.unit {
@@ -91,27 +91,27 @@ impl Offset {
     }
 }
 
-/// What the offset parameter counts.
+/// Unit of the offset parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OffsetUnit {
     /// Rows.
     Row,
-    /// Pages of the size asked for.
+    /// Pages of the requested size.
     Page,
 }
 
-/// The page size.
+/// Page size parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageSpec {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// Rows a page may have.
+    /// Maximum number of rows per page.
     pub max: u64,
-    /// What a larger size gets.
+    /// Response to a larger size.
     pub beyond: Oversize,
 }
 
@@ -121,7 +121,7 @@ impl PageSpec {
     }
 }
 
-/// What a page size above the bound gets.
+/// Response to a page size above the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Oversize {
@@ -131,20 +131,20 @@ pub enum Oversize {
     Clamped,
 }
 
-/// How far paging reaches.
+/// Limit on how far paging reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Depth {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// Rows that can be reached; absent: all.
+    /// Number of rows that paging can reach. Absent: all.
     pub rows: Option<u64>,
-    /// What lies beyond.
+    /// Response to requests beyond that.
     pub beyond: Option<DepthAnswer>,
 }
 
 impl Depth {
-    /// `page`: the rows that a page may have.
+    /// `page`: maximum number of rows per page.
     pub(super) fn check(&self, page: u64, checks: &mut Checks) {
         checks.expect(
             self.rows.is_some() == self.beyond.is_some(),
@@ -152,11 +152,11 @@ impl Depth {
             "expected both `rows` and `beyond`, or neither",
         );
         let holds_a_page = self.rows.is_none_or(|rows| rows >= page);
-        checks.expect(holds_a_page, "depth.rows", format!("expected at least a page, {page}"));
+        checks.expect(holds_a_page, "depth.rows", format!("expected at least {page}, the size of one page"));
     }
 }
 
-/// What the service answers beyond its depth.
+/// Response to a request beyond the reachable rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DepthAnswer {
@@ -166,21 +166,21 @@ pub enum DepthAnswer {
     NotFound,
     /// An empty page.
     Empty,
-    /// The last page once more.
+    /// The last page again.
     LastPage,
 }
 
-/// The number of mentions that match, as an answer tells it.
+/// Total of matching mentions, as reported by a response.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Total {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// How far it is believed.
+    /// Trust in the total.
     pub trust: Trust,
-    /// Where it is.
+    /// Pointer to the total.
     pub at: Option<Pointer>,
-    /// Where `eq` or `gte` says whether it is exact; absent: it is.
+    /// Pointer to the relation, `eq` if the total is exact and `gte` if it is a lower bound. Absent: it is exact.
     pub relation: Option<Pointer>,
 }
 
@@ -189,19 +189,19 @@ impl Total {
         checks.expect(
             (self.trust == Trust::Absent) == self.at.is_none(),
             "total.trust",
-            "expected `at`, or trust = \"absent\" without it",
+            "expected `at` with trust = \"exact\" or \"advisory\", and no `at` with \"absent\"",
         );
     }
 }
 
-/// How far a total is believed.
+/// Trust in a reported number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// It is the number of mentions; a scan is complete when it received as many.
+    /// The exact number of mentions: a scan that received as many is complete.
     Exact,
-    /// A hint; pages are read until one is empty.
+    /// A hint: pages are read until one is empty.
     Advisory,
-    /// There is none; pages are read until one is empty.
+    /// Not reported: pages are read until one is empty.
     Absent,
 }

@@ -1,4 +1,5 @@
-//! `[timezone]`, `[sort]` and `[filters]`: what else a search can be asked for. Its period is [`WindowSpec`](super::super::WindowSpec).
+//! `[timezone]`, `[sort]` and `[filters]`: further parameters of a search. Its period is in
+//! [`WindowSpec`](super::super::WindowSpec).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,21 +9,21 @@ use super::super::zone::Zone;
 use super::{Checks, Evidence};
 use crate::error::nearest;
 
-/// The zone parameter.
+/// Time zone parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timezone {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// How zones are named.
+    /// Notation of zones.
     pub kind: TimezoneKind,
-    /// Zone sent where the query names none. Always sent, as the seed recommends.
+    /// Zone sent when the query names none. The parameter is always sent, as the API description recommends.
     pub default: String,
 }
 
-/// How zones are named.
+/// Notation of time zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimezoneKind {
@@ -35,7 +36,7 @@ pub enum TimezoneKind {
 }
 
 impl Timezone {
-    /// The zone that a name means to the service; the error tells what it takes.
+    /// Parses a zone in the service's notation. The error describes the expected value.
     pub fn zone_of(&self, name: &str) -> Result<Zone, String> {
         match (self.kind, name.parse()) {
             (TimezoneKind::Iana, Ok(zone @ Zone::Named(_))) | (TimezoneKind::Offset, Ok(zone @ Zone::Offset(_))) => {
@@ -44,18 +45,18 @@ impl Timezone {
             (TimezoneKind::Ignored, Ok(zone)) if name == self.default => Ok(zone),
             (TimezoneKind::Iana, _) => {
                 let near = nearest(name, Zone::names()).unwrap_or("UTC");
-                Err(format!("`{name}` is no zone of this service: it takes IANA names, such as {near}"))
+                Err(format!("invalid time zone `{name}`: the service takes IANA names such as {near}"))
             }
             (TimezoneKind::Offset, _) => {
-                Err(format!("`{name}` is no zone of this service: it takes distances from UTC, such as +01:00"))
+                Err(format!("invalid time zone `{name}`: the service takes UTC offsets such as +01:00"))
             }
             (TimezoneKind::Ignored, _) => {
-                Err(format!("`{name}` is no zone of this service: its days are those of {}", self.default))
+                Err(format!("invalid time zone `{name}`: the service always uses {}", self.default))
             }
         }
     }
 
-    /// How the service is told to count by the days of a zone; `None` where it cannot.
+    /// Formats a zone for the service; `None` if the service cannot use it for its days.
     pub fn words_of(&self, zone: Zone) -> Option<String> {
         let utc = zone == Zone::UTC;
         match self.kind {
@@ -73,15 +74,15 @@ impl Timezone {
     }
 }
 
-/// The sort parameter.
+/// Sort parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sort {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
     /// Parameter name.
     pub parameter: String,
-    /// Values with the order each gives.
+    /// Values and the sort order that each one selects.
     pub values: Vec<SortValue>,
 }
 
@@ -91,11 +92,11 @@ impl Sort {
     }
 }
 
-/// Sorting and filtering go by fields of the mentions.
+/// Checks that columns are read from fields of mentions: the service sorts and filters by fields only.
 fn check_fields<'c>(key: &str, columns: impl Iterator<Item = &'c String>, mentions: &TableSpec, checks: &mut Checks) {
     for column in columns {
         let field = mentions.column(column).is_some_and(|column| matches!(column.origin, Origin::Field(..)));
-        checks.expect(field, key, format!("expected a field column of mentions, found `{column}`"));
+        checks.expect(field, key, format!("expected a column of tables.mentions that has `at`, found `{column}`"));
     }
 }
 
@@ -105,15 +106,15 @@ fn check_fields<'c>(key: &str, columns: impl Iterator<Item = &'c String>, mentio
 pub struct SortValue {
     /// Value sent.
     pub value: String,
-    /// Column of `mentions` that it orders by.
+    /// Column of `mentions` to sort by.
     pub column: String,
     /// Direction.
     pub direction: Direction,
-    /// Where NULLs come.
+    /// Position of NULLs.
     pub nulls: Nulls,
 }
 
-/// Direction of an order.
+/// Direction of a sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -123,7 +124,7 @@ pub enum Direction {
     Desc,
 }
 
-/// Where NULLs come in an order.
+/// Position of NULLs in a sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nulls {
@@ -133,18 +134,18 @@ pub enum Nulls {
     Last,
 }
 
-/// The filter parameters: equality with any of the values given.
+/// Filter parameters. Each selects mentions whose column equals one of the given values.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Filters {
-    /// What it rests on.
+    /// Evidence for this section.
     pub evidence: Evidence,
-    /// How several values are written.
+    /// Notation of several values.
     pub several: Several,
-    /// What separates values where `several = "separated"`.
+    /// Separator of values, with `several = "separated"`.
     #[serde(default)]
     pub separator: String,
-    /// The parameters.
+    /// Parameters.
     pub parameters: Vec<FilterParameter>,
 }
 
@@ -153,7 +154,7 @@ impl Filters {
         checks.expect(
             self.several != Several::Separated || !self.separator.is_empty(),
             "filters.separator",
-            "expected a text, since several = \"separated\"",
+            "expected a non-empty string with several = \"separated\"",
         );
         let columns = self.parameters.iter().map(|parameter| &parameter.column);
         check_fields("filters.parameters", columns, mentions, checks);
@@ -166,18 +167,18 @@ impl Filters {
 pub struct FilterParameter {
     /// Parameter name.
     pub parameter: String,
-    /// Column of `mentions` that it compares.
+    /// Column of `mentions` that it filters.
     pub column: String,
 }
 
-/// How several values of a filter are written.
+/// Notation of several values of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Several {
-    /// In one parameter, with a separator.
+    /// One parameter, values joined by the separator.
     Separated,
-    /// The parameter once a value.
+    /// The parameter repeated for each value.
     Repeat,
-    /// One value only.
+    /// Not possible: one value only.
     None,
 }

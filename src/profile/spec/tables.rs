@@ -1,4 +1,4 @@
-//! `[tables]`: the SQL tables that map to the service's answers.
+//! `[tables]`: SQL tables and their places in responses.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -9,58 +9,58 @@ use serde::Deserialize;
 use super::super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
 use super::Checks;
 
-/// The tables that map to the service's answers.
+/// SQL tables, mapped to the service's responses.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// Entries of the list.
+    /// Entries of the list of saved searches.
     pub saved_searches: TableSpec,
     /// Mention records.
     pub mentions: TableSpec,
-    /// Totals.
+    /// Totals of a saved search.
     pub overview: TableSpec,
-    /// The timeline.
+    /// Timeline of a saved search.
     pub volume: TableSpec,
-    /// The top lists.
+    /// Top lists of a saved search.
     pub breakdowns: TableSpec,
-    /// Further tables by their names, whose rows lie in the answer that has the overview.
+    /// Further tables by name. Their rows are in the response that contains the overview.
     #[serde(default)]
     pub further: BTreeMap<String, TableSpec>,
 }
 
-/// What the rows of a table are, which decides what is requested for them.
+/// Kind of a table's rows, which determines the requests made for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TableKind {
     /// Entries of the list: one request.
     List,
     /// Mention records: pages of a search.
     Mentions,
-    /// The totals of an overview: one request a saved search.
+    /// Totals of an overview: one request per saved search.
     Overview,
-    /// Buckets of an overview's timeline, whole days of a zone: one request a saved search.
+    /// Buckets of an overview's timeline, full days of a zone: one request per saved search.
     Volume,
-    /// Entries of an overview's top lists: one request a saved search.
+    /// Entries of an overview's top lists: one request per saved search.
     Breakdowns,
-    /// Something else in the answer that has the overview: one request a saved search.
+    /// Other content of the response that contains the overview: one request per saved search.
     #[default]
     Further,
 }
 
 impl TableKind {
-    /// Whether it is answered by searches, each with an aid, a window and a zone; otherwise by the list.
+    /// True if its rows come from searches, each with an aid, a window and a zone; otherwise they come from the list.
     pub fn is_search(self) -> bool {
         self != Self::List
     }
 }
 
 impl Tables {
-    /// All tables, those that every profile has first.
+    /// All tables; those that every profile has come first.
     pub fn all(&self) -> impl Iterator<Item = &TableSpec> {
         let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
         [saved_searches, mentions, overview, volume, breakdowns].into_iter().chain(further.values())
     }
 
-    /// Gives each table its name and kind, which are the keys of the document.
+    /// Sets each table's name and kind from its key in the document.
     pub(in super::super) fn name_tables(&mut self) {
         let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
         let named = [
@@ -81,8 +81,10 @@ impl Tables {
         for name in self.further.keys() {
             let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
             let word = plain && name.starts_with(|first: char| first.is_ascii_lowercase());
-            let message =
-                format!("expected a name of small letters, digits and _ that no other table has, found `{name}`");
+            let message = format!(
+                "expected a unique table name of lowercase letters, digits and `_` that starts with a letter, found \
+                 `{name}`"
+            );
             checks.expect(word && !own.contains(&name.as_str()), "tables.further", message);
         }
         for table in self.all() {
@@ -92,28 +94,32 @@ impl Tables {
             let known = self.saved_searches.column(needed).is_some();
             checks.expect(known, "tables.saved_searches.columns", format!("expected a column `{needed}`"));
         }
-        checks.expect(self.mentions.id.is_some(), "tables.mentions", "expected `id`, the column that names a mention");
+        checks.expect(
+            self.mentions.id.is_some(),
+            "tables.mentions",
+            "expected `id`, the column that identifies a mention",
+        );
         checks.expect(
             self.mentions.sections.len() == 1,
             "tables.mentions.sections",
-            "expected exactly one section: pages are counted in its rows",
+            "expected exactly one section, whose rows are paged",
         );
     }
 
-    /// Refuses what a document can say of a table and nothing honours yet.
+    /// Rejects valid settings of a table that have no effect yet.
     pub(super) fn check_supported(&self, checks: &mut Checks) {
         for table in self.all() {
             let key = |of: &str| format!("{}.{of}", key_of(table));
             let pages = table.kind == TableKind::Mentions;
-            checks.not_yet(!pages && table.id.is_some(), &key("id"), "an id of rows that come in one answer");
+            checks.not_yet(!pages && table.id.is_some(), &key("id"), "an id in a table without paging");
             let bounded = matches!(table.kind, TableKind::Mentions | TableKind::Volume);
-            let time = "a window bounded by a column of this table";
+            let time = "a time window from a column of this table";
             checks.not_yet(!bounded && table.time.is_some(), &key("time"), time);
         }
     }
 }
 
-/// The key of a table in the document.
+/// Key of a table in the document.
 fn key_of(table: &TableSpec) -> String {
     match table.kind {
         TableKind::Further => format!("tables.further.{}", table.name),
@@ -129,7 +135,7 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
         checks.expect(
             (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),
             &key("sections"),
-            "expected `key` and `value` together with shape = \"entries\", and only then",
+            "expected `key` and `value` with shape = \"entries\", and only then",
         );
     }
     let in_record = |column: &ColumnSpec| matches!(column.origin, Origin::Field(_, Scope::Record));
@@ -140,14 +146,14 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
     checks.expect(
         named(&table.id).is_none_or(|column| column.is_some_and(is_id)),
         &key("id"),
-        "expected a column of this table that is utf8 or int64, lies in the record and is never NULL",
+        "expected a utf8 or int64 column of this table that is read from the record, with null = false",
     );
     for (of, name) in [("time", &table.time), ("version", &table.version)] {
         let instant = |column: &ColumnSpec| column.kind == ColumnType::Timestamp && in_record(column);
         checks.expect(
             named(name).is_none_or(|column| column.is_some_and(instant)),
             &key(of),
-            "expected a timestamp column of this table that lies in the record",
+            "expected a timestamp column of this table that is read from the record",
         );
     }
     let text_id = named(&table.id).flatten().is_some_and(|column| column.kind == ColumnType::Utf8);
@@ -155,24 +161,24 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
     checks.expect(
         table.stand_in.is_empty() || (text_id && fields),
         &key("stand_in"),
-        "expected columns of this table that lie in the record, and an `id` that is utf8",
+        "expected columns of this table that are read from the record, and an `id` of type utf8",
     );
 }
 
 fn check_columns(table: &TableSpec, key: &str, checks: &mut Checks) {
     let mut names = HashSet::new();
     for ColumnSpec { name, origin, .. } in &table.columns {
-        checks.expect(names.insert(name), key, format!("column `{name}` stands there twice"));
+        checks.expect(names.insert(name), key, format!("duplicate column `{name}`"));
         checks.expect(
             table.kind.is_search() || !matches!(origin, Origin::Aid | Origin::Duration | Origin::Timezone),
             key,
-            format!("column `{name}`: the list is asked for without an aid, a window or a zone"),
+            format!("column `{name}`: requests for the list have no aid, window or time zone"),
         );
         let root = matches!(origin, Origin::Field(at, Scope::Record) if at.steps().is_empty());
-        checks.expect(!root, key, format!("column `{name}` points at the whole record"));
+        checks.expect(!root, key, format!("column `{name}`: expected `at` to name a field, found the entire record"));
     }
-    for origin in [Origin::Section, Origin::Rank, Origin::Extra] {
+    for (name, origin) in [("section", Origin::Section), ("rank", Origin::Rank), ("extra", Origin::Extra)] {
         let several = table.columns.iter().filter(|column| column.origin == origin).count() > 1;
-        checks.expect(!several, key, format!("two columns are made `from` the same {origin:?}"));
+        checks.expect(!several, key, format!("expected at most one column with from = \"{name}\""));
     }
 }

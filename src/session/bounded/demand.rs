@@ -1,4 +1,4 @@
-//! What the result of a function takes, reckoned from its arguments before anything is allocated.
+//! Size of a function's result, computed from its arguments before anything is allocated.
 
 use std::iter::repeat_n;
 use std::sync::Arc;
@@ -11,58 +11,58 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use crate::error::{Error, ErrorKind};
 
-/// Bytes of one text.
+/// Maximum bytes of one string.
 const TEXT: u128 = 1 << 20;
-/// Bytes of a text that is the same for all rows: it is repeated for each of a batch.
+/// Maximum bytes of a string that is the same for all rows: it is repeated for each row of a batch.
 const SAME: u128 = 128 << 10;
-/// Bytes of one list.
+/// Maximum bytes of one list.
 const LIST: u128 = 64 << 10;
-/// Bytes of all values of a batch together.
+/// Maximum bytes of all values of a batch.
 const BATCH: u128 = 64 << 20;
-/// Bytes of all values that the calls of a statement make of a batch each.
+/// Maximum bytes of all values that the calls of a statement produce per batch.
 const STATEMENT: u128 = 1 << 30;
-/// Comparisons of letters for a batch.
+/// Maximum number of character comparisons per batch.
 const STEPS: u128 = 1 << 30;
-/// Regular expressions that are compiled for a batch.
+/// Maximum number of regular expressions compiled per batch.
 const PATTERNS: usize = 10;
 
-/// How a function multiplies what it is given.
+/// Growth of a function's result relative to its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
-    /// A text, a number of times.
+    /// Repeats a string.
     Repeat,
-    /// A text, filled up to a number of letters.
+    /// Pads a string to a length.
     Pad,
-    /// A value, a number of times.
+    /// Repeats a value, as a list.
     ListRepeat,
-    /// A list, filled up to a number of items.
+    /// Resizes a list.
     ListResize,
-    /// From a number or an instant to another, by steps.
+    /// Lists the values from one number or instant to another, in steps.
     Range,
-    /// A text, each occurrence of another replaced by a third.
+    /// Replaces each occurrence of one string in another with a third.
     Replace,
-    /// A text, each match of a pattern replaced by another.
+    /// Replaces each match of a pattern in a string with another string.
     ReplaceMatches,
-    /// A list, its items replaced by a value.
+    /// Replaces items of a list with a value.
     ListReplace,
-    /// The items of a list with a text between them.
+    /// Joins the items of a list with a separator.
     Join,
-    /// All arguments together, as one value.
+    /// Combines all arguments into one value.
     All,
-    /// All arguments but the first together, as a text, with that one between them.
+    /// Joins all arguments but the first into a string, with the first as the separator.
     AllApart,
-    /// All arguments together, as a list.
+    /// Combines all arguments into a list.
     Lists,
-    /// A text compared with another, letter by letter.
+    /// Compares two strings, character by character.
     Compare,
-    /// A text matched with patterns.
+    /// Matches a string against patterns.
     Match,
-    /// A type whose name is an argument.
+    /// Converts to a type that is named by an argument.
     Type,
 }
 
 impl Growth {
-    /// How the function of this name grows; `None` for one that gives no more than it takes.
+    /// Returns the growth of the function of this name; `None` if its result is no larger than its arguments.
     pub(super) fn of(function: &str) -> Option<Self> {
         Some(match function {
             "repeat" => Self::Repeat,
@@ -86,12 +86,12 @@ impl Growth {
         })
     }
 
-    /// Whether what it gives may be larger than what it is given.
+    /// True if the result may be larger than the arguments.
     pub(super) fn is_growing(self) -> bool {
         !matches!(self, Self::Compare | Self::Match | Self::Type)
     }
 
-    /// Refuses a call whose result would be too large. `calls`: how many of the statement grow.
+    /// Rejects a call whose result would be too large. `calls` is the number of growing calls in the statement.
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] naming the function.
@@ -99,22 +99,25 @@ impl Growth {
         let values: Vec<Values<'_>> = args.args.iter().map(Values).collect();
         let same = values.iter().all(|value| matches!(value.0, ColumnarValue::Scalar(_)));
         let rows = if same { 1 } else { args.number_rows };
-        let refuse = |what: String| {
+        let refuse = |what: String, advice: &str| {
             let message = format!("{function} {what}");
-            Err(Error::new(ErrorKind::TooLarge, message).advice("ask for a smaller one").into())
+            Err(Error::new(ErrorKind::TooLarge, message).advice(advice).into())
         };
         if let (Self::Match | Self::ReplaceMatches, [_, pattern, flags @ ..]) = (self, values.as_slice()) {
-            // They are kept by pattern and flags; what else is among the arguments makes no more of them.
+            // Compiled patterns are cached by pattern and flags; the other arguments do not add to them.
             let others = if self == Self::Match { flags } else { flags.get(1..).unwrap_or_default() };
             let many = others.iter().fold(pattern.distinct(), |many, flags| many.saturating_mul(flags.distinct()));
             if many > PATTERNS {
-                return refuse(format!("would compile {many} regular expressions, {PATTERNS} are allowed"));
+                return refuse(
+                    format!("would compile {many} regular expressions (limit {PATTERNS})"),
+                    "use a literal pattern",
+                );
             }
         }
         let (demand, most): (Vec<u128>, u128) = match (self, values.as_slice()) {
             (Self::Repeat, [text, count]) => (product(&text.bytes()?, &count.counts(0)?, rows), TEXT),
             (Self::Pad, [_, letters, fill @ ..]) => {
-                // A letter takes four bytes at most.
+                // A character takes four bytes at most.
                 let letter = if fill.is_empty() { 1 } else { 4 };
                 (product(&letters.counts(0)?, &[letter], rows), TEXT)
             }
@@ -131,7 +134,7 @@ impl Growth {
             }
             (Self::ReplaceMatches, [text, _, to, flags @ ..]) => {
                 let (text, to, groups) = (text.bytes()?, to.bytes()?, to.groups()?);
-                // Matches do not overlap, so that each group gives the text once at most.
+                // Matches do not overlap, so each group contributes the string once at most.
                 let matches = |text: u128| if flags.is_empty() { 1 } else { text + 1 };
                 let row = |row| {
                     let text = at(&text, row);
@@ -161,7 +164,7 @@ impl Growth {
                 let steps: u128 = product(&one.bytes()?, &other.bytes()?, rows).iter().sum();
                 return match steps {
                     ..=STEPS => Ok(()),
-                    many => refuse(format!("would take {many} steps, {STEPS} are allowed")),
+                    many => refuse(format!("would make {many} comparisons (limit {STEPS})"), "use shorter strings"),
                 };
             }
             _ => return Ok(()),
@@ -170,22 +173,26 @@ impl Growth {
         let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
         let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
         match (largest > most, all > batch) {
-            (true, _) => refuse(format!("would make a value of {largest} bytes, {most} are allowed")),
-            (_, true) => refuse(format!("would make {all} bytes at once, {batch} are allowed")),
+            (true, _) => {
+                refuse(format!("would produce a value of {largest} bytes (limit {most})"), "use smaller arguments")
+            }
+            (_, true) => {
+                refuse(format!("would produce {all} bytes per batch (limit {batch})"), "use smaller arguments")
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// Bytes that two texts take together in the rows of a batch.
+/// Checks the size of the concatenation of two strings, for all rows of a batch.
 ///
 /// # Errors
-/// [`ErrorKind::TooLarge`] beyond the bounds.
+/// [`ErrorKind::TooLarge`] beyond the limits.
 pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<()> {
     Growth::All.check("||", args, calls)
 }
 
-/// Elements of a list of values; one value stands for all rows.
+/// Value for a row; a single value applies to all rows.
 fn at(values: &[u128], row: usize) -> u128 {
     values.get(row).or(values.first()).copied().unwrap_or_default()
 }
@@ -199,7 +206,7 @@ fn sum<'v>(parts: &[Values<'v>], bytes: fn(&Values<'v>) -> Result<Vec<u128>>, ro
     Ok((0..rows).map(|row| parts.iter().map(|part| at(part, row)).sum()).collect())
 }
 
-/// How often a text is found in another.
+/// Number of occurrences of one string in another.
 fn occurrences(text: &Values<'_>, from: &Values<'_>, rows: usize) -> Result<Vec<u128>> {
     let (text, from) = (text.texts()?, from.texts()?);
     let (text, from) = (text.as_string::<i64>(), from.as_string::<i64>());
@@ -214,7 +221,7 @@ fn occurrences(text: &Values<'_>, from: &Values<'_>, rows: usize) -> Result<Vec<
     Ok((0..rows).map(row).collect())
 }
 
-/// Bytes of what lies between two ends, by steps.
+/// Bytes of the values between two bounds, in steps.
 fn steps(ends: &[Values<'_>], rows: usize) -> Result<Vec<u128>> {
     let ends_of = |values: &Values<'_>| values.instants();
     let (start, stop) = match ends {
@@ -225,7 +232,7 @@ fn steps(ends: &[Values<'_>], rows: usize) -> Result<Vec<u128>> {
     let step = ends.get(2).map_or(Ok(vec![Some(1)]), Values::step)?;
     let value = |values: &[Option<i128>], row: usize| values.get(row).or(values.first()).copied().flatten();
     let row = |row: usize| match (value(&start, row), value(&stop, row), value(&step, row)) {
-        // A step of nothing never ends.
+        // A step of zero never ends.
         (Some(_), Some(_), Some(0)) => u128::MAX >> 64,
         (Some(start), Some(stop), Some(step)) => (start.abs_diff(stop) / step.unsigned_abs() + 1).saturating_mul(8),
         _ => 0,
@@ -233,7 +240,7 @@ fn steps(ends: &[Values<'_>], rows: usize) -> Result<Vec<u128>> {
     Ok((0..rows).map(row).collect())
 }
 
-/// An argument: one value for all rows, or one a row.
+/// An argument: one value for all rows, or one per row.
 struct Values<'v>(&'v ColumnarValue);
 
 impl Values<'_> {
@@ -244,7 +251,7 @@ impl Values<'_> {
         }
     }
 
-    /// Whole numbers, `otherwise` for those that are none or less than zero.
+    /// Whole numbers; `otherwise` replaces values that are negative or NULL.
     fn counts(&self, otherwise: u128) -> Result<Vec<u128>> {
         Ok(self.integers()?.into_iter().map(|n| n.and_then(|n| n.try_into().ok()).unwrap_or(otherwise)).collect())
     }
@@ -263,14 +270,14 @@ impl Values<'_> {
         Ok(cast(&self.array()?, &DataType::LargeUtf8)?)
     }
 
-    /// Groups of a match that each text names, as `\1`.
+    /// Number of match groups that each string refers to, as in `\1`.
     fn groups(&self) -> Result<Vec<u128>> {
         let texts = self.texts()?;
         let names = |text: &str| text.bytes().filter(|byte| matches!(byte, b'\\' | b'$')).count() as u128;
         Ok(texts.as_string::<i64>().iter().map(|text| text.map_or(0, names)).collect())
     }
 
-    /// Bytes of each value as an item of a list.
+    /// Bytes of each value as a list item.
     fn item_bytes(&self) -> Result<Vec<u128>> {
         Ok(self.bytes()?.into_iter().map(|bytes| bytes.max(8)).collect())
     }
@@ -281,12 +288,12 @@ impl Values<'_> {
         Ok(item_sums(&array, |items| vec![1; items.len()]).unwrap_or_else(|| vec![1; array.len()]))
     }
 
-    /// Items of each list, those of lists within it in their place.
+    /// Number of items of each list, with nested lists flattened.
     fn leaves(&self) -> Result<Vec<u128>> {
         Ok(leaves_of(&self.array()?))
     }
 
-    /// Bytes of an item of each list that is NULL, or empty.
+    /// Bytes of a NULL or empty item of each list.
     fn width(&self) -> u128 {
         match self.0.data_type() {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
@@ -296,7 +303,7 @@ impl Values<'_> {
         }
     }
 
-    /// How many values differ.
+    /// Number of distinct values.
     fn distinct(&self) -> usize {
         match self.0 {
             ColumnarValue::Scalar(_) => 1,
@@ -329,9 +336,9 @@ impl Values<'_> {
         Ok(numbers.as_primitive::<Int64Type>().iter().map(|n| n.map(|n| i128::from(n) * per_unit)).collect())
     }
 
-    /// A step: a number, or the shortest that an interval may come to, in nanoseconds.
+    /// A step: a number, or the shortest possible length of an interval in nanoseconds.
     fn step(&self) -> Result<Vec<Option<i128>>> {
-        /// The shortest month.
+        /// Days of the shortest month.
         const MONTH: i128 = 28;
         const DAY: i128 = 86_400_000_000_000;
         let array = self.array()?;
@@ -342,7 +349,7 @@ impl Values<'_> {
         let step = |months: i32, days: i32, nanoseconds: i64| {
             let (months, days, rest) = (i128::from(months), i128::from(days), i128::from(nanoseconds));
             let parts = [months * MONTH * DAY, days * DAY, rest];
-            // Parts that go both ways may come to nothing.
+            // Parts of opposite sign may cancel out.
             let one_way = parts.iter().all(|part| *part >= 0) || parts.iter().all(|part| *part <= 0);
             if one_way { parts.iter().sum() } else { 0 }
         };
@@ -351,13 +358,13 @@ impl Values<'_> {
     }
 }
 
-/// Bytes of each value of an array, one that it shares with others counted for each.
+/// Bytes of each value of an array. A shared value is counted each time.
 pub(super) fn bytes_of(array: &ArrayRef) -> Vec<u128> {
     let lengths =
         |offsets: &mut dyn Iterator<Item = (i64, i64)>| offsets.map(|(from, to)| to.abs_diff(from).into()).collect();
     let narrow = |offsets: &[i32]| lengths(&mut offsets.windows(2).map(|pair| (pair[0].into(), pair[1].into())));
     let wide = |offsets: &[i64]| lengths(&mut offsets.windows(2).map(|pair| (pair[0], pair[1])));
-    // The length stands in the lower half of a view's first half.
+    // The length is in the lowest 32 bits of a view.
     let views = |views: &[u128]| views.iter().map(|view| view & u128::from(u32::MAX)).collect();
     match array.data_type() {
         DataType::Utf8 => narrow(array.as_string::<i32>().value_offsets()),
@@ -373,7 +380,7 @@ pub(super) fn bytes_of(array: &ArrayRef) -> Vec<u128> {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = bytes_of(dictionary.values());
-            // A key that is NULL may be any.
+            // The key of a NULL is arbitrary.
             dictionary.normalized_keys().into_iter().map(|key| values.get(key).copied().unwrap_or_default()).collect()
         }
         DataType::Union(..) | DataType::RunEndEncoded(..) | DataType::ListView(_) | DataType::LargeListView(_) => {
@@ -384,12 +391,12 @@ pub(super) fn bytes_of(array: &ArrayRef) -> Vec<u128> {
     }
 }
 
-/// The items of each list of an array, those of lists within it in their place.
+/// Number of items of each list of an array, with nested lists flattened.
 pub(super) fn leaves_of(array: &ArrayRef) -> Vec<u128> {
     item_sums(array, leaves_of).unwrap_or_else(|| vec![1; array.len()])
 }
 
-/// For each list of an array, the sum of what is said of its items; `None` for what holds no lists.
+/// Sums a measure of the items over each list of an array; `None` if the array has no lists.
 pub(super) fn item_sums(array: &ArrayRef, of_items: impl FnOnce(&ArrayRef) -> Vec<u128>) -> Option<Vec<u128>> {
     let (items, offsets): (ArrayRef, Vec<usize>) = match array.data_type() {
         DataType::List(_) => {
@@ -417,14 +424,14 @@ pub(super) fn item_sums(array: &ArrayRef, of_items: impl FnOnce(&ArrayRef) -> Ve
         }
         _ => return None,
     };
-    // A slice of an array has all items of the whole.
+    // A slice of a list array still holds all items of the original.
     let (first, last) = (offsets.first().copied().unwrap_or_default(), offsets.last().copied().unwrap_or_default());
     let sizes = of_items(&items.slice(first, last - first));
     let row = |pair: &[usize]| (pair[0]..pair[1]).map(|item| at(&sizes, item - first)).sum();
     Some(offsets.windows(2).map(row).collect())
 }
 
-/// Bytes of a value of fixed width, or of what is kept of one that has none.
+/// Bytes of a fixed-width value, or of the fixed part of any other.
 fn width(of: &DataType) -> u128 {
     match of {
         DataType::FixedSizeBinary(size) => u128::try_from(*size).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! A function of the engine that is not called where its result would be too large, and the operator `||` as one.
+//! Engine functions that reject calls with too large a result, and the operator `||` as such a function.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
 use super::demand::{Growth, check_joined};
 use super::rule::{check_type, check_type_name};
 
-/// The function with a bound, one of so many calls that grow; `None` for one that needs none, or has one.
+/// Wraps a function with limits, as one of `calls` growing calls in the statement; `None` if it needs none or is
+/// already wrapped.
 pub(super) fn bounded(function: &ScalarUDF, calls: usize) -> Option<ScalarUDF> {
     if let Some(known) = function.inner().downcast_ref::<Bounded>() {
         return (known.calls != calls)
@@ -32,7 +33,7 @@ pub(super) fn bounded(function: &ScalarUDF, calls: usize) -> Option<ScalarUDF> {
 struct Bounded {
     inner: ScalarUDF,
     growth: Growth,
-    /// How many calls of the statement grow.
+    /// Number of growing calls in the statement.
     calls: usize,
 }
 
@@ -42,7 +43,7 @@ impl Bounded {
     }
 }
 
-#[warn(clippy::missing_trait_methods)] // It delegates all of them.
+#[warn(clippy::missing_trait_methods)] // It delegates every method.
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.function().name()
@@ -53,7 +54,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
-        #[expect(deprecated, reason = "the trait has it")]
+        #[expect(deprecated, reason = "a wrapper delegates every method of the trait")]
         self.function().display_name(args)
     }
 
@@ -74,20 +75,20 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        // The name of a type is read by recursion, and its sizes are believed.
+        // Type names are parsed recursively, and their sizes are taken at face value.
         if let (Growth::Type, [_, Some(name), ..]) = (self.growth, args.scalar_arguments)
             && let Some(name) = name.try_as_str().flatten()
         {
             check_type_name(name)?;
         }
         let field = self.function().return_field_from_args(args)?;
-        // Types double as values do, and are walked when they are compared.
+        // Types can grow exponentially, as values do, and are traversed when they are compared.
         check_type(field.data_type())?;
         Ok(field)
     }
 
     fn is_nullable(&self, args: &[Expr], schema: &dyn datafusion::common::ExprSchema) -> bool {
-        #[expect(deprecated, reason = "the trait has it")]
+        #[expect(deprecated, reason = "a wrapper delegates every method of the trait")]
         self.function().is_nullable(args, schema)
     }
 
@@ -103,11 +104,11 @@ impl ScalarUDFImpl for Bounded {
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match self.growth {
             Growth::Type => self.function().simplify(args, context),
-            // One pattern for all rows.
+            // A single pattern for all rows.
             Growth::Match if args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..))) => {
                 self.function().simplify(args, context)
             }
-            // What it would be simplified to has no bound.
+            // The simplified expression would have no limit.
             _ => Ok(ExprSimplifyResult::Original(args)),
         }
     }
@@ -161,11 +162,11 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// The operator `||` over two texts of one type, NULL where either is.
+/// The operator `||` on two strings of the same type; NULL if either is NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Joined {
     signature: Signature,
-    /// How many calls of the statement grow.
+    /// Number of growing calls in the statement.
     calls: usize,
 }
 
@@ -180,7 +181,7 @@ impl ScalarUDFImpl for Joined {
         "||"
     }
 
-    // What the operator is called, since others may look for it by name.
+    // Displayed like the operator, since other code may look it up by name.
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         self.schema_name(args)
     }
@@ -202,7 +203,7 @@ impl ScalarUDFImpl for Joined {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [left, right] if left == right => Ok(left.clone()),
-            _ => exec_err!("|| takes two texts of one type"),
+            _ => exec_err!("|| expects two strings of the same type"),
         }
     }
 
@@ -211,7 +212,7 @@ impl ScalarUDFImpl for Joined {
         let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if same { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let [left, right] = arrays.as_slice() else { return exec_err!("|| takes two texts") };
+        let [left, right] = arrays.as_slice() else { return exec_err!("|| expects two strings") };
         let joined = concat_elements_dyn(left, right)?;
         match same {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?)),

@@ -1,5 +1,5 @@
-//! Literals of structs. The engine's planner makes them of its own functions, not of those of the session, and looks at their
-//! types while it plans: those double as values do.
+//! Struct literals. The engine's planner builds them from its own functions, not from the session's, and inspects their
+//! types while planning; nested types grow exponentially, as values do.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Values that an operator writes more than once: a join and UNNEST write a long text for each of their rows, a window
-//! function for each row of a partition. They take the memory before any pool is asked; here it is reckoned from their
-//! input, which is refused or handed on in smaller batches.
+//! Values that an operator writes more than once: a join and UNNEST copy a long string into each of their output rows,
+//! a window function into each row of a partition. They allocate before any memory pool is consulted, so the size is
+//! estimated from their input, which is rejected or passed on in smaller batches.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use super::demand::{bytes_of, item_sums, leaves_of};
 use crate::error::{Error, ErrorKind};
 use crate::optimizer::{Pass, PassThroughExec};
 
-/// Bytes that an operator may write at once.
+/// Maximum bytes that an operator may write at once.
 const AT_ONCE: u128 = 512 << 20;
 
-/// Puts a bound on the inputs of operators that repeat values. Runs behind the rules that look for such operators.
+/// Limits the inputs of operators that repeat values. Runs after the rules that look for such operators.
 #[derive(Debug)]
 pub(super) struct BoundedRepetition;
 
@@ -61,14 +61,14 @@ impl PhysicalOptimizerRule for BoundedRepetition {
     }
 }
 
-/// How an operator repeats values of its input.
+/// Repetition of input values by an operator.
 #[derive(Debug, Clone)]
 enum Repetition {
-    /// A batch of its output may hold any row of the input in each of its rows.
+    /// Each row of an output batch may contain any row of the input.
     Batch,
-    /// It writes a row as often as the longest of its lists in these columns has items.
+    /// Each row is written as often as the longest of its lists in these columns has items.
     Lists(Vec<ListUnnest>),
-    /// It writes results for the rows of a partition.
+    /// Results are written for the rows of a partition.
     WindowFunctions(WindowFunctions),
 }
 
@@ -83,7 +83,7 @@ impl Repetition {
             );
         }
         if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-            // Partitions that are mixed are taken as one.
+            // Interleaved partitions are treated as one.
             let sorted = matches!(window.input_order_mode, InputOrderMode::Sorted);
             let keys = if sorted { window.partition_keys() } else { Vec::new() };
             return Ok(WindowFunctions::of(window.window_expr(), keys, false)?.map(Self::WindowFunctions));
@@ -91,7 +91,7 @@ impl Repetition {
         Ok(plan.name().ends_with("JoinExec").then_some(Self::Batch))
     }
 
-    /// Whether there is anything of variable size to be written more than once.
+    /// True if values of variable size may be written more than once.
     fn concerns(&self, input: &dyn ExecutionPlan) -> bool {
         match self {
             Self::Batch => input.schema().fields().iter().any(|field| is_copied(field.data_type())),
@@ -101,22 +101,22 @@ impl Repetition {
     }
 }
 
-/// Functions of a window whose results are texts or lists.
+/// Functions of a window whose results are strings or lists.
 #[derive(Debug, Clone)]
 struct WindowFunctions {
-    /// By these columns the input is sorted, and is partitioned.
+    /// Columns by which the input is sorted and partitioned.
     keys: Vec<Arc<dyn PhysicalExpr>>,
     functions: Vec<(Arc<dyn WindowExpr>, Width)>,
-    /// Whether the results of all rows are made at once.
+    /// True if the results of all rows are produced at once.
     at_the_end: bool,
 }
 
-/// How large a result is.
+/// Size of a result.
 #[derive(Debug, Clone, Copy)]
 enum Width {
-    /// One of the values that the function is given.
+    /// One of the values passed to the function.
     Value,
-    /// So many of them together.
+    /// At most this many of the values together.
     Values(u128),
     /// All values of the partition together.
     Partition,
@@ -150,14 +150,14 @@ impl Width {
                     .map(SlidingAggregateWindowExpr::get_aggregate_expr)
             });
         match aggregate.map(|aggregate| aggregate.fun().name()) {
-            // `lag`, `first_value` and their like, and aggregates that choose a value.
+            // `lag`, `first_value` and similar functions, and aggregates that select a value.
             None | Some("min" | "max" | "first_value" | "last_value" | "nth_value" | "any_value") => Self::Value,
             Some(_) => rows_of(function.get_window_frame()).map_or(Self::Partition, Self::Values),
         }
     }
 }
 
-/// Rows of a frame that has a fixed number of them at most.
+/// Maximum number of rows in a frame, if it is fixed.
 fn rows_of(frame: &WindowFrame) -> Option<u128> {
     let rows = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => Some(0),
@@ -171,7 +171,7 @@ fn rows_of(frame: &WindowFrame) -> Option<u128> {
     }
 }
 
-/// Whether values of a type are written anew in each row, in as many bytes as they have.
+/// True if values of a type are copied in full into each row.
 fn is_copied(data_type: &DataType) -> bool {
     use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, RunEndEncoded, Struct, Union, Utf8};
     match data_type {
@@ -186,7 +186,7 @@ fn is_view(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8View | DataType::BinaryView)
 }
 
-/// Bounds what the operator above repeats.
+/// Limits what the operator above repeats.
 impl Pass for Repetition {
     const NAME: &'static str = "BoundedInputExec";
     const KEEPS_ORDER: bool = true;
@@ -219,16 +219,16 @@ impl Pass for Repetition {
     }
 }
 
-/// A batch none of whose rows is wider than so many rows of an output batch may be together.
+/// Rejects a batch if `rows` copies of its widest row exceed the limit.
 fn check_rows(batch: RecordBatch, rows: u128) -> Result<RecordBatch> {
     let widest = widths(batch.columns(), batch.num_rows()).into_iter().max().unwrap_or_default();
     match widest.saturating_mul(rows) {
         ..=AT_ONCE => Ok(batch),
-        _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), "leave wide columns out of it")),
+        _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), "select fewer wide columns")),
     }
 }
 
-/// The batch in parts, each of which may be written as often as its lists have items.
+/// Splits a batch into parts whose unnested rows stay within the limit.
 fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch>> {
     let is_list = |at: &usize| lists.iter().any(|list| list.index_in_input_schema == *at);
     let beside: Vec<ArrayRef> =
@@ -247,8 +247,8 @@ fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch
         let longest = lengths.iter().map(|(items, within)| length(items) + length(within)).max().unwrap_or_default();
         let of_row = width.saturating_mul(longest);
         if of_row > AT_ONCE {
-            let what = format!("UNNEST of {longest} items beside {width} bytes of other columns");
-            return Err(too_wide(&what, "leave wide columns out of it"));
+            let what = format!("UNNEST of {longest} items with {width} bytes of other columns");
+            return Err(too_wide(&what, "select fewer wide columns"));
         }
         if bytes + of_row > AT_ONCE {
             parts.push(batch.slice(first, row - first));
@@ -260,12 +260,12 @@ fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch
     Ok(parts)
 }
 
-/// For each row, the bytes that these columns take when it is written anew.
+/// Bytes that these columns take in each row when it is copied.
 fn widths(columns: &[ArrayRef], rows: usize) -> Vec<u128> {
     let mut widths = vec![0; rows];
     for column in columns {
         if is_view(column.data_type()) {
-            // What a view refers to is shared.
+            // The data of a view is shared.
             widths.iter_mut().for_each(|width| *width += 16);
         } else {
             widths.iter_mut().zip(bytes_of(column)).for_each(|(width, bytes)| *width += bytes);
@@ -274,25 +274,25 @@ fn widths(columns: &[ArrayRef], rows: usize) -> Vec<u128> {
     widths
 }
 
-/// What a window function has been given of a partition.
+/// Values passed to a window function within a partition.
 #[derive(Debug, Clone, Copy, Default)]
 struct Given {
     widest: u128,
     total: u128,
 }
 
-/// The partitions of a sorted input, one after the other.
+/// Consecutive partitions of a sorted input.
 #[derive(Debug)]
 struct Partitions {
     windows: WindowFunctions,
     batch_rows: u128,
     converter: Option<RowConverter>,
-    /// The key of the last row.
+    /// Key of the last row.
     key: Option<OwnedRow>,
-    /// Rows of the partition that it belongs to.
+    /// Rows of the last row's partition.
     rows: u128,
     given: Vec<Given>,
-    /// Bytes of the results of partitions before it.
+    /// Bytes of the results of earlier partitions.
     before: u128,
 }
 
@@ -327,14 +327,14 @@ impl Partitions {
             }
             let bytes = self.before.saturating_add(self.results());
             if bytes > AT_ONCE {
-                let what = format!("a window function with {bytes} bytes of results at once");
-                return Err(too_wide(&what, "aggregate with GROUP BY, or give it a frame of few rows"));
+                let what = format!("a window function with {bytes} bytes of results");
+                return Err(too_wide(&what, "aggregate with GROUP BY, or use a frame of few rows"));
             }
         }
         Ok(batch)
     }
 
-    /// Bytes that are written at once for the rows of the last partition.
+    /// Bytes written at once for the rows of the last partition.
     fn results(&self) -> u128 {
         let rows = if self.windows.at_the_end { self.rows } else { self.batch_rows };
         let width = self.windows.functions.iter().zip(&self.given).map(|((_, width), given)| match width {
@@ -345,7 +345,8 @@ impl Partitions {
         rows.saturating_mul(width.sum())
     }
 
-    /// The rows of each partition of a batch, and whether it is the one that the last batch ended with.
+    /// Row ranges of the partitions in a batch, each with true if it continues the last partition of the previous
+    /// batch.
     fn partitions(&mut self, batch: &RecordBatch) -> Result<Vec<(std::ops::Range<usize>, bool)>> {
         let rows = batch.num_rows();
         let keys = self.windows.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
@@ -387,10 +388,10 @@ mod tests {
         let columns: [(&str, ArrayRef); 2] = [("list", Arc::new(lists)), ("text", Arc::new(text))];
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
         let list = |depth| ListUnnest { index_in_input_schema: 0, depth };
-        // A row takes 200 MB.
+        // Each row takes 200 MB.
         let parts = in_parts(&batch, &[list(1)]).expect("parts");
         assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2]);
-        // What is unnested at two depths may have as many rows as both have items.
+        // A row unnested at two depths may have as many output rows as both depths have items.
         let parts = in_parts(&batch, &[list(2)]).expect("parts");
         assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1, 1]);
         assert!(check_rows(batch.clone(), 1_024).is_ok());

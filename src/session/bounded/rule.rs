@@ -1,5 +1,5 @@
-//! Bounds in a plan: functions that the planner makes itself, the operator `||`, types with sizes, patterns, and numbers that
-//! aggregates take.
+//! Limits in a plan: functions that the planner creates itself, the operator `||`, types with sizes, patterns, and
+//! numeric arguments of aggregates.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use super::demand::Growth;
 use super::function::{Joined, bounded};
 use crate::error::{Error, ErrorKind};
 
-/// Slots of a list of fixed size, or bytes of a value of fixed size: each row has as many, NULL or not.
+/// Maximum number of slots of a fixed-size list, or bytes of a fixed-size value: each row has as many, NULL or not.
 const SLOTS: usize = 4_096;
-/// Types within each other.
+/// Maximum nesting depth of a type.
 const DEPTH: usize = 32;
-/// Types with parameters in the name of one, which is read by recursion.
+/// Maximum number of parameterized types in a type name, which is parsed recursively.
 const NAMED: usize = 256;
-/// Types of which one is made.
+/// Maximum number of types that make up a type.
 const PARTS: usize = 10_000;
-/// Centroids of an approximate percentile, which are allocated for each group.
+/// Maximum number of centroids of an approximate percentile, which are allocated for each group.
 const CENTROIDS: u64 = 10_000;
 
-/// Puts bounds on the expressions of a plan. Runs when types are known.
+/// Puts limits on the expressions of a plan. Runs once types are known.
 #[derive(Debug)]
 pub(super) struct BoundedExpressions;
 
@@ -53,7 +53,7 @@ impl AnalyzerRule for BoundedExpressions {
     }
 }
 
-/// The columns that the expressions of a node may look at.
+/// Columns that the expressions of a node may refer to.
 fn merged(plan: &LogicalPlan) -> Result<datafusion::common::DFSchema> {
     let mut schema = datafusion::common::DFSchema::empty();
     for input in plan.inputs() {
@@ -65,7 +65,7 @@ fn merged(plan: &LogicalPlan) -> Result<datafusion::common::DFSchema> {
     Ok(schema)
 }
 
-/// How many calls of a statement may give more than they are given.
+/// Number of calls in a statement whose result may be larger than their arguments.
 fn growing_calls(plan: &LogicalPlan) -> Result<usize> {
     let mut calls = 0;
     plan.apply_with_subqueries(|node| {
@@ -99,13 +99,13 @@ fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: usize) -> Res
                     let (joined, args) = (ScalarUDF::new_from_impl(Joined::new(calls)), vec![*left, *right]);
                     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(joined), args))))
                 }
-                _ => Err(too_large("|| over these types", "cast both sides to text")),
+                _ => Err(too_large("|| on these types", "cast both operands to text")),
             }
         }
         Expr::BinaryExpr(BinaryExpr { op, right, .. })
             if is_match(op) && (right.any_column_refs() || right.contains_outer() || right.is_volatile()) =>
         {
-            Err(too_large("a regular expression that differs from row to row", "give it as a literal"))
+            Err(too_large("a regular expression that varies by row", "use a literal pattern"))
         }
         expr => Ok(Transformed::no(expr)),
     }
@@ -116,10 +116,10 @@ fn is_match(op: Operator) -> bool {
     matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
-/// Refuses sizes in a plan that stand there as literals: of types, and of aggregates.
+/// Rejects literal sizes in a plan that are too large: of types, and of aggregates.
 ///
 /// # Errors
-/// [`ErrorKind::TooLarge`] naming them.
+/// [`ErrorKind::TooLarge`] naming the type or function.
 pub(crate) fn check_sizes(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         for field in node.schema().fields() {
@@ -141,7 +141,7 @@ pub(crate) fn check_sizes(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses numbers by which an aggregate allocates.
+/// Rejects numbers that determine how much an aggregate allocates.
 fn check_aggregate(function: &AggregateFunction) -> Result<()> {
     if !function.func.name().starts_with("approx_percentile_cont") {
         return Ok(());
@@ -152,39 +152,43 @@ fn check_aggregate(function: &AggregateFunction) -> Result<()> {
             Ok(ScalarValue::Int64(Some(number))) if !value.data_type().is_floating() => u64::try_from(number).ok(),
             _ => None,
         },
-        // It is known when the statement is bound.
+        // Its value is known when the statement is bound.
         Expr::Placeholder(_) => None,
-        // It may come to any number.
+        // It may evaluate to any number.
         other => (!other.any_column_refs()).then_some(u64::MAX),
     };
-    // Before the centroids come what is looked at, perhaps its weight, and the percentile.
+    // The centroids come after the value, an optional weight, and the percentile.
     let before = if function.func.name().ends_with("with_weight") { 3 } else { 2 };
     match function.params.args.iter().skip(before).filter_map(number).find(|number| *number > CENTROIDS) {
         Some(_) => {
             let what = format!("{} with more than {CENTROIDS} centroids", function.func.name());
-            Err(too_large(&what, "leave the number out: 100 are usual"))
+            Err(too_large(&what, "omit the number to use the default of 100"))
         }
         None => Ok(()),
     }
 }
 
-/// Refuses the name of a type that is deeper than it could be read, or that has a large size.
+/// Rejects a type name that is nested too deeply to be parsed, or that has a large size.
 pub(super) fn check_type_name(name: &str) -> Result<()> {
-    // Those within each other are no more than those that are opened; names of fields may hold any letters.
+    // The nesting depth is at most the number of opening parentheses. Field names may contain any characters, so
+    // parentheses are not matched.
     if name.bytes().filter(|byte| *byte == b'(').count() > NAMED {
-        return Err(too_large("the name of a type with so many types in it", "name a simpler one"));
+        return Err(too_large(&format!("a type name with more than {NAMED} nested types"), "use a simpler type"));
     }
-    // What is none is told by the engine.
+    // The engine reports invalid names.
     name.parse::<DataType>().map_or(Ok(()), |data_type| check_type(&data_type))
 }
 
-/// Refuses types with more slots than a row can have, or made of more types than could be walked.
+/// Rejects types with too many slots per row, or made up of too many types to traverse.
 pub(super) fn check_type(data_type: &DataType) -> Result<()> {
     let (mut open, mut parts) = (vec![(data_type, 1_usize, 0_usize)], 0);
     while let Some((data_type, slots, depth)) = open.pop() {
         parts += 1;
         if parts > PARTS || depth > DEPTH {
-            return Err(too_large("a type made of so many types", "leave some out"));
+            return Err(too_large(
+                &format!("a type with more than {PARTS} parts or {DEPTH} levels"),
+                "use a simpler type",
+            ));
         }
         let mut inner = |data_type, factor: usize| {
             let slots = slots.saturating_mul(factor);
@@ -216,7 +220,7 @@ pub(super) fn check_type(data_type: &DataType) -> Result<()> {
             _ => slots,
         };
         if slots > SLOTS {
-            return Err(too_large(&format!("a type of {slots} slots a row"), &format!("{SLOTS} are allowed")));
+            return Err(too_large(&format!("a type with {slots} slots per row"), &format!("the limit is {SLOTS}")));
         }
     }
     Ok(())

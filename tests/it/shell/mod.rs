@@ -359,7 +359,7 @@ fn results_go_to_files_and_statements_come_from_them() {
     terminal.line(&format!("\\i {more}"), "include each other 16 deep");
     terminal.line("\\i nowhere.sql", "nowhere.sql: cannot be read");
     fs::write(&more, "-- a report\n\\timing off\nSELECT 1;\n\nSELECT one;\n-- the end").unwrap();
-    terminal.line(&format!("\\i {more}"), "d.sql: line 5: there is no column one");
+    terminal.line(&format!("\\i {more}"), "d.sql: line 5: unknown column one");
 }
 
 #[test]
