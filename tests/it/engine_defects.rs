@@ -73,5 +73,9 @@ async fn grouping_sets_have_each_group_once() {
         let sql = format!("SELECT count(*) FROM (SELECT k, c, count(*) FROM ({sql}) GROUP BY ROLLUP(k, c))");
         assert_eq!(answer(&ours, &sql).await, [[count]], "{sql}");
     }
-    assert_ne!(answer(&with_tables(plain()).await, groups).await, right, "the engine has been fixed: ROLLUP over a literal");
+    assert_ne!(
+        answer(&with_tables(plain()).await, groups).await,
+        right,
+        "the engine has been fixed: ROLLUP over a literal"
+    );
 }
