@@ -160,7 +160,7 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
     let sql = format!("SELECT count(*) {} {of}", filtered(3));
     assert_eq!(world.rows(&sql).await, [[recent(&corpus, 3)]]);
     assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
-    // Aggregates and groups without a filter use the default window; mentions outside it cannot be told from none.
+    // Aggregates and groups without a filter use the default window; mentions outside it cannot be distinguished from none.
     for sql in [
         format!("SELECT count(*), count(*) {} {of}", filtered(30)),
         format!("SELECT language, count(*) {} {of} GROUP BY 1", filtered(30)),
