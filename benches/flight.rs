@@ -1,9 +1,9 @@
-//! What the Flight SQL server adds: a result fetched from it, against the same batches from a bare Flight server and against
-//! the library inside the process.
+//! Overhead of the Flight SQL server: a result fetched from it, compared with the same batches from a minimal Flight
+//! server and with the library in the same process.
 //!
-//! Run with `cargo bench --bench flight`. Prints ratios of throughput measured in one run, pair by pair, and fails where
-//! one is below the goal of 0.9. The service is a simulator in a process of its own.
-#![expect(clippy::print_stdout, reason = "the bench prints what it measured")]
+//! Run with `cargo bench --bench flight`. Prints the ratio of throughputs for each pair of runs, and fails if a median
+//! is below the goal of 0.9. The service is a simulator in a separate process.
+#![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod service;
 
@@ -72,14 +72,15 @@ fn rows(batches: &[RecordBatch]) -> usize {
     batches.iter().map(RecordBatch::num_rows).sum()
 }
 
-/// Rows that are in the server's memory already: what planning, running and sending add to sending.
+/// Rows already in the server's memory: the overhead of planning and running over sending.
 async fn against_a_bare_server() -> Result<f64> {
     let service = Service::start(50_000, 0, 1_000)?;
     let server = serve(service.connection()?).await?;
     let mut ours = client(server.address()).await?;
     let sql = format!("CREATE TABLE held AS SELECT * FROM mentions WHERE duration = '{WINDOW}'");
     fetch(&mut ours, &sql).await?;
-    // Batches as a server has them: what was received shares one buffer a message, which the encoder counts once a column.
+    // Copied into separate buffers, as in the server: received columns share one buffer per message, which the encoder
+    // would count once for each column.
     let received = fetch(&mut ours, "SELECT * FROM held").await?;
     let own = |batch: &RecordBatch| {
         let (first, rest) = (batch.slice(0, 1), batch.slice(1, batch.num_rows() - 1));
@@ -106,7 +107,7 @@ async fn against_a_bare_server() -> Result<f64> {
     .await
 }
 
-/// Rows that come from the service meanwhile: what the server adds to the library.
+/// Rows fetched from the service during the query: the overhead of the server over the library.
 async fn against_the_library() -> Result<f64> {
     let service = Service::start(10_000, 20, 100)?;
     let connection = service.connection()?;
@@ -114,7 +115,7 @@ async fn against_the_library() -> Result<f64> {
     let server = serve(connection).await?;
     let mut served = client(server.address()).await?;
     let sql = format!("SELECT * FROM mentions WHERE duration = '{WINDOW}'");
-    println!("10,000 mentions of a service, 100 a page, delay 20 ms");
+    println!("10,000 mentions from the service, 100 per page, 20 ms delay");
     compare(
         async || Ok(rows(&context.sql(&sql).await?.collect().await?)),
         async || Ok(rows(&fetch(&mut served, &sql).await?)),
@@ -122,7 +123,7 @@ async fn against_the_library() -> Result<f64> {
     .await
 }
 
-/// Median of the ratios of throughput, pair by pair, after one pair that does not count.
+/// Median of the throughput ratios of paired runs; the first pair is a warm-up.
 async fn compare(
     mut other: impl AsyncFnMut() -> Result<usize>,
     mut ours: impl AsyncFnMut() -> Result<usize>,
@@ -136,21 +137,21 @@ async fn compare(
         let got = ours().await?;
         let own = begun.elapsed();
         if got != expected {
-            return Err(format!("{got} rows instead of {expected}").into());
+            return Err(format!("{got} rows, expected {expected}").into());
         }
         if pair > 0 {
             let ratio = theirs.as_secs_f64() / own.as_secs_f64();
-            println!("  without {theirs:.0?}   with the server {own:.0?}   ratio {ratio:.3}");
+            println!("  without the server {theirs:.0?}   with it {own:.0?}   ratio {ratio:.3}");
             ratios.push(ratio);
         }
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[ratios.len() / 2];
-    println!("  median ratio {median:.3} (goal {GOAL} or more)");
+    println!("  median ratio {median:.3} (goal: at least {GOAL})");
     Ok(median)
 }
 
-/// A Flight server that can do nothing but send these batches.
+/// A minimal Flight server that only sends these batches.
 struct Bare(Vec<RecordBatch>);
 
 type Answers<T> = BoxStream<'static, Result<T, Status>>;

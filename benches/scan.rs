@@ -1,10 +1,10 @@
-//! What we add to the network: a scan against a bare download of its pages, and the memory of a large one.
+//! Overhead of a scan: its wall time compared with a plain download of the same pages, and the memory of a large one.
 //!
-//! Run with `cargo bench --bench scan`. Prints ratios measured in one run, pair by pair, and fails where a goal of the
-//! project is missed: wall time at most 1.10 times that of the bare loop; at most 64 MiB above an idle session while a
-//! million mentions stream to nowhere. The service is a simulator in a process of its own.
-//! `cargo bench --bench scan -- --mentions 10000000 --page 1000` streams more, in larger pages.
-#![expect(clippy::print_stdout, reason = "the bench prints what it measured")]
+//! Run with `cargo bench --bench scan`. Prints the ratios of paired runs, and fails if a goal is missed: wall time at
+//! most 1.10 times that of the plain loop, and at most 64 MiB above an idle session while the results of a million
+//! mentions are discarded. The service is a simulator in a separate process. `cargo bench --bench scan -- --mentions
+//! 10000000 --page 1000` streams more mentions in larger pages.
+#![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod service;
 
@@ -42,13 +42,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// The number after a name on the command line.
+/// Parses the numeric argument after `name` on the command line.
 fn argument(name: &str, default: u64) -> Result<u64> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
     Ok(arguments.next().map_or(Ok(default), |number| number.parse())?)
 }
 
-/// Median of the ratios of wall times, pair by pair.
+/// Median of the wall time ratios of paired runs.
 async fn wall_time() -> Result<f64> {
     let service = Service::start(10_000, 20, 100)?;
     let context = session(&service.connection()?)?;
@@ -56,7 +56,7 @@ async fn wall_time() -> Result<f64> {
     bare_loop(&client, &service.base_url).await?;
     scan(&context, 10_000).await?;
     let mut ratios = Vec::new();
-    println!("10,000 mentions, 100 a page, service delay 20 ms, {CONCURRENCY} requests at once");
+    println!("10,000 mentions, 100 per page, 20 ms delay, {CONCURRENCY} concurrent requests");
     for _ in 0..PAIRS {
         let begun = Instant::now();
         let bytes = bare_loop(&client, &service.base_url).await?;
@@ -76,9 +76,9 @@ async fn wall_time() -> Result<f64> {
     Ok(median)
 }
 
-/// The same pages, their bytes only, their addresses known beforehand.
+/// Downloads the same pages without decoding them; their addresses are known in advance.
 async fn bare_loop(client: &reqwest::Client, base_url: &str) -> Result<usize> {
-    // As a scan asks for them: each shares a row with the one before, and the last one is not full.
+    // As in a scan: each page shares a row with the previous one, and the last one is not full.
     let pages = (0..102).map(|page| {
         let url = format!(
             "{base_url}/search?aid={AID}&duration={WINDOW}&timezone=UTC&sortBy=date_asc&dataFrom={}&dataSize=100",
@@ -99,9 +99,9 @@ async fn scan(context: &SessionContext, expected: usize) -> Result<()> {
     if rows == expected { Ok(()) } else { Err(format!("{rows} rows instead of {expected}").into()) }
 }
 
-/// MiB above an idle session while `mentions` stream to nowhere.
+/// Peak memory in MiB above an idle session while the results of a scan of `mentions` are discarded.
 async fn peak_memory(mentions: usize, page: u64) -> Result<f64> {
-    // A small scan first: code, pools and allocator caches belong to an idle session.
+    // A small scan first, because code, pools and allocator caches belong to the idle session.
     let small = Service::start(1_000, 0, page)?;
     scan(&session(&small.connection()?)?, 1_000).await?;
     drop(small);
@@ -123,7 +123,7 @@ async fn peak_memory(mentions: usize, page: u64) -> Result<f64> {
     watch.abort();
     let peak = peak.load(std::sync::atomic::Ordering::Relaxed);
     let above = peak.saturating_sub(idle) as f64 / 1024.0;
-    println!("{mentions} mentions streamed to nowhere in {:.0?}", begun.elapsed());
+    println!("{mentions} mentions streamed and discarded in {:.0?}", begun.elapsed());
     println!("  idle {} MiB, peak {} MiB, {above:.1} MiB above idle (goal 64)", idle / 1024, peak / 1024);
     Ok(above)
 }

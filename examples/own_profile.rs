@@ -1,7 +1,7 @@
-//! Speaks to a service that differs from the built-in profile. `cargo run --example own_profile`
+//! Queries a service that differs from the built-in profile. `cargo run --example own_profile`
 //!
-//! A stand-in of such a service answers here: it wants the key as `ApiKey <key>`, counts pages from 1, calls the page
-//! size `limit`, and wraps its records otherwise. The profile says so; no code does.
+//! The example starts a small service that expects the key as `ApiKey <key>`, counts pages from 1, calls the page size
+//! `limit`, and nests its records differently. The profile describes all of this; no code is needed.
 
 use axum::extract::Query;
 use axum::http::HeaderMap;
@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::{Connection, Profile, Secret, catalog};
 use std::collections::HashMap;
 
-/// The built-in profile, with what differs replaced. On disk it would be a file for `--profile`.
+/// The built-in profile with the differing keys replaced. In practice this is a file for `--profile`.
 fn profile() -> String {
     include_str!("../src/profile/builtin/v4.toml")
         .replace(r#"format = "Bearer {key}""#, r#"format = "ApiKey {key}""#)

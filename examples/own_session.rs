@@ -1,8 +1,9 @@
-//! Adds the tables of a service to a session with tables of its own, and joins both. `cargo run --example own_session`
+//! Adds the tables of a service to an existing DataFusion session and joins them with its own tables. `cargo run
+//! --example own_session`
 //!
-//! A simulator answers here. The second table of the service comes by its address alone, as in any DataFusion session.
+//! The service is a simulator. Its second table is added by address with SQL, as in any DataFusion session.
 
-#![expect(clippy::print_stdout, reason = "it shows what a query costs")]
+#![expect(clippy::print_stdout, reason = "the example prints the cost of a query")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,10 +27,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sql = "SELECT b.column2 AS brand, count(*) AS mentions FROM brands b JOIN mentions m ON m.aid = b.column1
                WHERE m.published_at >= now() - INTERVAL '7 days' GROUP BY 1 ORDER BY 1";
     let query = context.sql(sql).await?;
-    println!("{} requests or more:", plan_cost(&query.clone().create_physical_plan().await?).at_least);
+    println!("at least {} requests:", plan_cost(&query.clone().create_physical_plan().await?).at_least);
     query.show().await?;
 
-    // The key lies in a file, which the statement names.
+    // The statement names the file with the key.
     let folder = tempfile::tempdir()?;
     let key = folder.path().join("key");
     std::fs::write(&key, KEY)?;

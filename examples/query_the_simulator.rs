@@ -1,4 +1,4 @@
-//! Asks SQL questions of a simulated service. `cargo run --example query_the_simulator`
+//! Queries a simulated service with SQL. `cargo run --example query_the_simulator`
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! What queries cost in requests, against the least that could answer them rightly.
+//! Counts the HTTP requests of queries and compares them with the minimum that can answer each query correctly.
 //!
-//! Run with `cargo bench --bench requests` (or `cargo test --bench requests`, which builds faster and asks the same).
-//! A fixed simulated corpus answers 24 named queries; each row is checked against the corpus itself, each cost against
-//! the least there could be, whose reasoning stands beside it. Fails when the sums differ or any row is wrong.
+//! Run with `cargo bench --bench requests` (or `cargo test --bench requests`, which builds faster and sends the same
+//! requests). A fixed simulated corpus serves 24 named queries. All rows are checked against the corpus, and each cost
+//! against its minimum, which a comment at the query derives. Fails if the sum exceeds the minimum or any row is wrong.
 //!
-//! The least that could answer is reckoned like this. A page holds 100 mentions at most, so that n mentions take
-//! max(1, ⌈n/99⌉) requests: pages share a row, without which a mention that is deleted meanwhile takes another one along
-//! unseen, and the last one is not full, without which nothing shows that it is the last; an answer of the service is about one saved search and one window; nothing but the list tells
-//! which saved searches there are; nobody remembers an earlier query.
-#![expect(clippy::print_stdout, reason = "the bench prints what it counted")]
+//! The minimum assumes that a page has at most 100 mentions, so that n mentions take max(1, ⌈n/99⌉) requests:
+//! consecutive pages share a row, because otherwise a mention deleted between two requests silently hides another one,
+//! and the last page is not full, because otherwise nothing proves that it is the last. A response of the service
+//! covers one saved search and one window. Only the list names the saved searches. Nothing is cached between queries.
+#![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod queries;
 
@@ -34,10 +34,10 @@ async fn main() -> Result<()> {
     let service = simulator::start("127.0.0.1:0".parse()?, Arc::clone(&corpus), settings).await?;
     let connection = Connection::builder(service.base_url(), Secret::new(KEY)?).clock(clock).build()?;
 
-    println!("{:<44} {:>6} {:>6} {:>9} {:>9}  rows", "query", "asked", "least", "bytes", "mentions");
+    println!("{:<44} {:>6} {:>6} {:>9} {:>9}  rows", "query", "sent", "min", "bytes", "mentions");
     let (mut asked, mut least, mut wrong) = (0, 0, Vec::new());
     for query in queries(&corpus, now) {
-        // A session of its own: nothing is remembered.
+        // A separate session each: nothing is cached.
         let context = session(&connection)?;
         let before = (service.requests(), connection.client().log().records().len());
         let batches = context.sql(&query.sql).await.map_err(|e| format!("{}: {e}", query.name))?.collect().await;
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
         return Err(format!("wrong rows: {}", wrong.join(", ")).into());
     }
     if asked > least {
-        return Err(format!("{asked} requests were issued where {least} could do").into());
+        return Err(format!("{asked} requests sent, the minimum is {least}").into());
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The table of queries that the bench counts, and that a probed profile must answer: SQL, rows, least requests.
+//! The queries that the benchmark counts and that a probed profile must answer: SQL, expected rows, minimum of
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,16 +8,16 @@ use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Facts, SavedSearch};
 
-/// When the service's clock stands.
+/// The time of the service's fixed clock.
 pub(crate) const NOW: &str = "2026-07-01T12:00:00Z";
 /// A saved search with some thousands of mentions, and two smaller ones.
 const BIG: &str = "183772";
 const OTHER: &str = "184889";
 const THIRD: &str = "186006";
-/// A window with all mentions.
+/// A window that covers all mentions.
 const ALL: &str = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
 
-/// A query, what it must answer, and the least requests that could.
+/// A query with its expected rows and the minimum of requests.
 pub(crate) struct Query {
     pub(crate) name: &'static str,
     pub(crate) sql: String,
@@ -24,18 +25,18 @@ pub(crate) struct Query {
     pub(crate) rows: Rows,
 }
 
-/// What must come out.
+/// The expected rows of a query.
 pub(crate) enum Rows {
     /// These, in this order.
     InOrder(Vec<Vec<String>>),
     /// These, in any order.
     Any(Vec<Vec<String>>),
-    /// So many, each one of these.
+    /// This many rows, each one of these.
     SomeOf(usize, Vec<Vec<String>>),
 }
 
 impl Rows {
-    /// Whether these rows are right.
+    /// True if `rows` match.
     pub(crate) fn are(&self, rows: &[Vec<String>]) -> bool {
         let sorted = |rows: &[Vec<String>]| {
             let mut rows = rows.to_vec();
@@ -50,7 +51,7 @@ impl Rows {
     }
 }
 
-/// Requests that so many mentions take.
+/// Requests needed for this many mentions.
 fn pages(mentions: usize) -> u64 {
     mentions.div_ceil(99).max(1) as u64
 }
@@ -63,7 +64,7 @@ fn number(n: usize) -> Vec<String> {
     vec![n.to_string()]
 }
 
-/// Mentions by a key, as rows of key and number.
+/// Counts mentions by a key, as rows of key and count.
 fn counted<'f>(facts: impl Iterator<Item = &'f Facts>, key: impl Fn(&Facts) -> Option<String>) -> Vec<Vec<String>> {
     let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
     for fact in facts {
@@ -80,7 +81,7 @@ fn rfc3339(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
 }
 
-/// A queries' corpus: the saved searches that the key may read.
+/// The saved searches that the key may read.
 struct World<'c> {
     searches: Vec<&'c SavedSearch>,
     now: DateTime<Utc>,
@@ -101,13 +102,13 @@ impl<'c> World<'c> {
         self.between(aid, self.now - TimeDelta::days(7), self.now)
     }
 
-    /// Aids whose name begins with Acme, and their names.
+    /// Aids and names of the saved searches whose name begins with Acme.
     fn acme(&self) -> Vec<(&'c str, &'c str)> {
         let acme = self.searches.iter().filter(|search| search.name.starts_with("Acme"));
         acme.map(|search| (search.aid.as_str(), search.name.as_str())).collect()
     }
 
-    /// Rows of saved_searches that are no recent ones: a saved search may stand in both lists.
+    /// Rows of `saved_searches` except recent searches: a saved search may be in both lists.
     fn listed(&self) -> Vec<(&'c SavedSearch, &'static str)> {
         let rows = self.searches.iter().flat_map(|search| {
             [(search.personal, "saved"), (search.shared, "team")].map(|(there, kind)| (there, *search, kind))
@@ -135,7 +136,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
     let mut queries = Vec::new();
     let mut add = |name, sql: String, least, rows| queries.push(Query { name, sql, least, rows });
 
-    // One page of ten in the service's order.
+    // One page of ten in the service's sort order.
     add(
         "newest ten",
         format!("SELECT id FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC, id LIMIT 10"),
@@ -143,7 +144,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(ids(&newest(world.week(BIG), 10))),
     );
 
-    // The same, and an expression over it: still ten rows.
+    // The same with an expression: still ten rows.
     let titles = newest(world.week(BIG), 10).into_iter().map(|f| vec![f.id.to_uppercase()]).collect();
     add(
         "expression over the newest ten",
@@ -152,7 +153,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(titles),
     );
 
-    // A saved search can be asked for its largest ones; two are one request each.
+    // The service can sort a saved search by reach: one request for each of the two.
     let mut reach: Vec<i64> =
         [BIG, OTHER].iter().flat_map(|aid| world.of(aid)).filter_map(|facts| facts.reach).collect();
     reach.sort_by(|a, b| b.cmp(a));
@@ -163,7 +164,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(reach.iter().take(20).map(|reach| vec![reach.to_string()]).collect()),
     );
 
-    // Every mention of the month leaves: all their pages.
+    // The result has every mention of the month: all of their pages.
     let may = world.between(BIG, at("2026-05-01T00:00:00Z"), at("2026-06-01T00:00:00Z"));
     add(
         "a month",
@@ -172,7 +173,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(ids(&may)),
     );
 
-    // The service filters by language and sentiment: only those pages.
+    // The service filters by language and sentiment: only the pages of matching mentions.
     let german = world.of(BIG).into_iter().filter(|facts| {
         facts.language.as_deref() == Some("de") && matches!(facts.sentiment.as_deref(), Some("negative" | "neutral"))
     });
@@ -187,16 +188,17 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(ids(&german)),
     );
 
-    // The first page has five that satisfy a condition which the service cannot take: more than one in twenty does.
+    // The service has no parameter for this filter, but more than one in twenty mentions match: the first page has
+    // five.
     let far: Vec<&Facts> = world.of(BIG).into_iter().filter(|facts| facts.reach > Some(1_000)).collect();
     add(
-        "a condition of ours, five rows",
+        "residual filter, five rows",
         format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND reach > 1000 LIMIT 5"),
         1,
         Rows::SomeOf(5, ids(&far)),
     );
 
-    // Rows 500 to 509 in the service's order: one page that begins there.
+    // Rows 500 to 509 in the service's sort order: one page that starts there.
     let page = newest(world.of(BIG), 510).split_off(500);
     add(
         "offset 500",
@@ -207,7 +209,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(page.iter().map(|facts| vec![rfc3339(facts.published)]).collect()),
     );
 
-    // Two days apart: an answer is about one window, so two, and their pages.
+    // A response covers one window, so two windows and their pages.
     let day = |day: &str| {
         let start = at(&format!("{day}T00:00:00Z"));
         world.between(BIG, start, start + TimeDelta::days(1))
@@ -220,10 +222,10 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(ids(&[first, second].concat())),
     );
 
-    // A day of Berlin begins at 22:00 UTC in June: its own pages and no other day's.
+    // A day in Berlin starts at 22:00 UTC in June: only the pages of that day.
     let berlin = world.between(BIG, at("2026-06-09T22:00:00Z"), at("2026-06-10T22:00:00Z"));
     add(
-        "a day of Berlin",
+        "a day in Berlin",
         format!(
             "SELECT id FROM mentions WHERE aid = '{BIG}' AND (published_at AT TIME ZONE 'Europe/Berlin')::date = '2026-06-10'"
         ),
@@ -231,7 +233,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(ids(&berlin)),
     );
 
-    // Every answer tells the total.
+    // Every response reports the total.
     add(
         "count",
         format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'en'"),
@@ -239,7 +241,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(vec![number(world.of(BIG).iter().filter(|f| f.language.as_deref() == Some("en")).count())]),
     );
 
-    // The total of each saved search, after the list has named them.
+    // The list names the saved searches; then one total for each.
     let totals = world.searches.iter().map(|search| (search.aid.clone(), world.week(&search.aid).len()));
     let mut many: Vec<_> = totals.filter(|(_, n)| *n > 20).collect();
     many.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -250,7 +252,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(many.into_iter().map(|(aid, n)| vec![aid, n.to_string()]).collect()),
     );
 
-    // The overview counts by sentiment, missing ones included.
+    // The overview counts by sentiment, including mentions without one.
     add(
         "count by sentiment",
         format!("SELECT sentiment, count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} GROUP BY sentiment"),
@@ -258,8 +260,8 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(counted(world.of(BIG).into_iter(), |facts| text(&facts.sentiment))),
     );
 
-    // The overview counts by language, each saved search for itself. Some mentions have none, which no list counts, and which
-    // nothing but the mentions themselves can show.
+    // The overview counts by language. Mentions without a language appear in no list, so all mentions of both saved
+    // searches have to be read.
     let both = || [OTHER, THIRD].into_iter().flat_map(|aid| world.of(aid));
     add(
         "count by language over two",
@@ -270,7 +272,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(counted(both(), |facts| text(&facts.language))),
     );
 
-    // The overview lists the top sources and says how many mentions it leaves out: none here.
+    // The overview lists the top sources and the count of mentions from all others, here none.
     add(
         "count by source",
         format!(
@@ -283,12 +285,12 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         )),
     );
 
-    // The timeline counts by days of the zone.
+    // The timeline counts by day in the time zone.
     let local = |zone: Tz| {
         move |facts: &Facts| Some(zone.from_utc_datetime(&facts.published.naive_utc()).date_naive().to_string())
     };
     add(
-        "count by day of Berlin",
+        "count by day in Berlin",
         format!(
             "SELECT (published_at AT TIME ZONE 'Europe/Berlin')::date, count(*) FROM mentions \
              WHERE aid = '{BIG}' AND {ALL} GROUP BY 1"
@@ -297,7 +299,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(counted(world.of(BIG).into_iter(), local(Tz::Europe__Berlin))),
     );
 
-    // The newest and the oldest mention, and the total that either answer tells.
+    // The newest and the oldest mention; each of the two responses reports the total.
     let published = |aid: &str| world.of(aid).into_iter().map(|facts| facts.published);
     add(
         "first, last and count",
@@ -310,7 +312,8 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         ]]),
     );
 
-    // The list once, for both sides, and the newest mention of each saved search, those without any included.
+    // The list once for both sides of the join, and the newest mention of each saved search, including those without
+    // any.
     let latest = world.listed().into_iter().map(|(search, kind)| {
         let last = world.week(&search.aid).into_iter().map(|facts| facts.published).max();
         vec![search.name.clone(), kind.to_owned(), last.map_or("NULL".to_owned(), rfc3339)]
@@ -324,7 +327,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(latest.collect()),
     );
 
-    // The list, then a page of each Acme search: any of them may have the newest.
+    // The list, then a page of each Acme search: any of them may have the newest mentions.
     let mut first: Vec<_> = acme
         .iter()
         .flat_map(|(aid, name)| world.week(aid).into_iter().map(move |facts| (facts.published, *name)))
@@ -339,19 +342,19 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(first.iter().take(5).map(|(at, name)| vec![rfc3339(*at), (*name).to_owned()]).collect()),
     );
 
-    // The list, and the pages of the Acme searches alone.
+    // The list, and the pages of the Acme searches only.
     let of_acme: Vec<Vec<String>> = acme.iter().flat_map(|(aid, _)| ids(&world.week(aid))).collect();
     add(
-        "those of another query",
+        "IN with a subquery",
         "SELECT id FROM mentions WHERE aid IN (SELECT aid FROM saved_searches WHERE name LIKE 'Acme%')".to_owned(),
         1 + acme.iter().map(|(aid, _)| pages(world.week(aid).len())).sum::<u64>(),
         Rows::Any(of_acme),
     );
 
-    // The list for the subquery and to find the saved search, once; then the newest one.
+    // The list once, for the subquery and to find the saved search; then its newest mention.
     let least = world.searches.iter().map(|search| search.aid.as_str()).min().expect("a saved search");
     add(
-        "the one that a subquery gives",
+        "scalar subquery",
         "SELECT id FROM mentions WHERE aid = (SELECT min(aid) FROM saved_searches WHERE kind <> 'recent') \
          ORDER BY published_at DESC, id LIMIT 1"
             .to_owned(),
@@ -359,29 +362,29 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::InOrder(ids(&newest(world.week(least), 1))),
     );
 
-    // Nothing can join: the list alone tells.
+    // No saved search matches: the list alone is enough.
     add(
-        "a join with nothing",
+        "join without matches",
         "SELECT m.id FROM mentions m JOIN saved_searches s ON s.aid = m.aid WHERE s.name = 'nobody'".to_owned(),
         1,
         Rows::Any(Vec::new()),
     );
 
-    // The list names all aids; those that match are asked for.
+    // The list names all aids; one request for each that matches.
     let sixes: Vec<&str> =
         world.searches.iter().map(|search| search.aid.as_str()).filter(|aid| aid.contains("86")).collect();
     add(
-        "a pattern of aids",
+        "aids by pattern",
         "SELECT aid, total_mentions FROM overview WHERE aid LIKE '%86%'".to_owned(),
         1 + sixes.len() as u64,
         Rows::Any(sixes.iter().map(|aid| vec![(*aid).to_owned(), world.week(aid).len().to_string()]).collect()),
     );
 
-    // Totals, days and languages of a saved search stand in one answer.
+    // Totals, days and languages of a saved search are in one response.
     let languages =
         counted(world.week(BIG).into_iter().filter(|facts| facts.language.is_some()), |facts| text(&facts.language));
     add(
-        "three tables of one answer",
+        "three tables from one response",
         format!(
             "SELECT DISTINCT b.name, b.mentions FROM overview('{BIG}') o JOIN volume('{BIG}') v ON v.aid = o.aid \
              JOIN breakdowns('{BIG}') b ON b.aid = v.aid \
@@ -391,9 +394,9 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
         Rows::Any(languages),
     );
 
-    // What contradicts itself, and the schema, cost nothing.
+    // Contradictions and the schema cost no request.
     add(
-        "nothing at all",
+        "contradiction and limit 0",
         format!(
             "SELECT id FROM mentions WHERE (aid = '{BIG}' AND aid = '{OTHER}') OR false UNION ALL SELECT id FROM mentions LIMIT 0"
         ),
@@ -403,7 +406,7 @@ pub(crate) fn queries(corpus: &Corpus, now: DateTime<Utc>) -> Vec<Query> {
     queries
 }
 
-/// The corpus that the queries are about.
+/// The corpus of the queries.
 pub(crate) fn corpus() -> Arc<Corpus> {
     Arc::new(Corpus::generate(CorpusSpec { seed: 1, searches: 6, mentions: 6_000, now: at(NOW) }))
 }

@@ -1,4 +1,4 @@
-//! A simulator in a process of its own, for the benches that measure against one; ended on drop.
+//! A simulator in a separate process for the benchmarks, killed on drop.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use datafusion_saved_search::simulator::KEY;
 use datafusion_saved_search::{Clock, Connection, Profile, Secret};
 
-/// The instant at which its clock stands, and the client's.
+/// The time of the client's and the service's fixed clocks.
 const NOW: &str = "2026-07-01T12:00:00Z";
 
-/// The service, of one saved search.
+/// The service, with one saved search.
 pub(crate) struct Service {
     child: Child,
     pub(crate) base_url: String,
-    /// Mentions in a page.
+    /// Maximum of mentions in a page.
     page: u64,
 }
 
@@ -43,7 +43,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It is ours, and it holds nothing that would be lost.
+        // Our own child process, with no state to lose.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The corpus: saved searches of two teams and their mentions, made from a seed or read from a file.
+//! The corpus: saved searches of two teams and their mentions, generated from a seed or loaded from a file.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,22 +18,22 @@ use serde_json::{Value, json};
 /// The size and seed of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorpusSpec {
-    /// Equal seeds give equal corpora, for equal other fields.
+    /// Equal seeds give equal corpora, given equal other fields.
     pub seed: u64,
     /// Saved searches of the first team; the second has a quarter as many, at least one.
     pub searches: usize,
-    /// Mentions of the first team's saved searches together, spread unevenly.
+    /// Total mentions of the first team's saved searches, unevenly distributed.
     pub mentions: usize,
-    /// The instant before which everything was published.
+    /// Publication times are before this instant.
     pub now: DateTime<Utc>,
 }
 
-/// All that the service holds.
+/// The complete content of the service.
 #[derive(Debug)]
 pub struct Corpus {
     /// Saved searches in the order of the list.
     pub searches: Vec<Arc<SavedSearch>>,
-    /// Recent searches of each team: (aid, query, when).
+    /// Recent searches of each team: (aid, query, time of the search).
     pub recent: [Vec<(String, String, DateTime<Utc>)>; 2],
 }
 
@@ -48,32 +48,32 @@ pub struct SavedSearch {
     pub query: String,
     /// Team that owns it, 0 or 1.
     pub team: usize,
-    /// Whether it stands in the list of personal saved searches.
+    /// Listed among the personal saved searches.
     pub personal: bool,
-    /// Whether it stands in the list of team saved searches.
+    /// Listed among the team's saved searches.
     pub shared: bool,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: DateTime<Utc>,
     /// Mentions in the order of publication.
     pub mentions: Vec<Arc<Mention>>,
 }
 
-/// A mention: what queries look at, and how its record is written.
+/// A mention: the fields that queries use, and the source of its JSON record.
 #[derive(Debug, Clone)]
 pub struct Mention {
-    /// What filters, orders and aggregates look at.
+    /// The fields used by filters, sort orders and aggregates.
     pub facts: Facts,
     body: Body,
-    /// How often it was edited.
+    /// Count of edits.
     edits: u16,
 }
 
-/// What filters, orders and aggregates look at.
+/// The fields of a mention used by filters, sort orders and aggregates.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Identifier, unique within a saved search.
     pub id: Box<str>,
-    /// When it was published.
+    /// Time of publication.
     pub published: DateTime<Utc>,
     /// Language.
     pub language: Option<Arc<str>>,
@@ -99,13 +99,13 @@ pub struct Facts {
 
 #[derive(Debug, Clone)]
 enum Body {
-    /// Written when asked for, from this seed: a million records need no gigabyte.
+    /// Generated on demand from this seed: a million records do not take a gigabyte of memory.
     Seeded { seed: u64, seq: i64 },
-    /// As it stood in the file.
+    /// The line of the file.
     Stored(Box<RawValue>),
 }
 
-/// Why a corpus cannot be read.
+/// The error of a corpus that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -116,12 +116,12 @@ pub enum LoadError {
         /// Cause.
         error: std::io::Error,
     },
-    /// A line is no mention record.
-    #[error("{path}: line {line} is no mention record: {error}")]
+    /// A line is not a mention record.
+    #[error("{path}: line {line}: invalid mention record: {error}")]
     Record {
         /// File.
         path: PathBuf,
-        /// Line, from 1; 0 for the whole file.
+        /// Line, from 1; 0 if unknown.
         line: usize,
         /// Cause.
         error: serde_json::Error,
@@ -201,7 +201,7 @@ const WORDS: [&str; 40] = [
 ];
 
 impl Corpus {
-    /// Makes a corpus.
+    /// Generates a corpus.
     pub fn generate(spec: CorpusSpec) -> Self {
         let CorpusSpec { seed, searches, mentions, now } = spec;
         let symbols = Symbols::default();
@@ -235,7 +235,7 @@ impl Corpus {
         Self { searches: all.into_iter().map(Arc::new).collect(), recent: [recent(0), recent(1)] }
     }
 
-    /// The same corpus, published at multiples of so many seconds only, so that many mentions share an instant.
+    /// Rounds publication times down to multiples of `seconds`, so that many mentions share an instant.
     #[must_use]
     pub fn rounded_to(mut self, seconds: i64) -> Self {
         for search in &mut self.searches {
@@ -248,11 +248,11 @@ impl Corpus {
         self
     }
 
-    /// Reads a corpus of newline-delimited JSON, gzipped or not: records as `/search` gives them, with their `aid`. A
-    /// `saved_searches.json` in the same folder names the saved searches; otherwise each aid is its own name.
+    /// Loads newline-delimited JSON, optionally gzipped: records in the form of `/search`, each with its `aid`. A
+    /// `saved_searches.json` in the same folder names the saved searches; without it, the aid is the name.
     ///
     /// # Errors
-    /// [`LoadError`], naming the file and the line.
+    /// [`LoadError`] with the file and the line.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let read = |error| LoadError::Read { path: path.to_owned(), error };
         let file = BufReader::new(File::open(path).map_err(read)?);
@@ -287,14 +287,14 @@ impl Corpus {
         Ok(Self { searches, recent: [Vec::new(), Vec::new()] })
     }
 
-    /// The saved search of this aid.
+    /// Looks up a saved search by aid.
     pub fn search(&self, aid: &str) -> Option<&Arc<SavedSearch>> {
         self.searches.iter().find(|search| search.aid == aid)
     }
 }
 
 impl Mention {
-    /// The record as `/search` writes it.
+    /// The record in the form of `/search`.
     pub fn json(&self) -> String {
         let record = match &self.body {
             Body::Stored(raw) => raw.get().to_owned(),
@@ -303,7 +303,7 @@ impl Mention {
         if self.edits == 0 { record } else { self.as_edited(&record) }
     }
 
-    /// The record with the engagement of its edits, each an hour after the last.
+    /// Applies the edits to a record: each adds a like and moves `updatedAt` by an hour.
     fn as_edited(&self, record: &str) -> String {
         let Ok(mut record) = serde_json::from_str::<Value>(record) else { return record.to_owned() };
         let updated = record["updatedAt"].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
@@ -315,12 +315,12 @@ impl Mention {
         record.to_string()
     }
 
-    /// The mention after one edit.
+    /// Returns the mention after one more edit.
     pub(super) fn edited(&self) -> Self {
         Self { edits: self.edits + 1, ..self.clone() }
     }
 
-    /// A mention that was published late.
+    /// Generates a mention that arrives after the corpus was made.
     pub(super) fn arrived(id: Box<str>, published: DateTime<Utc>, seed: u64) -> Self {
         let facts = seeded_facts(id, published, seed, &Symbols::default());
         Self { facts, body: Body::Seeded { seed, seq: 1 }, edits: 0 }
@@ -341,7 +341,7 @@ fn generate_search(
         Some(name) => (*name).to_owned(),
         None => format!("{} {}", NAMES[index % NAMES.len()], index / NAMES.len() + 1),
     };
-    // Ninety days, a third of the mentions in five bursts of an hour each; whole seconds, so that ties occur.
+    // 90 days, a third of the mentions in five bursts of an hour each. Whole seconds, so that ties occur.
     let span: i64 = 90 * 86_400;
     let bursts: Vec<i64> = (0..5).map(|_| rng.random_range(3_600..span)).collect();
     let last = whole_second(now) - TimeDelta::seconds(1);
@@ -358,7 +358,7 @@ fn generate_search(
     let mentions = ages.into_iter().enumerate().map(|(position, age)| {
         let seq = 3_571_010 + i64::try_from(position).unwrap_or_default();
         let own_seed = rng.random();
-        // Beyond 2^53, where a float would merge neighbours.
+        // Above 2^53, where a float would merge neighbours.
         let id = (9_007_199_254_740_993 + 2 * position as u64 + 1_000_000_000 * index as u64).to_string();
         let facts = seeded_facts(id.into(), last - TimeDelta::seconds(age), own_seed, symbols);
         Arc::new(Mention { facts, body: Body::Seeded { seed: own_seed, seq }, edits: 0 })
@@ -367,7 +367,7 @@ fn generate_search(
         query: format!("{} OR #{}", name.to_lowercase(), name.split(' ').next().unwrap_or_default().to_lowercase()),
         team,
         personal: index % 3 != 2,
-        // Every sixth stands in both lists.
+        // Every sixth is in both lists.
         shared: index % 3 == 2 || index % 6 == 1,
         created_at: whole_second(now) - TimeDelta::days(400 - i64::try_from(index % 300).unwrap_or_default()),
         mentions: mentions.collect(),
@@ -392,7 +392,7 @@ fn seeded_facts(id: Box<str>, published: DateTime<Utc>, seed: u64, symbols: &Sym
     Facts { id, published, language, country, source, sentiment, kind, author, keyword, hashtag, reach, engagement }
 }
 
-/// A position that favours the first ones.
+/// A random index, skewed towards the first ones.
 fn skewed(rng: &mut ChaCha8Rng, len: usize) -> usize {
     let unit: f64 = rng.random();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below len")]
@@ -459,7 +459,7 @@ fn written(facts: &Facts, seed: u64, seq: i64) -> String {
     record.to_string()
 }
 
-/// An instant as the service writes it.
+/// Formats an instant as the service does.
 pub(super) fn rfc3339(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
@@ -499,7 +499,7 @@ fn load_searches(data: &Path) -> Result<Vec<SavedSearch>, LoadError> {
     Ok(named.iter().map(|n| named_search(&n.aid, &n.name, &n.query)).collect())
 }
 
-/// The fields of a stored record that queries look at.
+/// The fields of a stored record that queries use.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
@@ -542,7 +542,7 @@ struct Total {
 impl Stored {
     fn facts(self, symbols: &Symbols) -> Facts {
         let symbol = |text: Option<String>| text.map(|text| symbols.of(&text));
-        // The longest word of the title stands for what the service would call a keyword.
+        // The longest word of the title serves as the keyword.
         let words = self.title.iter().flat_map(|title| title.split(|c: char| !c.is_alphanumeric()));
         let keyword = words.max_by_key(|word| word.len()).filter(|word| word.len() > 3).map(str::to_lowercase);
         Facts {
@@ -562,7 +562,7 @@ impl Stored {
     }
 }
 
-/// Texts that occur often, each held once.
+/// Interned strings.
 #[derive(Default)]
 struct Symbols(std::cell::RefCell<HashMap<String, Arc<str>>>);
 
@@ -603,7 +603,7 @@ mod tests {
         let first_team = corpus.searches.iter().filter(|search| search.team == 0);
         assert_eq!(first_team.map(|search| search.mentions.len()).sum::<usize>(), 1_000);
         let size = bytes(&corpus).len() / 1_000;
-        assert!((300..2_000).contains(&size), "{size} bytes a record");
+        assert!((300..2_000).contains(&size), "{size} bytes per record");
         let mentions = &corpus.searches[0].mentions;
         assert!(mentions.iter().any(|m| m.facts.country.is_none()) && mentions.iter().any(|m| m.facts.reach.is_none()));
         assert!(mentions.windows(2).any(|pair| pair[0].facts.published == pair[1].facts.published), "no ties");

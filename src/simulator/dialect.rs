@@ -1,9 +1,9 @@
-//! The dialects that the service can speak: four services of one kind that agree on names which are given, and on
-//! nothing else.
+//! The dialects of the simulated service: four services of one kind that share a few parameter names and nothing
+//! else.
 //!
-//! Parameters are called `aid`, `duration`, `timezone`, `dataFrom`, `dataSize` and `sortBy` in all of them. What these
-//! mean, how far they reach, how an answer and an error look, and what else there is, differs. [`Dialect`] says how a
-//! question is read; `render` how an answer is written.
+//! All of them have the parameters `aid`, `duration`, `timezone`, `dataFrom`, `dataSize` and `sortBy`. They differ in
+//! their meaning and bounds, in the shape of responses and errors, and in all other parameters. [`Dialect`] defines
+//! how a request is read, `render` how a response is written.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,22 +11,22 @@ use std::str::FromStr;
 use super::fault_injection::Beyond;
 use super::query::{Filter, Key};
 
-/// A dialect by its name.
+/// A dialect, by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Preset {
-    /// What the built-in profile of the client assumes.
+    /// The dialect of the client's built-in profile.
     #[default]
     V4,
-    /// Mentions come where a flag asks for them, as a bare array: numbered ids, epoch milliseconds, rows from 1.
+    /// Mentions on request by a flag, as a bare array: numeric ids, epoch milliseconds, rows from 1.
     Flags,
-    /// Mentions always come, in numbered pages: local days, distances from UTC, errors as text.
+    /// Mentions in every response, in numbered pages: local days, offsets from UTC, errors as text.
     Pages,
-    /// Periods and orders have names, and errors come with status 200: pages from 0, epoch seconds.
+    /// Named periods and sort orders, errors with status 200: pages from 0, epoch seconds.
     Names,
 }
 
 impl Preset {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 4] = [Self::V4, Self::Flags, Self::Pages, Self::Names];
 
     /// Its name on the command line.
@@ -61,110 +61,111 @@ impl FromStr for Preset {
     fn from_str(text: &str) -> Result<Self, String> {
         let names = Self::ALL.map(Self::name).join(", ");
         let found = Self::ALL.into_iter().find(|preset| preset.name() == text);
-        found.ok_or_else(|| format!("there is no preset `{text}`; there are {names}"))
+        found.ok_or_else(|| format!("unknown preset `{text}`; available: {names}"))
     }
 }
 
-/// How a question is read.
+/// The rules by which a request is read.
 #[derive(Debug)]
 pub(super) struct Dialect {
     pub(super) key: KeyForm,
     pub(super) asked: Asked,
-    /// What the first row or page is called, and whether pages are counted.
+    /// Number of the first row or page. `pages`: the offset counts pages instead of rows.
     pub(super) first: u64,
     pub(super) pages: bool,
-    /// Records of a page: at most, where nothing is said, and whether more is cut to the most instead of refused.
+    /// Records in a page: the maximum, and the default. `clamped`: larger sizes are reduced to the maximum instead of
+    /// refused.
     pub(super) largest: u64,
     pub(super) usual: u64,
     pub(super) clamped: bool,
-    /// Records that paging reaches, and what lies beyond.
+    /// Number of records that paging reaches, and the response beyond it.
     pub(super) depth: Option<(u64, Beyond)>,
     /// Units of relative periods.
     pub(super) units: &'static str,
-    /// Names of periods with their hours.
+    /// Named periods with their hours.
     pub(super) names: &'static [(&'static str, i64)],
     pub(super) absolute: Absolute,
     pub(super) usual_period: &'static str,
-    /// Days of the longest period, and the first day of all.
+    /// Days of the longest period, and the earliest day that can be queried.
     pub(super) longest: Option<i64>,
     pub(super) earliest: Option<&'static str>,
     pub(super) zone: ZoneForm,
-    /// Values of sortBy, the first one where nothing is said: each with its key, and whether the largest comes first.
+    /// Values of `sortBy`, the default first: each with its key, and true if descending.
     pub(super) orders: &'static [(&'static str, Key, bool)],
     pub(super) several: Several,
     pub(super) filters: &'static [(&'static str, Filter)],
-    /// Whether a parameter that there is none of is refused; otherwise it has no effect.
+    /// Refuses unknown parameters; otherwise they have no effect.
     pub(super) strict: bool,
-    /// Whether a period or an order that there is none of is taken for the usual one; otherwise it is refused.
+    /// Treats unknown periods and sort orders as the default; otherwise they are refused.
     pub(super) lenient: bool,
     pub(super) throttled: Throttled,
 }
 
-/// How the key is sent.
+/// The place of the API key in a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyForm {
-    /// The value of `Authorization` behind this word.
+    /// `Authorization` with this scheme.
     Scheme(&'static str),
-    /// The user of HTTP Basic, without a password.
+    /// The user name of HTTP Basic, with an empty password.
     Basic,
     /// The value of another header.
     Header(&'static str),
 }
 
-/// What asks for mentions.
+/// The condition for mentions in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A page size above 0.
     Size,
-    /// A parameter with this value.
+    /// This parameter with this value.
     Flag(&'static str, &'static str),
-    /// Nothing: they always come.
+    /// None: every response has them.
     Always,
 }
 
-/// How a period is said by its ends.
+/// The form of absolute periods.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Absolute {
-    /// Not at all.
+    /// Not supported.
     Never,
-    /// Instants or local times, half-open, in one parameter with this between.
+    /// Instants or local times, half-open, in one parameter with this separator.
     Instants(&'static str),
-    /// Local days, both included, in one parameter with this between.
+    /// Local days, both inclusive, in one parameter with this separator.
     Days(&'static str),
-    /// Milliseconds since 1970, half-open, in parameters of their own.
+    /// Milliseconds since 1970, half-open, in two separate parameters.
     Milliseconds(&'static str, &'static str),
 }
 
-/// How zones are named.
+/// The form of time zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZoneForm {
-    /// `Europe/Berlin`; the usual one.
+    /// `Europe/Berlin`; the value is the default.
     Iana(&'static str),
     /// `+01:00`.
     Distance,
-    /// Days are those of UTC whatever is asked for.
+    /// Ignored: days are those of UTC.
     Ignored,
 }
 
-/// How several values of a filter are said.
+/// The form of several values of one filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Several {
-    /// With this between.
+    /// Joined with this separator.
     Separated(char),
-    /// By the parameter again.
+    /// The parameter is repeated.
     Repeated,
-    /// Not at all.
+    /// Not supported.
     One,
 }
 
-/// How a request over the limit is answered.
+/// The response to a request over the rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Throttled {
     /// 429, Retry-After in seconds, X-RateLimit headers with an epoch.
     Usual,
-    /// 403 with a reason, X-Rate-Limit headers with the seconds left.
+    /// 403 with a code, X-Rate-Limit headers with the remaining seconds.
     Forbidden,
-    /// 429 as text, with RateLimit-Reset as an instant alone.
+    /// 429 as text, with RateLimit-Reset as an instant and no other header.
     Text,
     /// 503 with a code, Retry-After as a date.
     Unavailable,

@@ -1,11 +1,12 @@
-//! What the service does wrong, when, and to whom: scripted faults, equal for equal seeds.
+//! Scripted faults: what goes wrong, for which requests and saved searches. Equal seeds give equal faults.
 //!
 //! ```text
 //! KIND[:NAME=VALUE,…][@WHEN]      429:retry-after=2@5-8    truncated@3    clamp:rows=40    delete:n=2,at=start@10%
 //! ```
 //!
-//! WHEN counts the requests as they come, from 1: `3`, `5-8`, `5-`, `10%` (a share of them, by the seed), or all. Faults
-//! combine: each does its part of an answer, in the order in which they are given. [`KINDS`] lists them.
+//! WHEN selects requests, counted from 1 in the order of arrival: `3`, `5-8`, `5-`, `10%` (a random share that depends
+//! on the seed); absent, all. Faults combine: each applies to its part of a response, in the given order. [`KINDS`]
+//! lists them.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,25 +16,25 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     pub(super) kind: Kind,
-    /// The saved search that it concerns; absent: all, and the list.
+    /// The saved search affected; absent: all of them, and the list.
     aid: Option<String>,
     when: When,
     text: String,
 }
 
-/// When a fault happens.
+/// The schedule of a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum When {
-    /// From one request to another, both included.
+    /// A range of requests, both ends inclusive.
     Between(u64, u64),
-    /// So many of a hundred requests.
+    /// A percentage of requests.
     Percent(u64),
 }
 
-/// What happens.
+/// The effect of a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
-    /// Another status.
+    /// An error status.
     Status {
         status: u16,
         retry_after: Option<String>,
@@ -45,79 +46,79 @@ pub(super) enum Kind {
     Redirect(String),
     /// A web page with status 200.
     Html,
-    /// An error body with status 200, which repeats the key.
+    /// An error body with status 200 that echoes the key.
     ErrorBody,
-    /// The body ends after this share of it, as if it were whole.
+    /// The body ends after this percentage, as if it were complete.
     Truncated(u64),
-    /// The connection breaks after this share of the body.
+    /// The connection breaks after this percentage of the body.
     Reset(u64),
-    /// The body comes in pieces, with so many milliseconds between them.
+    /// The body arrives in pieces with pauses of this many milliseconds.
     Trickle(u64),
-    /// The body stops half-way, for ever.
+    /// The body stops half-way and never ends.
     Stall,
-    /// A byte that is no UTF-8; an escape that is none; half of a surrogate pair: each in the first text.
+    /// An invalid UTF-8 byte, an invalid escape, or a lone surrogate in the first string.
     Utf8,
     Escape,
     Surrogate,
     /// A page without records.
     Empty,
-    /// A page of so many records.
+    /// A page of this many records.
     Short(u64),
-    /// The total is off by so many.
+    /// The reported total is off by this amount.
     Total(i64),
-    /// There is no total.
+    /// No total.
     NoTotal,
     /// The offset has no effect.
     OffsetIgnored,
-    /// The page size has no effect: all records come.
+    /// The page size has no effect: a page has all remaining records.
     SizeIgnored,
-    /// Pages have so many records at most.
+    /// Pages have at most this many records.
     Clamp(u64),
-    /// Paging reaches so many records; what lies beyond.
+    /// Paging reaches this many records; the second field is the response beyond.
     Depth(u64, Beyond),
-    /// Equal keys come in another order each time.
+    /// Records with equal keys are in another order in each response.
     Ties,
-    /// Another order than the one that was asked for.
+    /// Records are not sorted.
     SortIgnored,
     /// The filters have no effect.
     FiltersIgnored,
-    /// A page of another saved search; of another window.
+    /// A page of another saved search, or of another window.
     OtherAid,
     OtherWindow,
-    /// A record comes twice, once in an older version.
+    /// A record is repeated in an older version.
     Twice,
-    /// A field is not there; is null; is called otherwise; is of another type; holds a number that no type can hold.
+    /// A field is missing, null, renamed, of another type, or a number that fits no type.
     Missing(String),
     Null(String),
     Rename(String, String),
     Drift(String),
     Big(String),
-    /// Instants are written in many forms.
+    /// Timestamps in various forms.
     Times,
-    /// Fields that nobody knows.
+    /// Unknown fields.
     Extra,
-    /// A body that unpacks to so many MiB; a text of so many MiB; an array so many levels deep.
+    /// A body that decompresses to this many MiB, a string of this many MiB, an array nested this many levels deep.
     Bomb(u64),
     Giant(u64),
     Deep(u64),
-    /// The service's clock is ahead by so many seconds, or behind.
+    /// The service's clock is this many seconds ahead, or behind if negative.
     Skew(i64),
-    /// Mentions are published; deleted; edited.
+    /// Mentions are published, deleted or edited.
     Move(Moved, u64, Whereabouts),
 }
 
-/// The body of another status.
+/// The body of an error status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorBody {
     Json,
     Text,
     Html,
     Empty,
-    /// Repeats the key.
+    /// Echoes the key.
     Echo,
 }
 
-/// What lies beyond the depth.
+/// The response beyond the reachable depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beyond {
     BadRequest,
@@ -126,7 +127,7 @@ pub(super) enum Beyond {
     LastPage,
 }
 
-/// How the corpus changes.
+/// The kind of change to the corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
     Arrive,
@@ -134,7 +135,7 @@ pub(super) enum Moved {
     Edit,
 }
 
-/// Which mentions change: the oldest, the newest, or any.
+/// The mentions that change: the oldest, the newest, or any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whereabouts {
     Start,
@@ -142,55 +143,55 @@ pub(super) enum Whereabouts {
     Any,
 }
 
-/// The faults by their names: what each takes, with its default, and what it does.
+/// The kinds of faults: name, options with their defaults, and effect.
 pub const KINDS: &[(&str, &str, &str)] = &[
     (
         "<status>",
         "retry-after=<seconds>|date+<s>|iso+<s>, reset=epoch+<s>|iso+<s>|<seconds>, code=<text>, body=json|text|html|empty|echo",
-        "answers with that status",
+        "error response with this status",
     ),
-    ("redirect", "to=<address>", "answers 302"),
-    ("html", "", "a web page with status 200"),
-    ("error-body", "", "an error with status 200"),
-    ("truncated", "at=50", "the body ends after that percentage of it"),
-    ("reset", "at=50", "the connection breaks after that percentage of the body"),
-    ("trickle", "ms=1000", "the body comes in 20 pieces with pauses between"),
-    ("stall", "", "the body stops half-way"),
-    ("utf8", "", "a byte that is no UTF-8"),
-    ("escape", "", "an escape that is none"),
-    ("surrogate", "", "half of a surrogate pair"),
-    ("empty", "", "a page without records"),
-    ("short", "rows=7", "a page of so many records"),
-    ("total", "by=1", "the total is off"),
-    ("no-total", "", "there is no total"),
-    ("offset-ignored", "", "every page is the first one"),
-    ("size-ignored", "", "every page has all records from its offset on"),
-    ("clamp", "rows=40", "no page has more records"),
-    ("depth", "rows=300, answer=400|404|empty|last", "paging reaches no further"),
-    ("ties", "", "equal keys come in another order each time"),
-    ("sort-ignored", "", "records come in no order"),
-    ("filters-ignored", "", "records are not filtered"),
-    ("other-aid", "", "the page of another saved search"),
-    ("other-window", "", "the page of another window"),
-    ("twice", "", "a record comes again in an older version"),
-    ("missing", "field=reach", "a field is not there"),
-    ("null", "field=reach", "a field is null"),
-    ("rename", "field=reach, to=audience", "a field is called otherwise"),
-    ("drift", "field=reach", "a field is of another type"),
-    ("big", "field=reach", "a number that no type holds"),
-    ("times", "", "instants are written in many forms"),
-    ("extra", "", "fields that nobody knows"),
-    ("bomb", "mib=200", "a body that unpacks to so much"),
-    ("giant", "mib=200", "a text of that size"),
-    ("deep", "levels=100000", "arrays within arrays"),
-    ("skew", "seconds=600", "the service's clock is ahead, or behind"),
-    ("arrive", "n=1, at=start|end|any", "mentions are published before the answer"),
-    ("delete", "n=1, at=start|end|any", "mentions are deleted before the answer"),
-    ("edit", "n=1, at=start|end|any", "mentions are edited before the answer"),
+    ("redirect", "to=<address>", "redirect with status 302"),
+    ("html", "", "HTML page with status 200"),
+    ("error-body", "", "error body with status 200"),
+    ("truncated", "at=50", "body ends after this percentage"),
+    ("reset", "at=50", "connection breaks after this percentage of the body"),
+    ("trickle", "ms=1000", "body arrives in 20 pieces with pauses"),
+    ("stall", "", "body stops half-way and never ends"),
+    ("utf8", "", "invalid UTF-8 byte"),
+    ("escape", "", "invalid JSON escape"),
+    ("surrogate", "", "lone surrogate"),
+    ("empty", "", "page without records"),
+    ("short", "rows=7", "page of this many records"),
+    ("total", "by=1", "total off by this amount"),
+    ("no-total", "", "no total"),
+    ("offset-ignored", "", "every page is the first page"),
+    ("size-ignored", "", "every page has all records from its offset"),
+    ("clamp", "rows=40", "pages have at most this many records"),
+    ("depth", "rows=300, answer=400|404|empty|last", "paging ends at this row"),
+    ("ties", "", "order of equal keys differs in every response"),
+    ("sort-ignored", "", "records not sorted"),
+    ("filters-ignored", "", "records not filtered"),
+    ("other-aid", "", "page of another saved search"),
+    ("other-window", "", "page of another time window"),
+    ("twice", "", "record repeated in an older version"),
+    ("missing", "field=reach", "field missing"),
+    ("null", "field=reach", "field null"),
+    ("rename", "field=reach, to=audience", "field renamed"),
+    ("drift", "field=reach", "field of another type"),
+    ("big", "field=reach", "number too large for any type"),
+    ("times", "", "timestamps in various forms"),
+    ("extra", "", "unknown fields"),
+    ("bomb", "mib=200", "body that decompresses to this size"),
+    ("giant", "mib=200", "string of this size"),
+    ("deep", "levels=100000", "arrays nested this deep"),
+    ("skew", "seconds=600", "service clock ahead, or behind if negative"),
+    ("arrive", "n=1, at=any|start|end", "mentions published before the response"),
+    ("delete", "n=1, at=any|start|end", "mentions deleted before the response"),
+    ("edit", "n=1, at=any|start|end", "mentions edited before the response"),
 ];
 
 impl Fault {
-    /// Whether it happens at this request, the `n`th, which asks for this saved search.
+    /// True if it applies to the `n`th request, which queries saved search `aid`.
     pub(super) fn happens(&self, seed: u64, n: u64, aid: Option<&str>) -> bool {
         let concerned = self.aid.is_none() || self.aid.as_deref() == aid;
         concerned
@@ -211,9 +212,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a text is no fault.
+/// The error for a fault that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no fault: {why}")]
+#[error("invalid fault `{text}`: {why}")]
 pub struct InvalidFault {
     text: String,
     why: String,
@@ -242,7 +243,7 @@ fn parse(text: &str) -> Result<Fault, String> {
     let aid = options.text("aid");
     let kind = kind(name, &mut options)?;
     if let Some((unknown, _)) = options.0.first() {
-        return Err(format!("`{name}` takes no `{unknown}`"));
+        return Err(format!("`{name}` has no option `{unknown}`"));
     }
     Ok(Fault { kind, aid, when, text: text.to_owned() })
 }
@@ -307,7 +308,7 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
             Kind::Status {
                 status: status.ok_or_else(|| {
                     let names: Vec<_> = KINDS.iter().map(|(name, ..)| *name).collect();
-                    format!("there is no kind `{name}`; there are {}", names.join(", "))
+                    format!("unknown kind `{name}`; available: {}", names.join(", "))
                 })?,
                 retry_after: options.text("retry-after"),
                 reset: options.text("reset"),
@@ -318,7 +319,7 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
     })
 }
 
-/// The options of a fault that nobody has asked for yet.
+/// Options of a fault that have not been read yet.
 struct Options(Vec<(String, String)>);
 
 impl Options {
@@ -329,19 +330,21 @@ impl Options {
 
     fn number<T: FromStr>(&mut self, name: &str, default: T) -> Result<T, String> {
         let Some(text) = self.text(name) else { return Ok(default) };
-        text.parse().map_err(|_| format!("`{name}` takes a whole number, found `{text}`"))
+        text.parse().map_err(|_| format!("`{name}` must be an integer, found `{text}`"))
     }
 
     fn field(&mut self) -> String {
         self.text("field").unwrap_or_else(|| "reach".to_owned())
     }
 
-    /// The value of a name; the first one where it is not given.
+    /// Parses an option as one of `values`; the first is the default.
     fn one_of<T: Copy>(&mut self, name: &str, values: &[(&str, T)]) -> Result<T, String> {
         let text = self.text(name).unwrap_or_else(|| values[0].0.to_owned());
         let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
         let found = values.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| format!("`{name}` is one of {}, not `{text}`", names.join(", ")))
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| format!("`{name}` must be one of {}, found `{text}`", names.join(", ")))
     }
 
     fn moves(&mut self, moved: Moved) -> Result<Kind, String> {
@@ -354,7 +357,7 @@ impl FromStr for When {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` says no requests: expected N, N-M, N-, or P%");
+        let bad = || format!("invalid schedule `{text}`: expected N, N-M, N- or P%");
         let number = |text: &str| text.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(bad);
         if let Some(percent) = text.strip_suffix('%') {
             return number(percent).map(Self::Percent);
@@ -403,14 +406,14 @@ mod tests {
     #[test]
     fn what_is_no_fault_is_refused_with_what_would_be() {
         for (text, why) in [
-            ("slow", "there is no kind `slow`; there are <status>, redirect"),
-            ("200", "there is no kind `200`"),
-            ("short:rows=many", "`rows` takes a whole number"),
-            ("short:lines=3", "`short` takes no `lines`"),
+            ("slow", "unknown kind `slow`; available: <status>, redirect"),
+            ("200", "unknown kind `200`"),
+            ("short:rows=many", "`rows` must be an integer"),
+            ("short:lines=3", "`short` has no option `lines`"),
             ("short:rows", "expected NAME=VALUE"),
-            ("depth:answer=500", "`answer` is one of 400, 404, empty, last"),
-            ("html@0", "says no requests"),
-            ("html@8-5", "says no requests"),
+            ("depth:answer=500", "`answer` must be one of 400, 404, empty, last"),
+            ("html@0", "invalid schedule `0`"),
+            ("html@8-5", "invalid schedule `8-5`"),
         ] {
             let error = text.parse::<Fault>().expect_err(text).to_string();
             assert!(error.contains(why), "{error}");

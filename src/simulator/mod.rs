@@ -1,17 +1,17 @@
-//! A V4 service in a box: the embedded default, the test bed and the bench.
+//! A self-contained V4 service: the program's built-in demo source, the test bed and the benchmark target.
 //!
 //! ```text
 //! dataset (seeded or loaded) ─▶ query (parameters, window, filters, order) ─▶ overview + page ─▶ render ─▶ HTTP
 //!       ▲                                                     ▲                                   ▲
-//!       └ mutation: mentions come, go and change              └─ fault_injection, spoil: it errs ─┘
+//!       └ mutation: mentions arrive, go and change            └─ fault_injection, spoil: faults ──┘
 //! ```
 //!
-//! It answers over real HTTP on loopback what `openapi.yaml` beside this file writes down: `/list` for two teams' keys
-//! and `/search` with every parameter. Equal seeds give equal bytes. Windows, zones, filters and orders are evaluated
-//! by code of its own, and nothing of the client is used, so that the two cannot be wrong together.
+//! Serves over real HTTP on loopback what `openapi.yaml` beside this file specifies: `/list` for the keys of two
+//! teams, and `/search` with every parameter. Equal seeds give equal bytes. Windows, zones, filters and sort orders
+//! are evaluated by separate code that shares nothing with the client, so that both cannot have the same bug.
 //!
-//! Invariant: without faults, what it serves is what [`Corpus`] holds, and with changes what [`Simulator::alive`] gives;
-//! tests take their expectations from there.
+//! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
+//! [`Simulator::alive`]; tests take their expectations from there.
 
 mod dataset;
 mod dialect;
@@ -30,7 +30,7 @@ pub use dialect::Preset;
 pub use fault_injection::{Fault, InvalidFault, KINDS};
 pub use server::{RateLimit, Running, Seen, Settings, Simulator, start};
 
-/// The key of the team that owns most saved searches.
+/// API key of the team that owns most saved searches.
 pub const KEY: &str = "demo-key-comms";
-/// The key of the other team.
+/// API key of the other team.
 pub const OTHER_KEY: &str = "demo-key-research";

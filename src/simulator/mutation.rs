@@ -1,7 +1,7 @@
-//! A corpus that changes while it is read, and the oracle of what was there when.
+//! A corpus that changes while it is read, with the state as of every request as a test oracle.
 //!
-//! Time is counted in requests: a change happens before the answer to the request with its number. Every state is kept, so
-//! that tests can ask which mentions were alive at any of them.
+//! Time is counted in requests: a change happens before the response to the request with its number. All states are
+//! kept, so that tests can look up which mentions existed at any of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +13,15 @@ use rand_chacha::ChaCha8Rng;
 use super::dataset::{Corpus, Mention, SavedSearch};
 use super::fault_injection::{Moved, Whereabouts};
 
-/// The states of saved searches that have changed, by their aids.
+/// The states of changed saved searches, by aid.
 #[derive(Debug, Default)]
 pub(super) struct Moving(Mutex<HashMap<String, States>>);
 
-/// The states of a saved search, each with the request that it came before.
+/// The states of a saved search, each with the number of the request that it precedes.
 type States = Vec<(u64, Arc<SavedSearch>)>;
 
 impl Moving {
-    /// A saved search as the answer to this request shows it, and how often it has changed.
+    /// Returns a saved search as of this request, and the number of changes to it so far.
     pub(super) fn at(&self, corpus: &Corpus, aid: &str, request: u64) -> Option<(Arc<SavedSearch>, usize)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let states = states.get(aid).map(Vec::as_slice).unwrap_or_default();
@@ -30,7 +30,7 @@ impl Moving {
         Some((state.or_else(|| corpus.search(aid).cloned())?, past))
     }
 
-    /// Changes a saved search before the answer to this request. What arrives was published before `now`.
+    /// Changes a saved search before the response to this request. Arriving mentions were published before `now`.
     pub(super) fn change(
         &self,
         corpus: &Corpus,
@@ -56,7 +56,7 @@ impl Moving {
                 (Moved::Delete, Some(at)) => drop(search.mentions.remove(at)),
                 (Moved::Edit, Some(at)) => search.mentions[at] = Arc::new(search.mentions[at].edited()),
                 (Moved::Arrive, chosen) => {
-                    // Between its neighbours, or at the very end.
+                    // Published between its neighbours, or after all of them.
                     let newest = place == Whereabouts::End || chosen.is_none();
                     let published = chosen.map_or(now, |at| search.mentions[at].facts.published);
                     let published = if newest { now - TimeDelta::seconds(1) } else { published };

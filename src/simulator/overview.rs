@@ -1,4 +1,4 @@
-//! The aggregates over the matching mentions, as `/search` always gives them.
+//! The aggregates of the matching mentions, part of every `/search` response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::dataset::{Facts, SavedSearch};
 use super::query::Query;
 
-/// Entries of a top list.
+/// Maximum of entries in a top list.
 const TOP: usize = 10;
 
-/// The overview as JSON text.
+/// Computes the overview as JSON text.
 pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) -> String {
     let facts = || matching.iter().map(|at| &search.mentions[*at as usize].facts);
     let sum = |value: fn(&Facts) -> Option<i64>| facts().filter_map(value).sum::<i64>();
@@ -29,7 +29,7 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
     for label in ["positive", "neutral", "negative"] {
         sentiment.insert(label.to_owned(), 0.into());
     }
-    // Records of a file may have labels of their own.
+    // Records of a file may have other labels.
     for (label, count) in ranking(facts(), |f| f.sentiment.as_ref()) {
         sentiment.insert(label.to_string(), count.into());
     }
@@ -71,7 +71,7 @@ fn list(ranked: &[(Arc<str>, usize)], top: usize) -> Vec<Value> {
     ranked.iter().take(top).map(|(name, count)| json!({"name": name, "count": count})).collect()
 }
 
-/// A bucket for each local day that the window touches, empty ones included; days have 23, 24 or 25 hours.
+/// One bucket for each local day that the window touches, including empty ones; days have 23, 24 or 25 hours.
 fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Value> {
     let zone = query.timezone;
     let mut day = zone.local(query.from).date_naive();

@@ -1,4 +1,4 @@
-//! A search request: its parameters checked, its window resolved, its mentions selected and ordered.
+//! Search requests: validates parameters, resolves the window, selects and sorts mentions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(super) struct Query {
     pub(super) from: DateTime<Utc>,
     pub(super) to: DateTime<Utc>,
     pub(super) timezone: Zone,
-    /// The zone as it was asked for.
+    /// The zone as given in the request.
     pub(super) said: String,
     pub(super) filters: Vec<(Filter, Vec<String>)>,
     pub(super) sort: Order,
@@ -48,7 +48,7 @@ pub(super) enum Key {
     Engagement,
 }
 
-/// A parameter that is wrong: its name and why.
+/// An invalid parameter: its name and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Invalid {
     pub(super) field: String,
@@ -60,8 +60,8 @@ fn invalid(field: &str, message: impl Into<String>) -> Invalid {
 }
 
 impl Query {
-    /// Checks the parameters of a request that arrives at `now`. `largest` is the size of a page at most, where it is not
-    /// the dialect's.
+    /// Validates the parameters of a request that arrives at `now`. `largest` overrides the dialect's maximum page
+    /// size.
     pub(super) fn parse(
         parameters: &[(String, String)],
         now: DateTime<Utc>,
@@ -95,12 +95,12 @@ impl Query {
             filters.push((*filter, values.into_iter().map(str::to_owned).collect()));
         }
         if let Some((name, _)) = given.0.first().filter(|_| dialect.strict) {
-            return Err(invalid(name, "is no parameter of search"));
+            return Err(invalid(name, "is not a parameter of search"));
         }
         Ok(Self { aid: aid.to_owned(), from, to, timezone, said, filters, sort, data_from, data_size })
     }
 
-    /// The positions of the matching mentions, in the order of publication.
+    /// The positions of the matching mentions, by time of publication.
     pub(super) fn matching(&self, search: &SavedSearch) -> Vec<u32> {
         let mentions = &search.mentions;
         let start = mentions.partition_point(|mention| mention.facts.published < self.from);
@@ -122,7 +122,7 @@ impl Query {
         })
     }
 
-    /// The sentiments that are wanted, each by the labels that mentions have.
+    /// Replaces the requested sentiments with the labels that mentions have.
     pub(super) fn label(&mut self, labels: impl Fn(&str) -> BTreeSet<String>) {
         for (filter, values) in &mut self.filters {
             if *filter == Filter::Sentiment {
@@ -131,7 +131,7 @@ impl Query {
         }
     }
 
-    /// Puts positions into an order of its own, which is none.
+    /// Shuffles positions into a fixed but arbitrary order.
     pub(super) fn shuffle(search: &SavedSearch, positions: &mut [u32]) {
         positions.sort_by_cached_key(|at| {
             let mut hasher = DefaultHasher::new();
@@ -140,8 +140,8 @@ impl Query {
         });
     }
 
-    /// Puts positions into the order asked for, NULLs last. Ties keep the order of publication, or come in an order of
-    /// this request's own where a `shuffle` is given.
+    /// Sorts positions as requested, missing values last. Ties keep the order of publication, or come in an order
+    /// specific to this request if `shuffle` is given.
     pub(super) fn sort(&self, search: &SavedSearch, positions: &mut [u32], shuffle: Option<u64>) {
         let Order { key, descending } = self.sort;
         let value = |at: u32| {
@@ -172,11 +172,11 @@ impl Query {
     }
 }
 
-/// The parameters that nobody has asked for yet.
+/// Parameters that have not been read yet.
 struct Given<'p>(Vec<(&'p str, &'p str)>);
 
 impl<'p> Given<'p> {
-    /// The value of a parameter, which may stand there once.
+    /// Takes the value of a parameter that may be given only once.
     fn take(&mut self, name: &str) -> Result<Option<&'p str>, Invalid> {
         let values = self.take_all(name);
         if values.len() > 1 {
@@ -196,10 +196,10 @@ fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, Invalid> {
     let Some(value) = value else { return Ok(None) };
     let plain = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| plain);
-    number.map(Some).ok_or_else(|| invalid(name, format!("`{value}` is no whole number from 0")))
+    number.map(Some).ok_or_else(|| invalid(name, format!("`{value}` is not a non-negative integer")))
 }
 
-/// The first record of a page, from 0, and their number.
+/// The first record of a page, from 0, and the count of records.
 fn rows(dialect: &Dialect, offset: Option<u64>, size: Option<u64>, largest: u64) -> Result<(u64, u64), Invalid> {
     let size = size.unwrap_or(dialect.usual);
     if size > largest && !dialect.clamped {
@@ -211,7 +211,7 @@ fn rows(dialect: &Dialect, offset: Option<u64>, size: Option<u64>, largest: u64)
     let size = size.min(largest);
     let offset = match offset {
         Some(offset) if offset < dialect.first && dialect.strict => {
-            return Err(invalid("dataFrom", format!("begins with {}", dialect.first)));
+            return Err(invalid("dataFrom", format!("starts at {}", dialect.first)));
         }
         offset => offset.unwrap_or_default().saturating_sub(dialect.first),
     };
@@ -224,13 +224,13 @@ fn order(dialect: &Dialect, value: Option<&str>) -> Result<Order, Invalid> {
     let found = found.map(|(_, key, descending)| Order { key: *key, descending: *descending });
     found.ok_or_else(|| {
         let names: Vec<_> = dialect.orders.iter().map(|(name, ..)| *name).collect();
-        invalid("sortBy", format!("`{}` is no order: {}", value.unwrap_or_default(), names.join(", ")))
+        invalid("sortBy", format!("`{}` is not a valid order: {}", value.unwrap_or_default(), names.join(", ")))
     })
 }
 
-/// The zone, and what was said of it.
+/// The zone, and the text that names it.
 fn zone(form: ZoneForm, value: Option<&str>) -> Result<(Zone, String), Invalid> {
-    let bad = || invalid("timezone", format!("`{}` is no zone", value.unwrap_or_default()));
+    let bad = || invalid("timezone", format!("`{}` is not a known zone", value.unwrap_or_default()));
     let zone = match form {
         ZoneForm::Iana(usual) => Zone::Named(value.unwrap_or(usual).parse().map_err(|_| bad())?),
         ZoneForm::Distance => Zone::distance(value.unwrap_or("+00:00")).ok_or_else(bad)?,
@@ -251,7 +251,7 @@ fn period(
         Absolute::Milliseconds(since, until) => {
             let at = |name: &str, value: Option<&str>| {
                 let millis =
-                    value.map(|value| value.parse().map_err(|_| invalid(name, "is no number of milliseconds")));
+                    value.map(|value| value.parse().map_err(|_| invalid(name, "is not a number of milliseconds")));
                 Ok(millis.transpose()?.and_then(DateTime::from_timestamp_millis))
             };
             let (from, to) = (at(since, given.take(since)?)?, at(until, given.take(until)?)?);
@@ -277,7 +277,7 @@ fn period(
     };
     let usual = Some(dialect.usual_period).filter(|_| said.is_none() || dialect.lenient);
     let (from, to) = ends.or_else(|| relative(said?)).or_else(|| relative(usual?)).ok_or_else(|| {
-        invalid("duration", format!("`{}` is no period: {}", said.unwrap_or_default(), forms(dialect)))
+        invalid("duration", format!("`{}` is not a valid period: {}", said.unwrap_or_default(), forms(dialect)))
     })?;
     if from >= to {
         return Err(invalid("duration", "ends before it starts"));
@@ -291,13 +291,13 @@ fn period(
     {
         return Err(invalid("duration", format!("begins before {day}")));
     }
-    // What lies before all calendars cannot be written.
+    // Earlier dates cannot be written in RFC 3339.
     Some((from, to))
         .filter(|(from, _)| from.timestamp() > -30_000_000_000)
         .ok_or_else(|| invalid("duration", "is too long"))
 }
 
-/// The hours of `<n><unit>`.
+/// Parses the hours of `<n><unit>`.
 fn hours(said: &str, units: &str) -> Option<i64> {
     let (digits, unit) = said.split_at_checked(said.len().checked_sub(1)?)?;
     let n: u32 = digits.parse().ok().filter(|n| *n > 0 && digits.bytes().all(|b| b.is_ascii_digit()))?;
@@ -310,7 +310,7 @@ fn hours(said: &str, units: &str) -> Option<i64> {
     units.contains(unit).then(|| i64::from(n) * hours)
 }
 
-/// The forms of a period, as an error tells them.
+/// The accepted forms of a period, for error messages.
 fn forms(dialect: &Dialect) -> String {
     let mut forms: Vec<String> = dialect.units.chars().map(|unit| format!("<n>{unit}")).collect();
     forms.extend(dialect.names.iter().map(|(name, _)| (*name).to_owned()));
@@ -322,8 +322,8 @@ fn forms(dialect: &Dialect) -> String {
     forms.join(", ")
 }
 
-/// An RFC 3339 instant, or a local time in the zone: the earlier one where the clock was set back, none where it was
-/// set forward.
+/// Parses an RFC 3339 instant, or a local time in the zone: the earlier one where the clock was set back, `None` where
+/// it was set forward.
 fn instant(text: &str, zone: Zone) -> Option<DateTime<Utc>> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at.with_timezone(&Utc));

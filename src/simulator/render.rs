@@ -1,6 +1,6 @@
-//! How answers are written in each dialect: lists, overviews, records and errors.
+//! Writes responses in each dialect: lists, overviews, records and errors.
 //!
-//! What is written down first is what V4 says; the other dialects say the same in other words.
+//! All responses start out in the form of V4; the other dialects convert it.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +17,26 @@ use super::query::Query;
 
 const TEAMS: [(&str, &str); 2] = [("t-12", "Comms"), ("t-27", "Research")];
 
-/// A search that is answered.
+/// The result of a search.
 pub(super) struct Found<'a> {
     pub(super) request_id: String,
     pub(super) aid: &'a str,
     pub(super) query: &'a Query,
     pub(super) now: DateTime<Utc>,
-    /// The overview as V4 writes it.
+    /// The overview in the form of V4.
     pub(super) overview: &'a str,
-    /// The page, where one was asked for.
+    /// The page, if requested.
     pub(super) page: Option<Records>,
 }
 
 /// A page of records.
 pub(super) struct Records {
     pub(super) total: Option<i64>,
-    /// As the dialect writes them.
+    /// In the form of the dialect.
     pub(super) items: Vec<String>,
 }
 
-/// An answer of refusal.
+/// The content of an error response.
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) code: String,
@@ -51,7 +51,7 @@ impl Refusal {
 }
 
 impl Preset {
-    /// The body of the list.
+    /// Writes the body of `/list`.
     pub(super) fn list(self, corpus: &Corpus, team: usize, request_id: &str) -> String {
         let own = || corpus.searches.iter().filter(move |search| search.team == team);
         let entries = |kind: &str, there: fn(&SavedSearch) -> bool| -> Vec<Value> {
@@ -113,12 +113,12 @@ impl Preset {
         }
     }
 
-    /// The body of a search.
+    /// Writes the body of `/search`.
     pub(super) fn search(self, found: &Found<'_>) -> String {
         let Found { request_id, aid, query, overview, page, .. } = found;
         let id = Value::from(request_id.as_str());
         let items = |records: &Records| records.items.join(",");
-        // Records are written as they are: a number that nothing holds stays what it is.
+        // Records are inserted as text, so that numbers that fit no type are kept.
         match self {
             Self::V4 => {
                 let window = json!({
@@ -156,7 +156,7 @@ impl Preset {
                 )
             }
             Self::Names => {
-                // A hint: the next ten.
+                // An approximate count: rounded up to the next ten.
                 let hits = page.as_ref().map(|page| page.total.map(|total| (total + 9) / 10 * 10));
                 let results = page.as_ref().map(|page| format!(",\"results\":[{}]", items(page)));
                 format!(
@@ -169,7 +169,7 @@ impl Preset {
         }
     }
 
-    /// The overview, from what V4 says.
+    /// Converts the overview from the form of V4.
     fn overview(self, overview: &str, query: &Query) -> Value {
         let of: Value = serde_json::from_str(overview).unwrap_or_default();
         let (sentiment, entries) = (&of["sentiment"], |name: &str| of[name].as_array().cloned().unwrap_or_default());
@@ -240,7 +240,7 @@ impl Preset {
         }
     }
 
-    /// A record, from what V4 says.
+    /// Converts a record from the form of V4.
     pub(super) fn record(self, record: &str) -> String {
         if self == Self::V4 {
             return record.to_owned();
@@ -319,7 +319,7 @@ impl Preset {
         written.to_string()
     }
 
-    /// A sentiment as the dialect writes it.
+    /// The sentiment in the form of the dialect.
     fn mood(self, label: &str) -> Value {
         match (self, label) {
             (Self::V4, label) => label.into(),
@@ -331,7 +331,7 @@ impl Preset {
         }
     }
 
-    /// The labels that are written as the sentiment that is asked for. Records of a file may have labels of their own.
+    /// Returns the labels that the dialect writes as the requested sentiment. Records of a file may have other labels.
     pub(super) fn labels(self, asked: &str, search: &SavedSearch) -> BTreeSet<String> {
         let labels = search.mentions.iter().filter_map(|mention| mention.facts.sentiment.as_deref());
         let written_so = |label: &&str| match self.mood(label) {
@@ -341,7 +341,7 @@ impl Preset {
         labels.filter(written_so).map(str::to_owned).collect()
     }
 
-    /// An error.
+    /// Writes an error response.
     pub(super) fn refuse(self, refusal: Refusal, request_id: &str) -> Response {
         let Refusal { mut status, code, message, field } = refusal;
         let place = field.map(|field| format!("{field}: ")).unwrap_or_default();
@@ -370,7 +370,7 @@ impl Preset {
     }
 }
 
-/// A text of digits as a number; any other stays one.
+/// Converts digits to a number; other texts stay strings.
 fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }

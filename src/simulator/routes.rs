@@ -1,4 +1,4 @@
-//! The two endpoints as HTTP sees them: keys, limits, errors and bodies.
+//! The two endpoints at the HTTP level: keys, limits, errors and bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,17 +32,18 @@ pub(super) fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// What is known of a request before its route sees it.
+/// The part of a request that is known before its route handles it.
 #[derive(Debug, Clone)]
 struct Arrived {
     /// Its number, from 1.
     number: u64,
     parameters: Vec<(String, String)>,
-    /// What goes wrong with it.
+    /// The faults that apply to it.
     kinds: Vec<Kind>,
 }
 
-/// Before a route: counts the request, waits the service delay, keeps the rate limit, and does what is to go wrong.
+/// Middleware before all routes: counts the request, waits for the configured delay, enforces the rate limit and
+/// applies faults.
 async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
     let number = service.requests.fetch_add(1, Ordering::Relaxed) + 1;
     let query = request.uri().query().unwrap_or_default();
@@ -71,7 +72,7 @@ async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: 
         None => answer_within_limit(&service, &key, request, next).await,
     };
     let mut response = spoil::body(&kinds, response).await;
-    // The clock of the service, not the machine's: the end of a rate window is told by the same one.
+    // By the service's clock, not the machine's, because the end of a rate limit window is reported by the same clock.
     let date = httpdate::fmt_http_date(now.into());
     if let Ok(date) = HeaderValue::from_str(&date) {
         response.headers_mut().insert(DATE, date);
@@ -96,7 +97,7 @@ async fn answer_within_limit(service: &Service, key: &[u8], request: Request, ne
     response
 }
 
-/// The headers that tell how a key stands.
+/// Sets the headers that report the rate limit state of a key.
 fn tell(form: Throttled, standing: &Standing, service: &Service, headers: &mut HeaderMap) {
     let wait = TimeDelta::try_seconds(i64::try_from(standing.wait).unwrap_or(i64::MAX)).unwrap_or_default();
     let until = service.settings.clock.now() + wait;
@@ -126,7 +127,7 @@ fn tell(form: Throttled, standing: &Standing, service: &Service, headers: &mut H
     }
 }
 
-/// The team of a key.
+/// Authenticates the request: returns the team of its key.
 fn team(service: &Service, headers: &HeaderMap) -> Result<usize, Refusal> {
     let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let authorization = value(AUTHORIZATION.as_str());
@@ -159,7 +160,7 @@ async fn list(
     };
     let preset = service.settings.preset;
     if let Some((name, _)) = parameters.into_iter().next().filter(|_| preset.dialect().strict) {
-        return service.refuse(invalid(Invalid { message: "is no parameter of list".into(), field: name }));
+        return service.refuse(invalid(Invalid { message: "is not a parameter of list".into(), field: name }));
     }
     answer(StatusCode::OK, &preset.list(&service.corpus, team, &service.request_id()))
 }
@@ -180,7 +181,7 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
     let preset = service.settings.preset;
     let dialect = preset.dialect();
     let team = team(service, headers)?;
-    // After the delay.
+    // Read after the delay.
     let now = service.now(kinds);
     let mut query = Query::parse(parameters, now, dialect, service.settings.largest_page).map_err(invalid)?;
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("no saved search `{}`", query.aid));
@@ -210,7 +211,7 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
                 Unreachable::BadRequest => (StatusCode::BAD_REQUEST, "validation_error"),
                 Unreachable::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             };
-            Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "no page lies so far") }
+            Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "page out of range") }
         })?;
         let rows = &selection.order[page.rows];
         let items = rows.iter().map(|at| preset.record(&search.mentions[*at as usize].json())).collect();

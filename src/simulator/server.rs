@@ -1,4 +1,5 @@
-//! Starts and ends the service, and keeps what requests share: counters, limits, changes and recent selections.
+//! Starts and stops the service, and holds the state that requests share: counters, rate limits, mutations and recent
+//! selections.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -30,25 +31,25 @@ use super::render::Refusal;
 use super::routes::router;
 use crate::clock::Clock;
 
-/// Selections kept, so that the pages of one scan are selected and ordered once.
+/// Maximum of cached selections, so that the pages of one scan are selected and sorted once.
 const SELECTIONS: usize = 32;
 
-/// How the service behaves.
+/// The behaviour of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The service's clock: ends relative windows.
+    /// The service's clock; relative windows end at its time.
     pub clock: Clock,
-    /// Time before every answer.
+    /// Delay before every response.
     pub delay: Duration,
-    /// Requests allowed to each key.
+    /// Rate limit of each key.
     pub rate_limit: Option<RateLimit>,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: Vec<Fault>,
-    /// Equal seeds let equal things go wrong.
+    /// Seed of random faults: equal seeds give equal faults.
     pub seed: u64,
-    /// Records in a page at most, where that is not the dialect's own number.
+    /// Overrides the dialect's maximum page size.
     pub largest_page: Option<u64>,
-    /// The dialect that the service speaks.
+    /// The dialect of the service.
     pub preset: Preset,
 }
 
@@ -66,16 +67,16 @@ impl Default for Settings {
     }
 }
 
-/// So many requests in any span of so long.
+/// A rate limit: at most `requests` in any span of length `window`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests.
+    /// Maximum of requests.
     pub requests: u32,
     /// Length of the span.
     pub window: Duration,
 }
 
-/// A request as the service saw it.
+/// A request as received by the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// `list` or `search`.
@@ -84,7 +85,7 @@ pub struct Seen {
     pub query: String,
 }
 
-/// A service inside the process, which answers whoever calls it. [`start`] puts one behind an address.
+/// A service inside the process, called without a network. [`start`] serves one on an address.
 #[derive(Debug, Clone)]
 pub struct Simulator {
     service: Arc<Service>,
@@ -92,7 +93,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// A service over `corpus`.
+    /// Creates a service over `corpus`.
     pub fn new(corpus: Arc<Corpus>, settings: Settings) -> Self {
         let service = Arc::new(Service {
             corpus,
@@ -106,8 +107,8 @@ impl Simulator {
         Self { router: router(Arc::clone(&service)), service }
     }
 
-    /// Answers a GET of a path with its query, such as `/v4/list`, as it would over a connection: the status and the
-    /// headers, then the body piece by piece.
+    /// Responds to a GET of a path with its query, such as `/v4/list`, as it would over a connection: status and
+    /// headers first, then the body in pieces.
     pub async fn get(&self, path: &str, headers: HeaderMap) -> Response<BoxStream<'static, io::Result<Bytes>>> {
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = path.parse().unwrap_or_default();
@@ -116,29 +117,29 @@ impl Simulator {
         response.map(|body| body.into_data_stream().map(|piece| piece.map_err(io::Error::other)).boxed())
     }
 
-    /// The corpus that it began with.
+    /// The initial corpus.
     pub fn corpus(&self) -> &Corpus {
         &self.service.corpus
     }
 
-    /// Requests received so far.
+    /// Count of requests received so far.
     pub fn requests(&self) -> u64 {
         self.service.requests.load(Ordering::Relaxed)
     }
 
-    /// The requests received since the last call, oldest first.
+    /// Takes the requests received since the last call, oldest first.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.service.seen.lock().unwrap_or_else(PoisonError::into_inner)).into()
     }
 
-    /// The mentions of a saved search as the answer to this request shows them, in the order of publication.
+    /// The mentions of a saved search as of the response to this request, by time of publication.
     pub fn alive(&self, aid: &str, request: u64) -> Vec<Arc<Mention>> {
         let state = self.service.moving.at(&self.service.corpus, aid, request);
         state.map(|(search, _)| search.mentions.clone()).unwrap_or_default()
     }
 }
 
-/// A service that accepts requests until it is dropped or shut down.
+/// A service that accepts requests until it is shut down or dropped.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -156,23 +157,23 @@ impl Deref for Running {
 }
 
 impl Running {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The base URL to give to a client.
+    /// The base URL for clients.
     pub fn base_url(&self) -> String {
         format!("http://{}/v4", self.address)
     }
 
-    /// Stops accepting, lets requests under way end, and waits for that.
+    /// Stops accepting connections and waits until the requests in flight have ended.
     ///
     /// # Errors
-    /// The error that the server ended with.
+    /// The error that the server ended with, if any.
     pub async fn shut_down(mut self) -> io::Result<()> {
         if let Some(stop) = self.stop.take() {
-            // It fails only where the server has ended already.
+            // Fails only if the server has already ended.
             let _ = stop.send(());
         }
         (&mut self.task).await.map_err(io::Error::other)?
@@ -185,10 +186,10 @@ impl Drop for Running {
     }
 }
 
-/// Starts a service over `corpus`; port 0 picks a free one.
+/// Starts a service over `corpus`; port 0 selects a free one.
 ///
 /// # Errors
-/// Where the address cannot be listened on.
+/// If listening on the address fails.
 pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) -> io::Result<Running> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
@@ -197,7 +198,7 @@ pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) 
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let stopped = async {
-            // A dropped sender means that the service is dropped, which ends it too.
+            // A dropped sender means that the service was dropped, which ends it too.
             let _ = stopped.await;
         };
         axum::serve(listener, app).with_graceful_shutdown(stopped).await
@@ -205,7 +206,7 @@ pub async fn start(listen: SocketAddr, corpus: Arc<Corpus>, settings: Settings) 
     Ok(Running { address, simulator, stop: Some(stop), task })
 }
 
-/// What requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) corpus: Arc<Corpus>,
@@ -217,28 +218,28 @@ pub(super) struct Service {
     pub(super) moving: Moving,
 }
 
-/// Selections by their query, without its page, how often its saved search had changed, and the order.
+/// Selections by query (without its page), count of changes to the saved search, and sort order.
 type Selections = HashMap<(Query, usize, Sorting), Arc<Selection>>;
 
-/// The order of the rows of a page.
+/// Sorting of the rows of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sorting {
-    /// As it was asked for.
+    /// As requested.
     Stable,
-    /// As it was asked for, equal keys in an order of this request's own.
+    /// As requested, with equal keys in an order specific to this request.
     Ties(u64),
-    /// None.
+    /// Unsorted.
     Ignored,
 }
 
-/// The mentions of a query, in order, and their overview.
+/// The mentions of a query, sorted, and their overview.
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) order: Vec<u32>,
     pub(super) overview: String,
 }
 
-/// How a key stands with its limit after a request.
+/// The state of a key's rate limit after a request.
 pub(super) struct Standing {
     pub(super) over: bool,
     pub(super) limit: u32,
@@ -250,19 +251,19 @@ pub(super) struct Standing {
 }
 
 impl Service {
-    /// The faults that happen at a request.
+    /// The faults that apply to a request.
     pub(super) fn faults(&self, request: u64, aid: Option<&str>) -> Vec<Kind> {
         let Settings { faults, seed, .. } = &self.settings;
         faults.iter().filter(|fault| fault.happens(*seed, request, aid)).map(|fault| fault.kind.clone()).collect()
     }
 
-    /// The time by the service's own clock.
+    /// The time by the service's own clock, including injected skew.
     pub(super) fn now(&self, kinds: &[Kind]) -> DateTime<Utc> {
         let skew = |kind: &Kind| if let Kind::Skew(seconds) = kind { TimeDelta::try_seconds(*seconds) } else { None };
         kinds.iter().filter_map(skew).fold(self.settings.clock.now(), |now, skew| now + skew)
     }
 
-    /// An answer of refusal.
+    /// Builds an error response.
     pub(super) fn refuse(&self, refusal: Refusal) -> Response<Body> {
         self.settings.preset.refuse(refusal, &self.request_id())
     }
@@ -271,7 +272,7 @@ impl Service {
         format!("req-{}", self.requests.load(Ordering::Relaxed))
     }
 
-    /// Remembers a request; the last 10,000 are kept.
+    /// Records a request; the last 10,000 are kept.
     pub(super) fn note(&self, seen: Seen) {
         let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() == 10_000 {
@@ -280,7 +281,7 @@ impl Service {
         all.push_back(seen);
     }
 
-    /// Counts a request against the limit of its key; `None` where there is no limit. Refused requests do not count.
+    /// Counts a request against the rate limit of its key; `None` without a limit. Refused requests do not count.
     pub(super) fn spend(&self, key: &[u8]) -> Option<Standing> {
         let RateLimit { requests, window } = self.settings.rate_limit?;
         let now = Instant::now();
@@ -300,7 +301,7 @@ impl Service {
         Some(Standing { over, limit: requests, remaining, reset: epoch.saturating_add(wait), wait })
     }
 
-    /// The mentions of a query; pages of one query share the work.
+    /// The mentions of a query, cached so that its pages share the work.
     pub(super) fn selection(
         &self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! Faults at work: what they make of a question, of records, and of a finished answer.
+//! Applies faults to requests, records and finished responses.
 
 use std::io;
 use std::io::Write;
@@ -19,25 +19,25 @@ use super::fault_injection::{Beyond, ErrorBody, Kind};
 use super::query::Query;
 use super::render::Refusal;
 
-/// Pieces of a body that trickles.
+/// Count of pieces of a trickling body.
 const PIECES: usize = 20;
-/// Stands for a number that JSON can say and no type can hold.
+/// Placeholder for a number that is valid JSON but fits no type.
 const BIG: &str = "@big@";
 
-/// What a page is made of, and what it tells.
+/// The rows of a page, and the total reported with it.
 pub(super) struct Page {
-    /// Positions in the order.
+    /// Range of positions in the sorted selection.
     pub(super) rows: std::ops::Range<usize>,
     pub(super) total: Option<i64>,
 }
 
-/// A page that paging does not reach.
+/// The response to a page beyond the reachable depth.
 pub(super) enum Unreachable {
     BadRequest,
     NotFound,
 }
 
-/// Changes what is asked for, as if the service had not understood it.
+/// Changes a request as if the service had not understood it.
 pub(super) fn question(kinds: &[Kind], query: &mut Query) {
     for kind in kinds {
         match kind {
@@ -51,7 +51,7 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query) {
     }
 }
 
-/// The rows of a page among `len`.
+/// Selects the rows of a page out of `len`.
 pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Unreachable> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (mut start, mut size) = (number(query.data_from), number(query.data_size));
@@ -84,7 +84,7 @@ pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Un
     Ok(Page { rows: start..start.saturating_add(size).min(reach), total })
 }
 
-/// The records of a page, as they are written.
+/// Applies faults to the records of a page.
 pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
     for kind in kinds {
         if *kind == Kind::Twice {
@@ -104,7 +104,7 @@ pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
     items
 }
 
-/// What a fault makes of a record; `None` where it concerns none.
+/// Applies a fault to a record; `None` if it does not concern records.
 fn record(kind: &Kind, row: usize, mut item: Value) -> Option<Value> {
     match kind {
         Kind::Missing(field) => drop(item.as_object_mut()?.remove(field)),
@@ -133,7 +133,7 @@ fn record(kind: &Kind, row: usize, mut item: Value) -> Option<Value> {
     Some(item)
 }
 
-/// An instant in one of the forms that are seen.
+/// Writes an instant in one of the forms that services use.
 fn written(at: DateTime<Utc>, row: usize) -> Value {
     let offset = chrono::FixedOffset::east_opt(7_200);
     match (row % 4, offset) {
@@ -144,7 +144,7 @@ fn written(at: DateTime<Utc>, row: usize) -> Value {
     }
 }
 
-/// The record as it was a day before.
+/// The record as of the day before.
 fn older(item: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(item) else { return item.to_owned() };
     if let Some(at) = value["updatedAt"].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok()) {
@@ -154,7 +154,7 @@ fn older(item: &str) -> String {
     value.to_string()
 }
 
-/// The answer that a fault gives in place of any other.
+/// The response of a fault that replaces any other.
 pub(super) fn instead(preset: Preset, kinds: &[Kind], headers: &HeaderMap, now: DateTime<Utc>) -> Option<Response> {
     kinds.iter().find_map(|kind| match kind {
         Kind::Status { status, retry_after, reset, code, body } => {
@@ -197,7 +197,7 @@ pub(super) fn instead(preset: Preset, kinds: &[Kind], headers: &HeaderMap, now: 
         Kind::Bomb(mib) => {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
             for _ in 0..*mib {
-                // Writing to a vector does not fail.
+                // Writing to a vector cannot fail.
                 let _ = packed.write_all(&vec![b' '; 1 << 20]);
             }
             let mut response = with_bytes(json_type(), packed.finish().unwrap_or_default());
@@ -242,7 +242,8 @@ fn streamed(body: impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static
     response
 }
 
-/// `date+7`, `iso+7` and `epoch+7` as the instant seven seconds from now; anything else as it stands.
+/// Replaces `date+7`, `iso+7` and `epoch+7` with the instant seven seconds from now; other texts are returned
+/// unchanged.
 fn moment(text: &str, now: DateTime<Utc>) -> String {
     let Some((form, seconds)) = text.split_once('+') else { return text.to_owned() };
     let Some(at) = seconds.parse().ok().and_then(TimeDelta::try_seconds).map(|wait| now + wait) else {
@@ -256,7 +257,7 @@ fn moment(text: &str, now: DateTime<Utc>) -> String {
     }
 }
 
-/// Spoils the body of an answer.
+/// Applies faults to the body of a response.
 pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
     let spoils = |kind: &&Kind| {
         matches!(
@@ -314,7 +315,7 @@ pub(super) async fn body(kinds: &[Kind], response: Response) -> Response {
     Response::from_parts(parts, Body::from_stream(chunks.chain(end.filter_map(|end| async { end }))))
 }
 
-/// How a body in pieces ends.
+/// The end of a body that is sent in pieces.
 #[derive(Clone, Copy)]
 enum End {
     Whole,
@@ -322,7 +323,7 @@ enum End {
     Never,
 }
 
-/// Puts bytes into the first text of a record, or of anything.
+/// Inserts bytes into the first `text` of a record, or else into the first string.
 fn into_text(body: &mut Vec<u8>, bytes: &[u8]) {
     let find = |what: &[u8]| body.windows(what.len()).position(|window| window == what).map(|at| at + what.len());
     if let Some(at) = find(b"\"text\":\"").or_else(|| find(b":\"")) {

@@ -1,9 +1,9 @@
-//! Zones as services name them: places with rules, or a distance from UTC.
+//! Time zones in the forms that services use: IANA names, or offsets from UTC.
 
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-/// A zone.
+/// A time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Zone {
     /// `Europe/Berlin`.
@@ -15,7 +15,7 @@ pub(super) enum Zone {
 impl Zone {
     pub(super) const UTC: Self = Self::Named(Tz::UTC);
 
-    /// `+HH:MM` or `-HH:MM`, up to fourteen hours.
+    /// Parses `+HH:MM` or `-HH:MM`, at most 14 hours.
     pub(super) fn distance(text: &str) -> Option<Self> {
         let (sign, rest) = match text.split_at_checked(1)? {
             ("+", rest) => (1, rest),
@@ -29,7 +29,7 @@ impl Zone {
         FixedOffset::east_opt(seconds).map(Self::Distance)
     }
 
-    /// As it is asked for.
+    /// Returns the name in the form of the parameter.
     pub(super) fn name(self) -> String {
         match self {
             Self::Named(zone) => zone.name().to_owned(),
@@ -59,13 +59,13 @@ impl Zone {
         }
     }
 
-    /// The first instant of a local day: midnight, or the end of the gap where midnight was skipped.
+    /// The first instant of a local day: midnight, or the end of the gap if midnight was skipped.
     pub(super) fn start_of(self, day: NaiveDate) -> Option<DateTime<FixedOffset>> {
         let midnight = day.and_time(NaiveTime::MIN);
         (0..24 * 60).find_map(|minute| self.earliest(midnight + TimeDelta::minutes(minute)))
     }
 
-    /// The first instant of the day after.
+    /// The first instant of the following day.
     pub(super) fn end_of(self, day: NaiveDate) -> Option<DateTime<FixedOffset>> {
         self.start_of(day.checked_add_days(Days::new(1))?)
     }
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(hours("2026-03-29", "Europe/Berlin"), 23);
         assert_eq!(hours("2026-10-25", "Europe/Berlin"), 25);
         assert_eq!(hours("2026-06-01", "Europe/Berlin"), 24);
-        // Midnight itself is skipped here.
+        // This zone skips midnight itself.
         assert_eq!(hours("2018-11-04", "America/Sao_Paulo"), 23);
     }
 

@@ -1,4 +1,4 @@
-//! The binary as people use it: what it prints where, how it ends, and what it never shows.
+//! The binary as a user runs it: output streams, exit codes, and secrets that must not be printed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A `savedsearch simulate` on a free port.
+/// A running `savedsearch simulate` on a free port.
 pub(crate) struct Simulate {
     child: Child,
     pub(crate) base_url: String,
@@ -121,7 +121,7 @@ fn each_command_has_examples_completions_and_a_page_of_the_manual() {
         let script = out(&run(&["completions", shell]));
         assert!(commands.iter().all(|command| script.contains(command)) && script.contains("estimate"), "{shell}");
     }
-    // A shell takes it.
+    // bash accepts the script.
     let script = out(&run(&["completions", "bash"]));
     let asked = "COMP_WORDS=(savedsearch sql --est); COMP_CWORD=2; _savedsearch savedsearch --est sql; echo \"${COMPREPLY[@]}\"";
     let output = Command::new("bash").args(["-c", &format!("{script}\n{asked}")]).output().unwrap();
@@ -350,7 +350,7 @@ fn the_key_is_shown_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     fs::write(&file, format!("{CANARY}\n")).unwrap();
-    // A service that repeats what it was sent.
+    // A service that echoes the request.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -403,7 +403,7 @@ async fn first_rows_appear_before_the_last_page_is_fetched() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     let asked = service.requests();
-    assert!(asked < 16, "all {asked} pages were asked for before the first row came");
+    assert!(asked < 16, "all {asked} pages were requested before the first row arrived");
     assert_eq!(lines.count(), 1_499);
     assert_eq!(service.requests(), 16);
     assert!(child.wait().unwrap().success());
@@ -438,10 +438,10 @@ fn an_interrupt_cancels_and_leaves_no_file() {
 fn an_interrupt_ends_a_computation_that_never_pauses() {
     let sql = "SELECT sum(a.value * b.value) FROM range(100000) a, range(1000000) b";
     let mut child = savedsearch(&["sql", "-c", sql]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // The note on demo data is the first line; the computation follows.
+    // The note about demo data is the first line; the computation follows.
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     stderr.read_line(&mut String::new()).unwrap();
-    // Three seconds of computing: planning is over.
+    // After three seconds of CPU time, planning is over.
     let ticks = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
         stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(11)?.parse::<u64>().ok()).unwrap_or(u64::MAX)
@@ -478,7 +478,7 @@ fn a_file_is_replaced_only_by_a_result_and_where_it_really_is() {
     );
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "something is left over");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "a temporary file was left behind");
     let output = run(&["sql", "--format", "csv", "-o", "/dev/null", "-c", "SELECT 1"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
@@ -514,7 +514,7 @@ fn a_rate_limit_is_kept_and_waited_out() {
     assert_eq!(out(&output), "n\n700\nwaited,allowed\ntrue,4\n", "{}", err(&output));
 }
 
-/// Every command of the README's `sh` blocks, on demo data or against a simulator in the place of your service.
+/// Runs every command in the README's `sh` blocks, on demo data or with a simulator in place of the service.
 #[test]
 fn the_commands_of_the_readme_work() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
@@ -534,10 +534,10 @@ fn the_commands_of_the_readme_work() {
         ("http://127.0.0.1:8080/v4", service.base_url.as_str()),
         ("http://127.0.0.1:8081/v4", failing.base_url.as_str()),
     ];
-    assert!(run_commands(&readme, &replaced, folder.path()) >= 6, "the README has lost its commands");
+    assert!(run_commands(&readme, &replaced, folder.path()) >= 6, "commands are missing from the README");
 }
 
-/// The file of users in the README, with a hash in the place of half of one.
+/// The users file of the README, with a complete hash in place of the abbreviated one.
 fn users(readme: &str) -> String {
     let file = readme.split("```toml\n").find(|block| block.starts_with("# users.toml")).unwrap();
     let file = file.split("\n```").next().unwrap();
@@ -558,7 +558,7 @@ fn the_servers_table_in_the_readme_has_the_defaults() {
     assert_eq!(serve.listen, Some("127.0.0.1:50051".parse().unwrap()));
 }
 
-/// A file with connections and the server's table, and what is said otherwise.
+/// Precedence: options, then environment variables, then the `[serve]` table of the connections file.
 #[test]
 fn a_server_takes_options_before_variables_before_its_table() {
     let service = Simulate::start(&["--mentions", "200", "--searches", "1"]);
@@ -603,12 +603,12 @@ fn a_server_takes_options_before_variables_before_its_table() {
         let (code, line) = serve(arguments, &[]);
         assert!(code == Some(2) && line.contains(told), "{arguments:?}: {code:?} {line}");
     }
-    // The connection brings an address and a profile; clients bring the keys.
+    // The connection provides an address and a profile; clients send their own keys.
     let (code, line) = serve(&["--auth", "pass-through", "--listen", "127.0.0.1:0"], &[]);
     assert_eq!(code, Some(0), "{line}");
 }
 
-/// Every command of the guide, with a service of each dialect in the place of yours.
+/// Runs every command of the guide with a simulator of each dialect in place of the service.
 #[test]
 fn the_commands_of_the_guide_work_with_every_dialect() {
     let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/connect.md")).unwrap();
@@ -616,11 +616,11 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
         let service = Simulate::start(&["--preset", preset.name(), "--mentions", "2000", "--searches", "3"]);
         let folder = tempfile::tempdir().unwrap();
         let replaced = [("https://api.example.com/v4", service.base_url.as_str())];
-        assert!(run_commands(&guide, &replaced, folder.path()) >= 6, "the guide has lost its commands");
+        assert!(run_commands(&guide, &replaced, folder.path()) >= 6, "commands are missing from the guide");
     }
 }
 
-/// A line that starts a server: it is asked to end when it has listened for some seconds, and has to end well.
+/// Makes a line that starts a server stop after a few seconds; the server has to exit with success.
 fn served_for_a_moment(line: &str) -> String {
     if !line.contains(" serve") || line.contains("--hash-password") {
         return line.to_owned();
@@ -630,7 +630,7 @@ fn served_for_a_moment(line: &str) -> String {
     format!("timeout --preserve-status --signal INT 3 {line}")
 }
 
-/// Runs the `sh` blocks of a document, one shell each, and gives their number.
+/// Runs the `sh` blocks of a document, one shell each, and returns their count.
 fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usize {
     let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
     let curl = Command::new("curl").arg("--version").output().is_ok();
@@ -640,7 +640,7 @@ fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usi
         let script = block.replace("cargo run -- ", "savedsearch ").replace("<API_KEY>", "demo-key-comms");
         let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
         let script = script.replace("\\\n", " ");
-        // What the clients' own tests install and start.
+        // Commands covered by the tests of the clients, or that do not end.
         let left_out = ["tests/run", "cargo ", "simulate", "pip install", "superset"];
         let kept =
             |line: &&str| left_out.iter().all(|word| !line.contains(word)) && (curl || !line.starts_with("curl"));
@@ -679,7 +679,7 @@ fn a_stdout_that_is_closed_or_full_is_no_panic() {
         for full in [true, false] {
             let stdout = match full {
                 true => Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap()),
-                // A pipe that nobody reads.
+                // A pipe without a reader.
                 false => Stdio::from(std::io::pipe().unwrap().1),
             };
             let output = savedsearch(arguments).stdin(Stdio::null()).stdout(stdout).output().unwrap();
@@ -720,13 +720,13 @@ fn a_hang_up_ends_things_as_a_termination_does() {
         while !partial.exists() && begun.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // The statement runs by now.
+        // By now the statement runs.
         std::thread::sleep(Duration::from_millis(500));
         assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{name}: {}", err(&output));
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(left.is_empty(), "{name}: {left:?} is left");
+        assert!(left.is_empty(), "{name}: {left:?} left behind");
     }
     assert!(Command::new("kill").args(["-HUP", &service.child.id().to_string()]).status().unwrap().success());
     assert!(service.child.wait().unwrap().success());
@@ -743,7 +743,7 @@ fn a_key_does_not_travel_in_clear_text_unless_that_is_wanted() {
         let refused = ask(address, &[]);
         assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
         assert!(err(&refused).contains("in clear text") && err(&refused).contains("--insecure"), "{}", err(&refused));
-        // SELECT 1 asks nobody.
+        // SELECT 1 sends no request.
         assert_eq!(ask(address, &["--insecure"]).status.code(), Some(0), "{address}");
     }
     for address in ["https://api.example.com/v4", "http://127.0.0.1:9/v4", "http://localhost:9/v4", "http://[::1]:9/v4"]
@@ -795,7 +795,7 @@ fn a_process_that_is_killed_leaves_the_ledger_whole() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Somewhere among its requests.
+        // At some point among its requests.
         let begun = Instant::now();
         while ledger().unwrap_or_default() <= known && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_micros(500));
@@ -803,8 +803,8 @@ fn a_process_that_is_killed_leaves_the_ledger_whole() {
         std::thread::sleep(Duration::from_millis(number % 23));
         child.kill().unwrap();
         child.wait().unwrap();
-        let spent = ledger().expect("a ledger");
-        assert!(spent > known, "kill {number}: {spent} requests are known, {known} were");
+        let spent = ledger().expect("ledger exists");
+        assert!(spent > known, "kill {number}: the ledger has {spent} requests, {known} before");
         known = spent;
     }
 }

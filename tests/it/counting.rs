@@ -1,4 +1,4 @@
-//! Numbers from the overview are believed only as far as they add up and as the service kept to the question.
+//! Counts from the overview are used only if they add up and the service honoured the request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::support::{now, rows};
 
-/// A service of 250 mentions, one a minute, whose overview a test may bend. Languages are en, de and none in turn, those
-/// of sources s0 to s12.
+/// A service with 250 mentions, one per minute, whose responses a test may alter. Languages are en, de and none in
+/// turn, sources s0 to s12.
 #[derive(Debug)]
 struct Service {
     bend: fn(&mut Value),
-    /// Mentions in the order opposite to the one asked for.
+    /// Set to sort mentions in the reverse of the requested order.
     backwards: bool,
     requests: AtomicU64,
 }
@@ -127,20 +127,21 @@ async fn numbers_that_add_up_take_one_request() {
     let lab = Lab::new(|_| ());
     assert_eq!(lab.ask(COUNT).await.unwrap(), (table(&[&["250"]]), 1));
     let languages = table(&[&["de", "83"], &["en", "84"], &["NULL", "83"]]);
-    // Mentions that the list does not count may have any language, or none: they are read, from the page that came with it.
+    // Mentions missing from the list may have any language, or none: they are read, starting with the page that came
+    // with the list.
     assert_eq!(lab.ask(LANGUAGES).await.unwrap(), (languages, 3));
     let whole =
         Lab::new(|body| body["overview"]["languages"].as_array_mut().unwrap().push(json!({"name": "fr", "count": 83})));
     let sql = format!("{} HAVING language <> 'x'", LANGUAGES.replace(" ORDER BY 1", ""));
     let (rows, _) = whole.ask(&sql).await.unwrap();
-    assert!(rows.iter().all(|row| row[0] != "fr"), "the page shows that the list is wrong: {rows:?}");
+    assert!(rows.iter().all(|row| row[0] != "fr"), "the page disproves the list: {rows:?}");
     assert_eq!(lab.ask(DAYS).await.unwrap(), (table(&[&["2026-06-30", "250"]]), 1));
 }
 
 #[tokio::test]
 async fn a_list_that_leaves_some_out_costs_no_more_than_reading() {
     let lab = Lab::new(|_| ());
-    // Ten of thirteen sources are listed: the first page told so, and is not asked for again.
+    // Ten of thirteen sources are listed. The list came with the first page, which is not requested again.
     assert_eq!(lab.ask(SOURCES).await.unwrap(), (table(&[&["13", "250"]]), 3));
 }
 
@@ -156,30 +157,31 @@ async fn numbers_that_do_not_add_up_are_not_believed() {
         (total, COUNT, table(&[&["250"]])),
         (volume, DAYS, table(&[&["2026-06-30", "250"]])),
     ] {
-        // One that is not believed, and three pages.
+        // One request whose counts are rejected, and three pages.
         assert_eq!(Lab::new(bend).ask(sql).await.unwrap(), (right, 4), "{sql}");
     }
     // A list comes with the first page.
     assert_eq!(Lab::new(languages).ask(LANGUAGES).await.unwrap(), (three, 3));
     let lab = Lab::new(relation);
     lab.1.sql("SET savedsearch.count_from_overview = 'always'").await.unwrap();
-    assert_eq!(lab.ask(COUNT).await.unwrap().1, 1, "approximate ones were asked for");
+    assert_eq!(lab.ask(COUNT).await.unwrap().1, 1, "approximate counts are allowed");
     lab.1.sql("SET savedsearch.count_from_overview = 'never'").await.unwrap();
-    assert_eq!(lab.ask(COUNT).await.unwrap().1, 3, "one by one");
+    assert_eq!(lab.ask(COUNT).await.unwrap().1, 3, "counted from mentions");
 }
 
 #[tokio::test]
 async fn an_answer_to_another_question_is_an_error_that_names_the_profile() {
-    let ignored = Lab::new(|_| ()).ask(&format!("{COUNT} AND language = 'en'")).await.expect_err("ignores the filter");
+    let ignored =
+        Lab::new(|_| ()).ask(&format!("{COUNT} AND language = 'en'")).await.expect_err("the filter was ignored");
     assert_eq!(ignored.kind(), ErrorKind::Contradiction);
     assert!(ignored.to_string().contains("[filters]"), "{ignored}");
     let window = Lab::new(|body| body["window"]["from"] = json!("2026-01-01T00:00:00Z"));
     let sql = format!("{COUNT} AND published_at >= '2026-06-01'");
-    let window = window.ask(&sql).await.expect_err("ignores the period");
+    let window = window.ask(&sql).await.expect_err("the window was ignored");
     assert!(window.to_string().contains("[window]") && window.kind() == ErrorKind::Contradiction, "{window}");
     let backwards = Lab::with(|_| (), true, Profile::v4());
     let sql = "SELECT max(published_at) FROM mentions WHERE aid = '1'";
-    let backwards = backwards.ask(sql).await.expect_err("keeps no order");
+    let backwards = backwards.ask(sql).await.expect_err("the sort order was ignored");
     assert!(backwards.to_string().contains("[sort]") && backwards.kind() == ErrorKind::Contradiction, "{backwards}");
 }
 
@@ -189,15 +191,15 @@ async fn the_first_mention_in_an_order_is_one_request_and_tells_the_number() {
     let last = published(MENTIONS - 1).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let sql = "SELECT max(published_at), count(*) FROM mentions WHERE aid = '1'";
     assert_eq!(lab.ask(sql).await.unwrap(), (table(&[&[&last, "250"]]), 1));
-    // Without a number in the answers, the mentions are read.
+    // Without totals in the responses, the mentions are read.
     let mut profile = Profile::v4();
     profile.total.trust = datafusion_saved_search::profile::Trust::Advisory;
-    // This service takes any window for the same.
+    // This service ignores the window.
     profile.window.absolute = None;
     let lab = Lab::with(|_| (), false, profile);
     let (answer, requests) = lab.ask(sql).await.unwrap();
     assert_eq!(answer, table(&[&[&last, "250"]]));
-    assert!(requests > 3, "{requests} requests cannot have read them all");
+    assert!(requests > 3, "{requests} requests are too few to read all mentions");
 }
 
 #[tokio::test]

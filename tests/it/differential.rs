@@ -1,8 +1,8 @@
-//! The same SQL through us over the simulator and over a plain in-memory table must agree.
+//! The same SQL must give the same result through our tables over the simulator and over a plain in-memory table.
 //!
-//! The in-memory table is built from the simulator's records by code of this file alone. Queries are generated; a
-//! failure is shrunk to the smallest query that still fails. `DIFFERENTIAL_SEED` repeats a run, `DIFFERENTIAL_CASES`
-//! makes it longer.
+//! The in-memory table is built from the simulator's records with code from this file only. Queries are generated; a
+//! failure is shrunk to the smallest failing query. `DIFFERENTIAL_SEED` repeats a run, `DIFFERENTIAL_CASES` sets the
+//! count of queries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::support::{BIG, OTHER, World, knob, now, rows, runner, worded, written};
 
-/// The columns that generated queries use.
+/// The columns used by generated queries.
 const TEXTS: [(&str, &str); 9] = [
     ("id", "/id"),
     ("text", "/text"),
@@ -39,7 +39,7 @@ const INTEGERS: [(&str, &str); 4] =
     [("seq", "/seq"), ("reach", "/reach"), ("engagement", "/engagement/total"), ("likes", "/engagement/likes")];
 const TIMES: [(&str, &str); 2] = [("published_at", "/publishedAt"), ("indexed_at", "/indexedAt")];
 
-/// A plain table of everything that the first team's key may read, as a dialect writes it.
+/// A plain table of everything visible to the first team's key, in the form of a dialect.
 fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
     let mut aids = Vec::new();
     let mut records: Vec<Value> = Vec::new();
@@ -118,9 +118,9 @@ struct Query {
     shape: Shape,
     limit: Option<usize>,
     offset: usize,
-    /// Which of the sessions answers it.
+    /// Index of the session that runs the query.
     session: usize,
-    /// Whose words it is said in.
+    /// Dialect of the query's values.
     preset: Preset,
 }
 
@@ -133,7 +133,7 @@ enum Shape {
         key: &'static str,
         direction: &'static str,
     },
-    /// The first rows, with further keys that leave no ties.
+    /// The first rows, with further keys that break all ties.
     Top {
         key: &'static str,
         direction: &'static str,
@@ -148,7 +148,7 @@ enum Shape {
     Distinct(&'static str),
 }
 
-/// What the rows are taken from; mentions are `m`, saved searches `s`.
+/// The FROM clause; mentions are `m`, saved searches `s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum From {
     Mentions,
@@ -227,7 +227,7 @@ fn text_of(at: DateTime<Utc>) -> String {
     format!("'{}'", at.to_rfc3339_opts(SecondsFormat::Micros, true))
 }
 
-/// A conjunct that bounds time from below, in one of the usual shapes.
+/// A conjunct that bounds time from below, in one of the common forms.
 fn time() -> impl Strategy<Value = String> {
     let unit = prop_oneof![Just("minute"), Just("hour"), Just("day"), Just("week"), Just("month"), Just("quarter")];
     let of = prop_oneof![
@@ -240,7 +240,7 @@ fn time() -> impl Strategy<Value = String> {
         Just("date_trunc('hour', date_trunc('week', published_at))".to_owned()),
         unit.prop_map(|unit| format!("date_trunc('{unit}', published_at AT TIME ZONE 'America/New_York')")),
     ];
-    // A month in a zone starts and ends elsewhere than one in UTC.
+    // A month in another zone has other bounds than in UTC.
     let month = (0..4_u32, prop_oneof![Just("Europe/Berlin"), Just("Asia/Tokyo"), Just("America/New_York")]).prop_map(
         |(n, zone)| {
             let start = format!("'2026-{:02}-01T00:00:00'", 4 + n);
@@ -421,16 +421,16 @@ fn query() -> impl Strategy<Value = Query> {
 async fn run(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, String> {
     let frame = context.sql(sql).await.map_err(|error| error.to_string())?;
     let batches = tokio::time::timeout(std::time::Duration::from_secs(60), frame.collect()).await;
-    let batches = batches.map_err(|_| "it hangs".to_owned())?.map_err(|error| error.to_string())?;
+    let batches = batches.map_err(|_| "timed out".to_owned())?.map_err(|error| error.to_string())?;
     let wide: Vec<_> = batches.iter().map(|batch| batch.schema()).collect();
     if wide.iter().any(|schema| **schema != *wide[0]) {
-        return Err("batches of several schemas".to_owned());
+        return Err("batches with different schemas".to_owned());
     }
     Ok(rows(&batches))
 }
 
-/// What the plain tables answer. Mentions are filtered first, and the query is run over those in a second step: below a
-/// filter on `published_at::date` the engine takes `published_at` for a constant and drops sorts and groups.
+/// Queries the plain tables. Mentions are filtered first, and the query runs over the result in a second step: below a
+/// filter on `published_at::date`, the engine treats `published_at` as a constant and drops sorts and groups.
 async fn ask_oracle(oracle: &SessionContext, query: &Query) -> Result<(Query, SessionContext), String> {
     let text = |error: DataFusionError| error.to_string();
     let filtered = worded(query.preset, format!("SELECT * FROM mentions WHERE {}", query.conjuncts.join(" AND ")));
@@ -451,7 +451,7 @@ async fn compare(sessions: &[SessionContext], oracle: &SessionContext, query: &Q
     let theirs = run(&oracle, &asked.sql()).await.map_err(|error| fail("the oracle failed", error))?;
     let ordered = matches!(query.shape, Shape::Ordered { .. } | Shape::Aggregate { .. } | Shape::Top { .. });
     if ordered {
-        // Keys alone are selected where there are ties, so that those do not matter.
+        // Where ties are possible, only keys are selected, so that their order does not matter.
         prop_assert_eq!(&ours, &theirs, "{:?}", query);
         return Ok(());
     }
@@ -464,23 +464,23 @@ async fn compare(sessions: &[SessionContext], oracle: &SessionContext, query: &Q
         prop_assert_eq!(sorted(ours), sorted(theirs), "{:?}", query);
         return Ok(());
     }
-    // Any rows will do, as long as each of them is one of all, no more often than there.
+    // Any rows are correct, as long as they are a sub-multiset of all rows.
     let mut all = run(&oracle, &asked.unlimited()).await.map_err(|error| fail("the oracle failed", error))?;
     all.sort();
     for row in sorted(ours) {
         match all.binary_search(&row) {
             Ok(at) => drop(all.remove(at)),
-            Err(_) => return Err(fail("a row that is not there", format!("{row:?}"))),
+            Err(_) => return Err(fail("unexpected row", format!("{row:?}"))),
         }
     }
     Ok(())
 }
 
-/// Sessions that must all agree with the plain tables.
+/// Count of sessions that must agree with the plain tables.
 const SESSIONS: usize = 5;
 
-/// Ours; one without our rules; ours over a service that takes short windows only, in smaller pages; one that takes
-/// periods that end now only; and one that counts one by one.
+/// Ours; one without our optimizer rules; ours over a service with a maximum window and smaller pages; ours over one
+/// with relative periods only; and ours without counts from the overview.
 async fn sessions(world: &World) -> [SessionContext; SESSIONS] {
     let over = |profile: Profile| {
         let connection = Connection::builder(world.service.base_url(), Secret::new(KEY).unwrap());
@@ -514,7 +514,7 @@ fn generated_queries_agree_with_a_plain_table() {
         .unwrap_or_else(|error| panic!("DIFFERENTIAL_SEED={seed}\n{error}"));
 }
 
-/// The same in the other dialects, a tenth as many queries in each.
+/// The same in the other dialects, with a tenth of the queries in each.
 #[test]
 fn generated_queries_agree_in_every_dialect() {
     let (cases, seed) = (knob("DIFFERENTIAL_CASES", 2_000), knob("DIFFERENTIAL_SEED", rand::random()));

@@ -1,4 +1,4 @@
-//! The tables in sessions of others: installed, by their address, and by names of several catalogs.
+//! The tables in other applications' sessions: installed, created by address, and in several catalogs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn connection(world: &World, profile: Profile) -> Arc<Connection> {
     builder.profile(profile).clock(Clock::fixed(now())).build().unwrap()
 }
 
-/// A session of somebody else, to which tables of a service can be added by their address.
+/// A plain session in which tables of a service can be created by address.
 fn foreign() -> SessionContext {
     let context = SessionContext::new();
     let factory = Arc::new(SavedSearchFactory::default());
@@ -30,7 +30,7 @@ fn foreign() -> SessionContext {
     context
 }
 
-/// A file with the key, in a folder that ends with it.
+/// A temporary folder (deleted on drop) and the path of a key file in it.
 fn key_file() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
@@ -41,7 +41,7 @@ fn key_file() -> (tempfile::TempDir, String) {
 #[tokio::test]
 async fn installed_in_a_session_of_ones_own_the_tables_ask_for_as_little_as_in_ours() {
     let world = World::new().await;
-    // Its default catalog stays its own.
+    // The session keeps its own default catalog.
     let config = SessionConfig::new().with_information_schema(true);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let context = SessionContext::new_with_state(install(builder, &connection(&world, Profile::v4())).unwrap().build());
@@ -52,9 +52,9 @@ async fn installed_in_a_session_of_ones_own_the_tables_ask_for_as_little_as_in_o
     let found = rows_of(&context, sql).await;
     let (ours, _) = world.cost(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'")).await;
     assert_eq!(found, [["ours".to_owned(), ours[0][0].clone()]]);
-    assert_eq!(world.service.requests() - before, 3, "the list and an overview here, another overview to compare with");
+    assert_eq!(world.service.requests() - before, 3, "the list and an overview, plus an overview for the comparison");
     assert!(plan_cost(&plan).scans.iter().any(|scan| &*scan.table == "mentions"));
-    // Settings, the function `now` and the table functions came along.
+    // Settings, the function `now` and the table functions are installed too.
     context.sql("SET savedsearch.max_requests = 5").await.unwrap();
     assert_eq!(rows_of(&context, "SELECT now() = date_trunc('second', now())").await, [["true"]]);
     let called = format!("SELECT count(*) FROM savedsearch.v4.mentions(aid => '{BIG}')");
@@ -86,8 +86,8 @@ async fn table_functions_follow_the_name_into_its_catalog() {
     let theirs = other.rows(&count("mentions")).await;
     assert_eq!(world.rows(&count("other.v4.mentions")).await, theirs);
     assert_ne!(world.rows(&count("mentions")).await, theirs);
-    // A name that leads to no table of a service is none of ours.
-    let error = world.context.sql("SELECT * FROM system.requests('1')").await.expect_err("no function");
+    // Tables that are not part of the service have no table function.
+    let error = world.context.sql("SELECT * FROM system.requests('1')").await.expect_err("no such function");
     assert!(error.to_string().contains("table function"), "{error}");
 }
 
@@ -103,7 +103,7 @@ async fn a_table_comes_by_the_address_of_its_service() {
         )
     };
     let key_option = format!("api_key_file '{key}'");
-    // Named as a table of the service is, or otherwise.
+    // Named after a table of the service, or with the option `table`.
     rows_of(&context, &create("saved_searches", &key_option)).await;
     rows_of(&context, &create("coverage", &format!("{key_option}, table 'mentions'"))).await;
     let list = "SELECT aid, name FROM saved_searches ORDER BY aid, name";
@@ -182,5 +182,5 @@ async fn a_further_table_of_the_profile_is_a_table_of_sql() {
     let shared = format!("SELECT count(*) FROM authors a JOIN overview o ON a.aid = o.aid WHERE a.aid = '{BIG}'");
     let before = world.service.requests();
     rows_of(&context, &shared).await;
-    assert_eq!(world.service.requests() - before, 1, "both lie in one answer");
+    assert_eq!(world.service.requests() - before, 1, "one response has both tables");
 }

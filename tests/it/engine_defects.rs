@@ -1,7 +1,7 @@
-//! Defects of the engine that our sessions work round: in a plain session they show, in ours they do not.
+//! Engine defects that our sessions work around: a plain session shows them, ours does not.
 //!
-//! When one of the first halves fails, the engine has been mended: the part of `optimizer/sound_properties.rs` that works
-//! round it, and the case here, can go.
+//! If the assertion about the plain session fails, the engine has been fixed: remove the workaround from
+//! `optimizer/sound_properties.rs` and the case here.
 
 use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -12,7 +12,7 @@ async fn answer(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
     rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")))
 }
 
-/// Instants of two days, out of order, and keys.
+/// Timestamps on two days, unsorted, and keys.
 async fn with_tables(context: SessionContext) -> SessionContext {
     for table in [
         "CREATE TABLE events AS SELECT column1::timestamp AS t, column2 AS n FROM (VALUES \
@@ -55,14 +55,14 @@ async fn a_condition_on_a_cast_leaves_the_order_of_the_column_alone() {
     }
     let (sql, right) = MISREAD[0];
     let answered = answer(&with_tables(plain()).await, sql).await.concat();
-    assert_ne!(answered, right, "the engine is mended: `{sql}` is right in a plain session");
+    assert_ne!(answered, right, "the engine has been fixed: `{sql}` is right in a plain session");
 }
 
 #[tokio::test]
 async fn grouping_sets_have_each_group_once() {
     let ours = with_tables(World::new().await.context).await;
     let groups = "SELECT count(*), count(DISTINCT k) FROM (SELECT k, count(*) FROM keys GROUP BY ROLLUP(k, 'all'))";
-    // Each key with the literal and without, and all together.
+    // Each key with and without the literal, and the grand total.
     let right = [[(2 * 1_145 + 1).to_string(), "1145".to_owned()]];
     assert_eq!(answer(&ours, groups).await, right);
     for (sql, count) in [
@@ -73,5 +73,9 @@ async fn grouping_sets_have_each_group_once() {
         let sql = format!("SELECT count(*) FROM (SELECT k, c, count(*) FROM ({sql}) GROUP BY ROLLUP(k, c))");
         assert_eq!(answer(&ours, &sql).await, [[count]], "{sql}");
     }
-    assert_ne!(answer(&with_tables(plain()).await, groups).await, right, "the engine is mended: ROLLUP over a literal");
+    assert_ne!(
+        answer(&with_tables(plain()).await, groups).await,
+        right,
+        "the engine has been fixed: ROLLUP over a literal"
+    );
 }

@@ -1,4 +1,4 @@
-//! EXPLAIN shows what is sent, what is left, the window, the page size and the requests.
+//! EXPLAIN shows the parameters sent, the residual filter, the window, the page size and the requests.
 
 use crate::support::World;
 

@@ -1,8 +1,9 @@
-//! Every fault that a service can commit, against every kind of query: the rows of the oracle, each once, or a typed error.
+//! Every fault of the simulator against every kind of query: the result matches the oracle without duplicates, or is a
+//! typed error.
 //!
-//! The simulator answers inside the process and time is virtual, so that waits cost nothing. On a corpus that stands still
-//! the rows must be the oracle's. On one that moves they must contain what was there throughout the query, and be
-//! contained in what was there at any time of it.
+//! The simulator runs in the process and time is virtual, so that waits take no real time. Over a fixed corpus, the
+//! rows must equal the oracle's. Over a changing corpus, they must include the mentions that existed throughout the
+//! query, and only mentions that existed at some time during it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 
 use crate::support::{BIG, OTHER, Virtual, knob, now, runner};
 
-/// Mentions of three saved searches, many of one instant.
+/// Mentions of three saved searches, many with equal timestamps.
 fn corpus() -> Arc<Corpus> {
     static CORPUS: std::sync::LazyLock<Arc<Corpus>> = std::sync::LazyLock::new(|| {
         let spec = CorpusSpec { seed: 7, searches: 3, mentions: 500, now: now() };
@@ -23,14 +24,14 @@ fn corpus() -> Arc<Corpus> {
     Arc::clone(&CORPUS)
 }
 
-/// Pages of twenty, so that there are many.
+/// Pages of 20 mentions, so that there are many.
 fn profile() -> Profile {
     let mut profile = Profile::v4();
     profile.page.max = 20;
     profile
 }
 
-/// A kind of query: its text, and which mentions it is about.
+/// A kind of query: its SQL, and a predicate for the mentions it concerns.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -39,18 +40,18 @@ struct Kind {
     gives: Gives,
 }
 
-/// What a query gives of the mentions that it is about.
+/// The part of the concerned mentions that a query returns.
 #[derive(Clone, Copy, PartialEq)]
 enum Gives {
-    /// The aid and id of each.
+    /// The aid and id of all.
     All,
-    /// The ids of so many.
+    /// The ids of this many.
     Some(usize),
-    /// The instants and ids of the newest so many, in order.
+    /// The timestamps and ids of this many newest ones, sorted.
     Newest(usize),
-    /// Their number.
+    /// Their count.
     Count,
-    /// A language and the number of each.
+    /// Each language with its count.
     Languages,
 }
 
@@ -123,7 +124,7 @@ impl Kind {
         self.sql.replace("{BIG}", BIG).replace("{OTHER}", OTHER).replace("{ALL}", ALL)
     }
 
-    /// Whether the rows are right, where the service received these requests meanwhile.
+    /// Checks the rows of a query during which the service received these requests.
     fn check(&self, world: &Virtual, rows: &[Vec<String>], (first, last): (u64, u64)) -> Result<(), String> {
         let oracle = Oracle::new(world, *self, first, last);
         let known = |key: &String| oracle.ever.contains_key(key);
@@ -132,35 +133,39 @@ impl Kind {
             Gives::All => {
                 let got: BTreeSet<String> = rows.iter().map(|row| row.join(" ")).collect();
                 ensure(got.len() == rows.len(), || {
-                    format!("{} of {} rows are doubles", rows.len() - got.len(), rows.len())
+                    format!("{} of {} rows are duplicates", rows.len() - got.len(), rows.len())
                 })?;
                 let lost: Vec<_> = oracle.throughout.keys().filter(|key| !got.contains(*key)).collect();
                 ensure(lost.is_empty(), || {
-                    format!("{} of {} are lost: {lost:?}", lost.len(), oracle.throughout.len())
+                    format!("{} of {} mentions are lost: {lost:?}", lost.len(), oracle.throughout.len())
                 })?;
                 let foreign: Vec<_> = got.iter().filter(|key| !known(key)).collect();
-                ensure(foreign.is_empty(), || format!("never there: {foreign:?}"))
+                ensure(foreign.is_empty(), || format!("mentions that never existed: {foreign:?}"))
             }
             Gives::Some(limit) | Gives::Newest(limit) => {
                 let ids: BTreeSet<&String> = rows.iter().filter_map(|row| row.last()).collect();
-                ensure(ids.len() == rows.len(), || "doubles".to_owned())?;
-                ensure(ids.iter().all(|id| known(&format!("{BIG} {id}"))), || "some were never there".to_owned())?;
+                ensure(ids.len() == rows.len(), || "duplicates".to_owned())?;
+                ensure(ids.iter().all(|id| known(&format!("{BIG} {id}"))), || {
+                    "mentions that never existed".to_owned()
+                })?;
                 let least = limit.min(numbers(&oracle.throughout));
                 let most = limit.min(numbers(&oracle.ever));
-                ensure((least..=most).contains(&rows.len()), || format!("{} rows, not {least} to {most}", rows.len()))?;
+                ensure((least..=most).contains(&rows.len()), || {
+                    format!("{} rows, expected {least} to {most}", rows.len())
+                })?;
                 if self.gives == Gives::Some(limit) {
                     return Ok(());
                 }
-                ensure(rows.is_sorted_by(|a, b| a[0] >= b[0]), || "not in order".to_owned())?;
+                ensure(rows.is_sorted_by(|a, b| a[0] >= b[0]), || "not sorted".to_owned())?;
                 let Some(oldest) = rows.last().map(|row| row[0].clone()) else { return Ok(()) };
                 let newer = oracle.throughout.iter().filter(|(_, mention)| instant(mention) > oldest);
                 let lost: Vec<_> = newer.filter(|(key, _)| !ids.iter().any(|id| key.ends_with(id.as_str()))).collect();
-                ensure(lost.is_empty(), || format!("{} newer ones are lost", lost.len()))
+                ensure(lost.is_empty(), || format!("{} newer mentions are lost", lost.len()))
             }
             Gives::Count => {
                 let count = rows[0][0].parse().unwrap_or(usize::MAX);
                 let (least, most) = (numbers(&oracle.throughout), numbers(&oracle.ever));
-                ensure((least..=most).contains(&count), || format!("{count}, not {least} to {most}"))
+                ensure((least..=most).contains(&count), || format!("{count}, expected {least} to {most}"))
             }
             Gives::Languages => {
                 let got: BTreeMap<&str, usize> =
@@ -175,7 +180,7 @@ impl Kind {
                 let (least, most) = (count(&oracle.throughout), count(&oracle.ever));
                 let low = least.iter().find(|(language, n)| got.get(language.as_str()).unwrap_or(&0) < n);
                 let high = got.iter().find(|(language, n)| most.get(**language).unwrap_or(&0) < n);
-                ensure(low.is_none() && high.is_none(), || format!("{got:?}, not {least:?} to {most:?}"))
+                ensure(low.is_none() && high.is_none(), || format!("{got:?}, expected {least:?} to {most:?}"))
             }
         }
     }
@@ -189,7 +194,7 @@ fn instant(mention: &Mention) -> String {
     mention.facts.published.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The mentions that a query is about, by aid and id.
+/// The mentions that a query concerns, by aid and id.
 struct Oracle {
     throughout: BTreeMap<String, Arc<Mention>>,
     ever: BTreeMap<String, Arc<Mention>>,
@@ -218,14 +223,14 @@ impl Oracle {
     }
 }
 
-/// What a fault may come to.
+/// The allowed outcomes of a fault.
 #[derive(Debug, Clone, Copy)]
 enum Must {
-    /// Right rows.
+    /// Correct rows.
     Pass,
-    /// An error of one of these kinds, unless it does not touch the query.
+    /// An error of one of these kinds, unless the fault does not affect the query.
     Fail(&'static [ErrorKind]),
-    /// Either, and nothing else.
+    /// Correct rows or any typed error.
     Either,
 }
 
@@ -234,7 +239,7 @@ use ErrorKind::{
 };
 use Must::{Either, Fail, Pass};
 
-/// The faults by their numbers in the list of faults that a scan must survive, and what each must come to for a query
+/// Faults by their numbers in the list of faults that a scan must survive, each with the allowed outcomes of a query
 /// that reads all mentions of a saved search.
 const FAULTS: &[(u32, &str, Must)] = &[
     (1, "429:retry-after=2@3-5", Pass),
@@ -309,10 +314,10 @@ const FAULTS: &[(u32, &str, Must)] = &[
     (43, "other-window@2", Pass),
 ];
 
-/// What of the faults only some queries can see, so that a query that does not gets right rows.
+/// Relaxes the outcomes for queries that may not notice the fault and return correct rows.
 fn checked(kind: &Kind, must: Must) -> Must {
     match must {
-        // What needs fewer pages, or none, may never meet it, or cannot tell.
+        // Queries that need fewer pages, or none, may never hit the fault or notice it.
         Fail(_) if kind.name != "all" => Either,
         Pass if kind.name == "all" => Pass,
         _ if kind.name != "all" => Either,
@@ -327,7 +332,7 @@ async fn one(kind: &Kind, faults: &[String], seed: u64, profile: Profile, must: 
     let span = (1, world.simulator.requests().max(1));
     match (result, must) {
         (Ok(rows), Pass | Either) => kind.check(&world, &rows, span).map(|()| "right".to_owned()),
-        (Ok(_), Fail(kinds)) => Err(format!("it went well instead of {kinds:?}")),
+        (Ok(_), Fail(kinds)) => Err(format!("success instead of {kinds:?}")),
         (Err(error), Pass) => Err(format!("error: {error}")),
         (Err(error), Fail(kinds)) if kinds.contains(&error.kind()) => Ok(format!("{:?}", error.kind())),
         (Err(error), Fail(kinds)) => Err(format!("{:?} instead of {kinds:?}: {error}", error.kind())),
@@ -352,7 +357,7 @@ async fn every_fault_against_every_kind_of_query() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What each dialect's service may do wrong as well, and what it must come to for a query that reads all mentions.
+/// Faults for the services of all dialects, with the allowed outcomes of a query that reads all mentions.
 const EVERYWHERE: &[(&str, Must)] = &[
     ("extra", Pass),
     ("503:retry-after=3@2", Pass),
@@ -381,7 +386,7 @@ const EVERYWHERE: &[(&str, Must)] = &[
     ("skew:seconds=300", Either),
 ];
 
-/// Every dialect's own way to throttle, which must be waited for.
+/// Each dialect's own form of throttling, which the client must wait out.
 const THROTTLED: [(&str, &str); 3] = [
     ("flags", "403:code=rate_exceeded@2"),
     ("pages", "429:body=text@2-3"),
@@ -394,7 +399,7 @@ async fn faults_in_every_dialect() {
     for (name, throttled) in THROTTLED {
         let mut profile = Profile::builtin(name).unwrap();
         profile.page.max = 20;
-        // A page of another saved search shows by what it repeats of the question, or not at all.
+        // A page of another saved search is noticed only if the response echoes the aid.
         let shows = |fault: &str| profile.echo.aid.is_some() || !fault.starts_with("other-aid");
         let faults = EVERYWHERE.iter().filter(|(fault, _)| shows(fault));
         for (fault, must) in faults.chain([&(throttled, Pass)]) {
@@ -413,7 +418,7 @@ async fn faults_in_every_dialect() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Pairs of faults, chosen by their seed. `FAULT_PAIRS` says how many, `FAULT_SEED` from which on.
+/// Random pairs of faults. `FAULT_PAIRS` sets their count, `FAULT_SEED` the first seed.
 #[tokio::test(start_paused = true)]
 async fn seeded_pairs_of_faults() {
     let (count, first) = (knob("FAULT_PAIRS", 120), knob("FAULT_SEED", 1));
@@ -429,13 +434,13 @@ async fn seeded_pairs_of_faults() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A number that looks like none of its parts.
+/// Hashes a seed and a salt.
 fn mix(seed: u64, salt: u64) -> u64 {
     let mixed = (seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
 }
 
-/// A fault of those that a service may commit at any time, and when.
+/// A random fault that may occur at any time, with a schedule.
 fn any_fault() -> impl Strategy<Value = String> {
     let when = prop_oneof![
         (1..30_u64).prop_map(|n| format!("@{n}")),
@@ -456,7 +461,7 @@ fn any_fault() -> impl Strategy<Value = String> {
     (what, when).prop_map(|(what, when)| what + &when)
 }
 
-/// A way in which a service is throughout.
+/// A random property of the service that does not change.
 fn any_nature() -> impl Strategy<Value = Option<String>> {
     prop_oneof![
         6 => Just(None),
@@ -467,7 +472,7 @@ fn any_nature() -> impl Strategy<Value = Option<String>> {
     ]
 }
 
-/// What the profile knows of it.
+/// A random change to the profile.
 fn any_profile() -> impl Strategy<Value = fn(&mut Profile)> {
     let nothing: fn(&mut Profile) = |_| {};
     let short_windows: fn(&mut Profile) = |profile| profile.window.longest = "20d".to_owned().try_into().ok();
@@ -479,7 +484,8 @@ fn any_profile() -> impl Strategy<Value = fn(&mut Profile)> {
     prop_oneof![4 => Just(nothing), 1 => Just(short_windows), 1 => Just(no_total), 1 => Just(small)]
 }
 
-/// Random schedules of faults over a corpus that moves. `FAULT_CASES` says how many (10,000 for a night), `FAULT_SEED` which.
+/// Random schedules of faults over a changing corpus. `FAULT_CASES` sets their count (10,000 for a nightly run),
+/// `FAULT_SEED` the seed.
 #[test]
 fn random_faults_over_a_moving_corpus() {
     let (cases, seed) = (knob("FAULT_CASES", 300), knob("FAULT_SEED", 1));
@@ -488,7 +494,7 @@ fn random_faults_over_a_moving_corpus() {
     let strategy =
         (prop::collection::vec(any_fault(), 0..4), any_nature(), any_profile(), 0..KINDS.len(), any::<u64>());
     let result = runner.run(&strategy, |(mut faults, nature, change, kind, seed)| {
-        // Where equal instants change places, what comes and what goes can cancel out unseen; one of them does not.
+        // If ties are reordered, arrivals and deletions can cancel out unnoticed, so only one of them is kept.
         if nature.as_deref() == Some("ties") {
             let gone = if seed % 2 == 0 { "delete" } else { "arrive" };
             faults.retain(|fault| !fault.starts_with(gone));
@@ -496,11 +502,11 @@ fn random_faults_over_a_moving_corpus() {
         faults.extend(nature.clone());
         let mut profile = profile();
         change(&mut profile);
-        // Nor can the first rows be proven where the mentions of one instant fit into no page.
+        // The first rows cannot be proven either if the mentions of one instant do not fit into a page.
         if nature.as_deref() == Some("ties") {
             profile.page.max = 20;
         }
-        // Without a total, one empty answer after another is all that an empty window looks like.
+        // Without a total, repeated empty pages look exactly like an empty window.
         if profile.total.trust != Trust::Exact {
             faults.retain(|fault| !fault.starts_with("empty"));
         }
@@ -517,10 +523,10 @@ fn random_faults_over_a_moving_corpus() {
     println!("random faults: {outcomes:?}");
     result.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let right = outcomes.get("right").copied().unwrap_or_default();
-    assert!(right * 2 > cases, "most of it should have been survived: {outcomes:?}");
+    assert!(right * 2 > cases, "most cases should return correct rows: {outcomes:?}");
 }
 
-/// The first rows of an order are right where mentions of one instant change places, in whatever order each time.
+/// The first rows of a sort order are correct even if mentions of one instant are reordered in each response.
 #[tokio::test(start_paused = true)]
 async fn the_newest_of_tied_mentions() {
     for seed in 0..40 {

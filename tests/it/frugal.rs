@@ -1,4 +1,4 @@
-//! Plans that ask for less: shared answers, early ends, refusals before the first request, and no hang in any of them.
+//! Plans that save requests: shared responses, early ends, refusals before the first request; and no plan may hang.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ fn connection(world: &World, profile: Profile) -> Arc<Connection> {
     builder.profile(profile).clock(Clock::fixed(now())).build().unwrap()
 }
 
-/// A session without our rules and defaults.
+/// A session without our optimizer rules and defaults.
 fn plain(world: &World) -> SessionContext {
     let context = SessionContext::new();
     context.register_catalog(CATALOG, catalog(&connection(world, Profile::v4())).unwrap());
@@ -32,7 +32,7 @@ fn plain(world: &World) -> SessionContext {
 
 async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     let limit = Duration::from_secs(60);
-    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| panic!("it hangs: {what}"))
+    tokio::time::timeout(limit, future).await.unwrap_or_else(|_| panic!("timed out: {what}"))
 }
 
 async fn failure(context: &SessionContext, sql: &str) -> Error {
@@ -40,7 +40,7 @@ async fn failure(context: &SessionContext, sql: &str) -> Error {
     Error::find(&result.expect_err(sql)).unwrap().clone()
 }
 
-/// Filters that a join, a sort or an aggregate completes late, or never for those who do not show that they use it.
+/// Joins, sorts and aggregates complete their dynamic filters late, or never if no operator is seen to use them.
 #[tokio::test]
 async fn no_plan_waits_for_a_filter_that_never_completes() {
     let world = World::new().await;
@@ -81,8 +81,9 @@ async fn no_plan_waits_for_a_filter_that_never_completes() {
     }
 }
 
-/// A client that reads one partition of a join and leaves the others. The engine's join waits for all its partitions
-/// where a leaf uses its filter, whatever the leaf; ours has one partition, and without that filter no join waits.
+/// A client that reads one partition of a join and ignores the others. If a leaf uses the dynamic filter of the
+/// engine's join, the join waits for all of its partitions, whatever the leaf. Our joins have one partition, and
+/// without that filter no join waits.
 #[tokio::test]
 async fn one_partition_of_a_join_can_be_read_alone() {
     let world = World::new().await;
@@ -94,7 +95,7 @@ async fn one_partition_of_a_join_can_be_read_alone() {
              WHERE m.duration = '1d'"
         );
         let plan = context.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
-        let join = find_join(&plan).expect("a join");
+        let join = find_join(&plan).expect("the plan has a join");
         let mut stream = join.execute(0, context.task_ctx()).unwrap();
         in_time(&sql, async { while stream.next().await.transpose().unwrap().is_some() {} }).await;
     }
@@ -107,7 +108,7 @@ fn find_join(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     plan.children().into_iter().find_map(find_join)
 }
 
-/// The network, with time on the way, so that requests are under way together.
+/// The network with added latency, so that requests overlap.
 #[derive(Debug)]
 struct Slow(Network);
 
@@ -151,7 +152,7 @@ async fn a_query_that_may_not_ask_does_not_keep_others_from_asking() {
     poor.sql("SET savedsearch.max_requests = 1").await.unwrap();
     let (poor, rich) = (poor.sql(&sql).await.unwrap(), rich.sql(&sql).await.unwrap());
     let (poor, rich) = tokio::join!(poor.collect(), rich.collect());
-    assert_eq!(Error::find(&poor.expect_err("two")).unwrap().kind(), ErrorKind::Budget);
+    assert_eq!(Error::find(&poor.expect_err("two requests exceed the budget")).unwrap().kind(), ErrorKind::Budget);
     assert_eq!(rows(&rich.unwrap()).len(), 2);
 }
 
@@ -167,14 +168,14 @@ async fn a_query_asks_each_question_once() {
     assert_eq!(requests, 1, "{:?}", world.service.take_seen());
     assert_eq!(rows[0], rows[1]);
     assert_eq!(rows[0][0], rows[0][1]);
-    // The same query later asks again.
+    // Running the same query again sends the request again.
     assert_eq!(world.cost(&sql).await.1, 1);
     let frame = world.context.sql("SELECT count(*) FROM saved_searches").await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     for _ in 0..2 {
         let before = world.service.requests();
         collect(Arc::clone(&plan), world.context.task_ctx()).await.unwrap();
-        assert_eq!(world.service.requests() - before, 1, "a plan that is run again is another query");
+        assert_eq!(world.service.requests() - before, 1, "running a plan again is a new query");
     }
 }
 
@@ -190,7 +191,7 @@ async fn too_much_is_refused_before_the_first_request() {
     assert_eq!(error.kind(), ErrorKind::Budget);
     assert!(error.to_string().contains("needs 4 requests") && error.to_string().contains("max_requests"), "{error}");
     assert_eq!(world.service.requests(), 0);
-    // What the query cannot be given before its deadline is refused as well, and EXPLAIN shows it all the same.
+    // A query that exceeds the declared budget before its deadline is refused too, but EXPLAIN still shows it.
     let mut profile = Profile::v4();
     profile.budget.windows = vec![RateWindow { requests: 1, seconds: 3_000 }];
     let context = session(&connection(&world, profile)).unwrap();
@@ -225,7 +226,7 @@ async fn a_plan_tells_its_cost() {
         let spent = world.cost(&sql).await.1;
         assert!(spent >= at_least && (!exact || spent == at_least), "{spent} requests: {sql}");
     }
-    // Answers with mentions are not shared by the scans of a query.
+    // The scans of a query do not share responses with mentions.
     let newest = format!("SELECT max(published_at) FROM mentions WHERE aid = '{BIG}'");
     let twice = world.context.sql(&format!("{newest} UNION ALL {newest}")).await.unwrap();
     let cost = plan_cost(&twice.create_physical_plan().await.unwrap());
@@ -249,13 +250,13 @@ async fn periods_that_end_now_are_read_newest_first_and_no_further_than_wanted()
         let mentions = &corpus.search(BIG).unwrap().mentions;
         mentions.iter().filter(|mention| mention.facts.published >= instant).count()
     };
-    // Nine days: two weeks are asked for, and read up to the first mention that is older.
+    // Nine days: two weeks are requested, and read until the first older mention.
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-22T12:00:00'");
     let found = rows(&context.sql(&sql).await.unwrap().collect().await.unwrap());
     let (wanted, of) = (since("2026-06-22T12:00:00Z"), since("2026-06-17T12:00:00Z"));
     assert_eq!(found.len(), wanted);
     assert_eq!(world.service.requests(), pages(wanted as u64 + 1));
-    assert!(pages(wanted as u64 + 1) < pages(of as u64), "{wanted} of {of} show nothing");
+    assert!(pages(wanted as u64 + 1) < pages(of as u64), "{wanted} of {of} mentions save no page");
     let seen = world.service.take_seen();
     assert!(seen[0].query.contains("duration=2w") && seen[0].query.contains("date_desc"), "{seen:?}");
 }
@@ -265,7 +266,7 @@ async fn rows_are_left_out_by_the_service_only_where_it_counts_rows() {
     let world = World::new().await;
     let mut profile = Profile::v4();
     profile.offset.unit = OffsetUnit::Page;
-    // The simulator counts rows: a profile that says otherwise is answered wrongly unless nothing is skipped.
+    // The simulator counts rows. With a profile that claims pages, it returns wrong rows unless nothing is skipped.
     let paged = session(&connection(&world, profile)).unwrap();
     let sql = format!(
         "SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d' ORDER BY reach DESC LIMIT 5 OFFSET 20"
@@ -274,7 +275,7 @@ async fn rows_are_left_out_by_the_service_only_where_it_counts_rows() {
     assert!(rows(&plan)[1][1].contains("GlobalLimitExec: skip=20, fetch=5"), "{plan:?}");
     let all = world.rows(&sql.replace("LIMIT 5 OFFSET 20", "")).await;
     assert_eq!(world.rows(&sql).await, all[20..25]);
-    // Behind the end there is nothing, and between the last rows as many as there are.
+    // Nothing beyond the end, and a partial page at the end.
     assert_eq!(world.rows(&sql.replace("OFFSET 20", "OFFSET 100000")).await.len(), 0);
     let end = format!("OFFSET {}", all.len() - 2);
     assert_eq!(world.rows(&sql.replace("OFFSET 20", &end)).await, all[all.len() - 2..]);
@@ -293,7 +294,7 @@ async fn now_has_whole_seconds_so_that_ranges_by_it_can_be_counted() {
     assert_eq!((rows, requests), (vec![vec!["true".to_owned()]], 1));
 }
 
-/// Shapes that once gave, or could give, another answer when numbers stand for mentions.
+/// Queries that once returned wrong results, or could, when counts replace mentions.
 #[tokio::test]
 async fn numbers_are_those_of_the_mentions_one_by_one() {
     let world = World::new().await;
@@ -309,14 +310,14 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         format!(
             "SELECT language, count(*) FROM (SELECT language, rank() OVER (ORDER BY published_at) r FROM {m} m) WHERE language <> 'en' GROUP BY 1"
         ),
-        // Two scans of one query that could both be counted.
+        // Two scans of one query that could both use counts.
         format!(
             "SELECT count(*) FROM (SELECT a.language FROM {m} a JOIN {m} b ON a.language = b.language AND a.aid = '{BIG}' AND b.aid = '{OTHER}') x"
         ),
         format!(
             "SELECT a.language, count(*), count(b.id) FROM {m} a LEFT JOIN {m} b ON a.language = b.language AND b.aid = '{OTHER}' GROUP BY 1"
         ),
-        // Names of the scan's columns that are other things by now.
+        // Names of scan columns that have become other expressions.
         format!("SELECT count(m.id) FROM (SELECT nullif(language, 'en') AS id FROM {m} m) m"),
         format!(
             "SELECT x.language, count(x.id) FROM (SELECT m.language, d.n AS id FROM {m} m LEFT JOIN {d} ON m.language = d.l) x GROUP BY 1"
@@ -328,35 +329,35 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         format!(
             "SELECT date_trunc('day', published_at), count(*) FROM (SELECT published_at + INTERVAL '20 hours' AS published_at FROM {m} m) x GROUP BY 1"
         ),
-        // Joins that multiply, and rows without a mention.
+        // Joins that multiply rows, and outer rows without a mention.
         format!(
             "SELECT d.n, count(*), count(m.id), count(m.language), sum(d.n) FROM {d} LEFT JOIN {m} m ON m.language = d.l GROUP BY 1"
         ),
         format!("SELECT count(*), count(m.aid), count(d.n) FROM {m} m FULL JOIN {d} ON m.language = d.l"),
         format!("SELECT count(*) FROM {m} m WHERE m.language IN (SELECT l FROM {d})"),
         format!("SELECT count(*) FROM {m} m WHERE NOT EXISTS (SELECT 1 FROM {d} WHERE d.l = m.language)"),
-        // What goes by days, by those of a zone, and what only seems to.
+        // Expressions by day, by day in a time zone, and some that only look like it.
         format!("SELECT date_part('dow', published_at AT TIME ZONE 'Asia/Tokyo'), count(*) FROM {m} m GROUP BY 1"),
         format!("SELECT (published_at AT TIME ZONE 'Asia/Tokyo')::timestamp::date, count(*) FROM {m} m GROUP BY 1"),
         format!("SELECT date_trunc('month', published_at AT TIME ZONE 'Africa/Cairo'), count(*) FROM {m} m GROUP BY 1"),
         format!(
             "SELECT count(*) FILTER (WHERE published_at < '2026-05-20'), count(*) FILTER (WHERE published_at <= '2026-05-20T11:00:00') FROM {m} m"
         ),
-        // Sums, averages and distinct values over weights.
+        // Sums, averages and distinct values over weighted rows.
         format!(
             "SELECT aid, avg(CASE WHEN sentiment = 'negative' THEN 1 ELSE 0 END), sum(CASE WHEN sentiment IS NULL THEN 3 END) FROM {m} m GROUP BY aid HAVING count(*) > 5"
         ),
         format!("SELECT count(DISTINCT language), min(language), bool_and(language = 'en'), count(*) FROM {m} m"),
         format!("SELECT aid, language, count(*) FROM {m} m GROUP BY ROLLUP (aid, language)"),
         format!("SELECT count(*), count(*) FILTER (WHERE language = 'de' AND aid = '{BIG}') FROM {m} m"),
-        // Bounds within a second, and bounds that a subquery gives.
+        // Bounds with fractional seconds, and bounds from a subquery.
         format!(
             "SELECT count(*), max(published_at) FROM mentions WHERE aid = '{BIG}' AND published_at BETWEEN '2026-05-03T10:00:00.5' AND '2026-06-03'"
         ),
         format!(
             "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= (SELECT min(bucket_start) FROM volume WHERE aid = '{BIG}' AND duration = '30d')"
         ),
-        // An order that starts again every day.
+        // A sort order that restarts every day.
         format!("SELECT published_at::time, id FROM {m} m ORDER BY published_at::time, id LIMIT 7"),
     ] {
         let mut answers = Vec::new();
@@ -370,7 +371,7 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         assert_eq!(answers[0], answers[1], "{sql}");
         assert!(!answers[0].is_empty(), "{sql}");
     }
-    // A value of its own for each mention.
+    // A distinct value for each mention.
     let sql = format!("SELECT count(DISTINCT uuid()) = count(*), count(*) > 100 FROM {m} m");
     assert_eq!(world.rows(&sql).await, [["true", "true"]]);
 }
@@ -411,12 +412,12 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
             Ok(frame) => frame.collect().await,
             Err(error) => Err(error),
         };
-        let error = Error::find(&result.expect_err(&sql)).unwrap_or_else(|| panic!("untyped: {sql}")).clone();
+        let error = Error::find(&result.expect_err(&sql)).unwrap_or_else(|| panic!("untyped error: {sql}")).clone();
         assert_eq!(error.kind(), ErrorKind::Query, "{sql}: {error}");
         let searched = world.service.take_seen().into_iter().any(|seen| seen.path == "search");
         assert!(!searched, "{sql}");
     }
-    // These compare what comes out of default windows among itself, or bound the time where the scan can see it.
+    // These compare rows of default windows with each other, or bound the time where the scan can see it.
     for sql in [
         format!("SELECT count(*) FROM mentions m JOIN {p} ON m.aid = p.aid AND m.published_at >= p.start WHERE m.published_at >= (SELECT timestamp '2026-05-01T00:00:00Z')"),
         format!("SELECT count(*) FROM mentions m JOIN {p} ON m.aid = p.aid AND m.published_at >= p.start WHERE m.duration = '30d'"),
@@ -434,7 +435,7 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
     ] {
         world.rows(&sql).await;
     }
-    // A bound that a subquery gives bounds counts by days as well.
+    // A bound from a subquery also bounds counts by day.
     let days = |bound| format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at::date >= {bound}");
     assert_eq!(
         world.rows(&days("(SELECT max(date '2026-05-02'))")).await,
@@ -442,7 +443,7 @@ async fn conditions_on_the_time_that_do_not_reach_the_scan_are_refused() {
     );
 }
 
-/// What is announced is never more than what is spent: a query that could be answered is not refused.
+/// The announced minimum never exceeds the requests sent: no query that could run is refused.
 #[tokio::test]
 async fn what_could_be_answered_is_not_refused() {
     let world = World::new().await;
@@ -499,7 +500,7 @@ async fn what_could_be_answered_is_not_refused() {
     }
 }
 
-/// Counts the scans that are planned on this thread.
+/// Counts the scans planned on this thread.
 #[derive(Clone, Default)]
 struct ScansPlanned(Arc<AtomicUsize>);
 
@@ -562,7 +563,7 @@ async fn a_scan_is_planned_once_however_often_it_is_looked_at() {
     }
 }
 
-/// A period that is given chooses the window; a range beside it only filters.
+/// An explicit period sets the window; an additional range only filters.
 #[tokio::test]
 async fn a_range_without_an_end_beside_a_period_of_the_past_is_no_sign_of_a_wrong_clock() {
     let world = World::new().await;

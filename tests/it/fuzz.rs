@@ -1,6 +1,8 @@
-//! What comes from outside, mutilated: profiles, bodies, periods. Nothing may panic, hang or be half believed.
+//! Mutated external input: profiles, response bodies, periods. None may cause a panic, a hang or a half-accepted
+//! result.
 //!
-//! `FUZZ_CASES` says how many of each (thousands for a night). What was found stands below as a case of its own.
+//! `FUZZ_CASES` sets the count of cases for each test (thousands for a nightly run). Inputs that failed are kept below
+//! as separate cases.
 
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ fn config(default: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
-/// A piece of text that means something somewhere.
+/// A fragment that is meaningful in some format.
 fn token() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
@@ -73,7 +75,7 @@ fn token() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text with pieces cut out of it, put into it and moved within it.
+/// Cuts, replaces and inserts pieces of `text`.
 fn mutilated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<Index>(), 0..40_usize, token(), prop::option::weighted(0.1, any::<u8>()));
     prop::collection::vec(change, 1..6).prop_map(move |changes| {
@@ -119,7 +121,10 @@ fn decode_all(body: &[u8]) {
                 let rows = decoded.batch.num_rows();
                 assert!(decoded.ids.iter().all(|ids| ids.len() == rows));
                 assert!(decoded.times.iter().chain(&decoded.versions).all(|times| times.len() == rows));
-                assert!(serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() || decoded.mended > 0, "no JSON");
+                assert!(
+                    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() || decoded.mended > 0,
+                    "invalid JSON was accepted"
+                );
                 decoded.batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
             }
             Err(error) => {
@@ -147,7 +152,7 @@ proptest! {
     fn profiles(text in mutilated(V4)) {
         match Profile::parse(&String::from_utf8_lossy(&text), "fuzzed.toml") {
             Ok(profile) => {
-                // What is taken can be used.
+                // An accepted profile can be used.
                 let decoder = Decoder::new(Arc::new(profile.clone()), Arc::new(profile.tables.mentions.clone()), &[0]);
                 let _ = decoder.decode(&request(), BODY.as_bytes());
                 request().parameters(&profile);
@@ -168,7 +173,7 @@ proptest! {
             let known = window.check_words(&text).is_ok();
             if let Some((from, to)) = window.span_of(&text, Zone::UTC) {
                 prop_assert_eq!(known, from < to);
-                // Words are said again as they were meant.
+                // A period is rendered with the same meaning.
                 let again = window.words_of(from, to, Zone::UTC);
                 let whole = from.timestamp_subsec_nanos() == 0 && to.timestamp_subsec_nanos() == 0;
                 prop_assert!(!whole || window.span_of(&again, Zone::UTC) == Some((from, to)), "{text} {again}");
@@ -182,7 +187,7 @@ proptest! {
     }
 }
 
-/// Deeper than any reader may recurse, wherever it is.
+/// Nesting deeper than any recursive reader could handle, in various places.
 #[test]
 fn depth_is_no_stack() {
     for levels in [100, 1_000, 200_000] {

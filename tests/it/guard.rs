@@ -1,4 +1,4 @@
-//! What users see when not all is well: reports, warnings, labels, refusals and limits.
+//! Behaviour in the presence of faults, as users see it: reports, warnings, labels, refusals and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, cat
 
 use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, now, pages, rows};
 
-/// A service that does these things wrong, and what the profile knows of it.
+/// A service with these faults, and a profile with `change` applied.
 fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
     let mut profile = Profile::v4();
     change(&mut profile);
@@ -36,7 +36,7 @@ fn count(aid: &str) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_is_an_error_or_on_request_a_warning() {
-    // The service announces five more mentions than there are.
+    // The service reports five more mentions than there are.
     let world = service(&["total:by=5"], unchanged);
     let error = world.error(&all(BIG)).await;
     assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Incomplete, Some(BIG)), "{error}");
@@ -69,21 +69,21 @@ async fn what_was_repaired_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_leaves_total_and_count_in_agreement_loses_nothing() {
-    // Some of the rows already read go and as many come behind them: the total stays, rows slip past the pages. One would
-    // only take the place of the row that pages share.
+    // Some rows already read are deleted and as many arrive after them, so that the total stays the same while rows
+    // shift past the pages. Three of them, because a single one would only replace the row that pages share.
     let world = service(&["delete:n=3,at=start@4", "arrive:n=3,at=end@4"], unchanged);
     let ids: Vec<String> = world.rows(&all(BIG)).await.concat();
     let requests = world.simulator.requests();
     let there = |request| world.simulator.alive(BIG, request).into_iter().map(|mention| mention.facts.id.to_string());
     let last: std::collections::HashSet<String> = there(requests).collect();
     for id in there(1).filter(|id| last.contains(id)) {
-        assert!(ids.contains(&id), "{id} is lost");
+        assert!(ids.contains(&id), "mention {id} was lost");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_stops_early_gets_nothing_from_behind_a_gap() {
-    // More of the rows already read go than the scan reads back for, and the reader wants no more than the first ones.
+    // More of the rows already read are deleted than the scan reads back, and the query needs only the first rows.
     for order in ["published_at", "published_at, id"] {
         let world = service(&["delete:n=150,at=start@12"], |profile| profile.page.max = 20);
         let error = world.error(&format!("{} ORDER BY {order} LIMIT 400", all(BIG))).await;
@@ -111,7 +111,7 @@ async fn a_saved_search_that_is_refused_ends_the_query_unless_it_may_be_left_out
         labelled.len() == 1 && labelled[0][0] == OTHER && labelled[0][2].contains("savedsearch.missing"),
         "{labelled:?}"
     );
-    // Asked for alone, there is nothing to go on with.
+    // As the only saved search of a query it cannot be skipped.
     assert_eq!(world.error(&all(OTHER)).await.kind(), ErrorKind::Forbidden);
 }
 
@@ -175,17 +175,17 @@ async fn the_deadline_holds_whatever_the_waits() {
 #[tokio::test(start_paused = true)]
 async fn what_lies_too_deep_is_asked_for_in_parts() {
     let deep = |rows: u64| move |profile: &mut Profile| profile.depth.rows = Some(rows);
-    // By time, where the window can be cut: no page more than without a depth.
+    // By time, if the window can be cut: as many pages as without a depth limit.
     let world = service(&["depth:rows=300,answer=400"], deep(300));
     assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG));
     let least = pages(count(BIG) as u64);
     assert!(world.simulator.requests() <= least + 3, "{} requests, {least} pages", world.simulator.requests());
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
     assert!(!analyzed.contains("windows_cut=0"), "{analyzed}");
-    // Newest first, the ends of the windows are cut.
+    // Newest first, the windows are cut at their ends.
     let newest = world.rows(&format!("{} ORDER BY published_at DESC", all(BIG))).await;
     assert_eq!(newest.len(), count(BIG));
-    // By the values of a filter, where only lengths of time can be asked for.
+    // By the values of a filter, if only relative periods are supported.
     let world = service(&["depth:rows=500,answer=400"], |profile| {
         deep(500)(profile);
         profile.window.absolute = None;
@@ -193,7 +193,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d'");
     let ids: std::collections::HashSet<String> = world.rows(&sql).await.concat().into_iter().collect();
     assert_eq!(ids.len(), count(BIG));
-    // An order other than that of time is made here.
+    // Any sort order other than by time is established by sorting locally.
     let reach: Vec<String> =
         world.rows(&format!("{} ORDER BY reach DESC", sql.replace(" id ", " reach "))).await.concat();
     let mut sorted: Vec<Option<i64>> = reach.iter().map(|reach| reach.parse().ok()).collect();
@@ -201,7 +201,7 @@ async fn what_lies_too_deep_is_asked_for_in_parts() {
     sorted.sort_by(|a, b| b.cmp(a));
     let sorted = sorted.into_iter().map(|reach| reach.map_or("NULL".to_owned(), |reach| reach.to_string()));
     assert_eq!(reach, sorted.collect::<Vec<_>>());
-    // Not at all, where no list of values covers all.
+    // Impossible if no list of values covers all mentions.
     let world = service(&[], |profile| {
         deep(100)(profile);
         profile.window.absolute = None;
@@ -280,7 +280,7 @@ async fn mentions_without_ids_are_told_apart_by_what_else_they_say() {
     assert!(!analyzed.contains("ids_missing=0"), "{analyzed}");
 }
 
-/// A session whose memory is this many bytes.
+/// A session with a memory pool of this many bytes.
 fn cramped(connection: &Arc<Connection>, bytes: usize) -> SessionContext {
     let runtime =
         RuntimeEnvBuilder::new().with_memory_pool(Arc::new(GreedyMemoryPool::new(bytes))).build_arc().unwrap();
@@ -294,13 +294,13 @@ async fn a_query_over_its_memory_ends_with_the_engines_error() {
     let world = service(&[], unchanged);
     let sql = all(BIG).replace("mentions", &format!("{CATALOG}.v4.mentions")).replace("SELECT id", "SELECT *");
     let little = cramped(&world.connection, 100_000).sql(&sql).await.unwrap().collect().await;
-    let error = little.expect_err("a page of texts takes more");
+    let error = little.expect_err("a page needs more memory");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error:?}");
     assert!(error.to_string().contains("FetchExec mentions"), "{error}");
     let enough = cramped(&world.connection, 8 << 20);
     let batches = enough.sql(&sql).await.unwrap().collect().await.unwrap();
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), count(BIG));
-    assert_eq!(enough.runtime_env().memory_pool.reserved(), 0, "what was held is given back");
+    assert_eq!(enough.runtime_env().memory_pool.reserved(), 0, "all memory was released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,7 +308,7 @@ async fn fields_that_nobody_knows_are_listed() {
     let world = service(&["extra"], unchanged);
     let seen = "SELECT \"table\", field, records, first_seen <= last_seen FROM system.columns_seen ORDER BY field";
     world.rows(&format!("{} LIMIT 5", all(BIG))).await;
-    assert!(world.rows(seen).await.is_empty(), "nobody asked for extra");
+    assert!(world.rows(seen).await.is_empty(), "the column `extra` was not selected");
     let rows = world.rows(&all(BIG).replace("SELECT id", "SELECT extra")).await;
     let records = rows.len().to_string();
     assert!(rows[0][0].contains("future"), "{:?}", rows[0]);
@@ -317,7 +317,7 @@ async fn fields_that_nobody_knows_are_listed() {
     assert_eq!(fields, ["/future/deep/a", "/future/row"]);
     let pages = pages(rows.len() as u64);
     let met: u64 = listed[0][2].parse().unwrap();
-    // Rows that pages share are met twice.
+    // Rows shared by two pages are counted twice.
     assert_eq!(met, rows.len() as u64 + pages - 1, "{records} records");
     assert_eq!((listed[0][0].as_str(), listed[0][3].as_str()), ("mentions", "true"));
 }
@@ -329,7 +329,7 @@ async fn a_field_that_stops_coming_is_an_error_or_on_request_a_warning() {
     let error = service(&renamed, unchanged).error(&sql).await;
     assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
     assert!(error.to_string().contains("the field of column `language` was in every record so far"), "{error}");
-    // Who does not ask for it is not concerned.
+    // A query that does not select the column is not affected.
     assert_eq!(service(&renamed, unchanged).rows(&all(BIG)).await.len(), count(BIG));
 
     let world = service(&renamed, unchanged);
@@ -337,7 +337,7 @@ async fn a_field_that_stops_coming_is_an_error_or_on_request_a_warning() {
     assert_eq!(world.rows(&sql).await.len(), count(BIG));
     let warnings = world.rows("SELECT message FROM system.warnings").await;
     assert!(warnings.len() == 1 && warnings[0][0].contains("`language`"), "{warnings:?}");
-    // Fields that never came, or that come as null, are no change.
+    // Fields that are always missing, or become null, do not count as a change.
     for fault in ["missing:field=language", "null:field=language@4-"] {
         assert_eq!(service(&[fault], unchanged).rows(&sql).await.len(), count(BIG), "{fault}");
     }
@@ -366,15 +366,15 @@ async fn a_daily_budget_is_shared_by_all_who_name_the_folder() {
     }
     let budget = "SELECT source, requests, seconds, used, remaining FROM system.budget";
     assert_eq!(ask(&other, budget).await.unwrap(), [["declared", "5", "86400", "3", "2"]]);
-    // More than is left is refused before it is spent, by what all have spent.
-    let refused = ask(&other, "SELECT count(*) FROM overview").await.expect_err("more than is left");
+    // A query that exceeds the remainder is refused in advance, counting the requests of all sessions.
+    let refused = ask(&other, "SELECT count(*) FROM overview").await.expect_err("exceeds the remainder");
     assert!(refused.to_string().contains("declared budget allows"), "{refused}");
     assert_eq!(refused.kind(), ErrorKind::Budget);
     let spent: i64 = ask(&one, budget).await.unwrap()[0][3].parse().unwrap();
     for _ in spent..5 {
         ask(&one, &overview).await.unwrap();
     }
-    let error = ask(&other, &overview).await.expect_err("used up");
+    let error = ask(&other, &overview).await.expect_err("budget used up");
     assert!(matches!(error.kind(), ErrorKind::Budget | ErrorKind::Quota), "{error}");
 }
 
@@ -391,10 +391,10 @@ async fn a_clock_that_is_ahead_is_no_reason_for_wrong_numbers() {
         let world = service(&["skew:seconds=172800"], unchanged);
         let error = world.error(&sql).await;
         assert!(error.to_string().contains("minutes ahead"), "{sql}: {error}");
-        // From then on it goes by the service's clock.
+        // From then on, the service's clock is used.
         world.rows(&sql).await;
     }
-    // A period that ends now begins by the service's clock as well.
+    // A relative period also starts by the service's clock.
     let world = service(&["skew:seconds=86400"], |profile| {
         profile.window.absolute = None;
         profile.counts = None;
@@ -425,8 +425,9 @@ async fn every_dialect_tells_when_it_is_enough_and_is_heard() {
         assert_eq!(world.rows(&all(BIG)).await.len(), count(BIG), "{preset}");
         let calls = world.rows("SELECT sum(attempts), count(*) FROM system.requests").await;
         let number = |at: usize| calls[0][at].parse::<u64>().unwrap();
-        assert!(number(1) > 12, "{preset}: too few calls to be limited: {calls:?}");
-        // Who hears when the span ends asks in vain once a span at most, and those who were under way with it.
+        assert!(number(1) > 12, "{preset}: too few calls to hit the rate limit: {calls:?}");
+        // If the service reports the end of the window, each window costs at most one vain attempt, plus those of the
+        // requests in flight.
         assert!(number(0) < number(1) * 2, "{preset}: {calls:?}");
     }
 }
@@ -441,7 +442,7 @@ async fn records_are_paid_for_from_the_declared_budget() {
     let world = service(&[], budget);
     let begun = tokio::time::Instant::now();
     assert_eq!(world.rows(&format!("{} LIMIT 80", all(BIG))).await.len(), 80);
-    // Four pages of twenty, two a minute.
+    // Four pages of twenty, two per minute.
     assert!((60..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     let used = world.rows("SELECT max(used) FROM system.budget").await;
     assert!(used[0][0].parse::<u64>().unwrap() <= 42, "{used:?}");
@@ -462,7 +463,7 @@ async fn parts_are_made_by_another_column_than_the_filtered_and_of_values_that_c
     let ids: std::collections::HashSet<String> =
         reaching(100).rows(&sql("type = 'comment'")).await.concat().into_iter().collect();
     assert_eq!(ids.len(), comments);
-    // Mentions without a sentiment cannot be asked for by it, and no other list has all of them.
+    // Mentions without a sentiment cannot be selected by it, and no other list covers all mentions.
     let error = reaching(300).error(&sql("source = 'x.com'")).await;
     assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
 }
@@ -472,7 +473,7 @@ async fn a_part_that_gives_fewer_mentions_than_its_list_counts_is_an_error() {
     let world = service(&["depth:rows=300,answer=400"], |profile| {
         profile.depth.rows = Some(300);
         profile.window.absolute = None;
-        // The list has an entry for mentions without a sentiment, and nobody says that it is none.
+        // The list has an entry for mentions without a sentiment, but the profile does not declare it as such.
         profile.counts.as_mut().unwrap().lists.iter_mut().for_each(|list| list.missing = None);
     });
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '100d' AND source = 'x.com'");

@@ -1,5 +1,5 @@
-//! From a key to answers, as a newcomer goes: a profile is found out and checked, connections get names, and what was
-//! asked is recorded and replayed.
+//! The steps of a new user, from an API key to query results: probing and checking a profile, named connections, record
+//! and replay.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use datafusion_saved_search::simulator::{KEY, OTHER_KEY, Preset};
 
 use crate::binary::{Simulate, err, out, savedsearch};
 
-/// Runs the program in a folder, with a key.
+/// Runs the program in a folder, with API keys in the environment.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = savedsearch(arguments);
     command.env("SAVEDSEARCH_API_KEY", KEY).env("RESEARCH_KEY", OTHER_KEY);
@@ -136,12 +136,12 @@ fn profiles_are_shown_and_described() {
         err(&unknown)
     );
     let schema: serde_json::Value = serde_json::from_str(&well(&run(folder, &["profile", "schema"]))).unwrap();
-    // What a profile may say stands in the schema: every section and key of the built-in ones.
+    // The schema covers every section and key of the built-in profiles.
     for name in Profile::builtins() {
         let document: toml::Table = Profile::builtin_document(name).unwrap().parse().unwrap();
         for (section, value) in &document {
             let property = &schema["properties"][section];
-            assert!(property.is_object(), "{name}: [{section}] is not in the schema");
+            assert!(property.is_object(), "{name}: [{section}] is missing from the schema");
             let of = property["$ref"].as_str().and_then(|at| schema.pointer(at.trim_start_matches('#')));
             let of = of.or_else(|| schema.pointer(property["anyOf"][0]["$ref"].as_str()?.trim_start_matches('#')));
             for key in value.as_table().into_iter().flat_map(toml::Table::keys).filter(|_| section != "tables") {
@@ -167,7 +167,7 @@ fn a_profile_that_does_not_fit_is_told_by_its_check() {
     let told = out(&output);
     assert!(told.contains("the list: well read") && told.contains("the response has no `/elsewhere`"), "{told}");
     assert!(err(&output).contains("the service contradicts mine.toml"), "{}", err(&output));
-    // Nobody there: one line, and no profile.
+    // No service at the address: a single error line and no profile.
     drop(service);
     let probed = run(folder.path(), &["--base-url", "http://127.0.0.1:1/v4", "probe", "-o", "none.toml"]);
     assert_eq!(probed.status.code(), Some(1));
@@ -188,7 +188,7 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
     assert_eq!(kept.status.code(), Some(2));
     assert!(err(&kept).contains("mine.toml exists: name another file, or overwrite it with --force"), "{}", err(&kept));
     assert_eq!(fs::read_to_string(&mine).unwrap(), before);
-    // What rests on a manual stays as it stands; the rest is found out again.
+    // Documented keys are kept as they are; the others are probed again.
     let page = before.split("\n[page]\n").nth(1).unwrap().split("\n[").next().unwrap();
     let corrected =
         "evidence = \"documented\"\nparameter = \"dataSize\"\nmax = 40    # of the manual\nbeyond = \"rejected\"\n";
@@ -198,7 +198,7 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
     assert!(after.contains("max = 40    # of the manual") && after.contains("default = \"7d\""), "{after}");
     well(&probe(&["--force"]));
     assert!(!fs::read_to_string(&mine).unwrap().contains("of the manual"));
-    // Three calls show next to nothing: the profile is written, and its holes are named.
+    // Three calls reveal almost nothing: the profile is written, and the sections to complete are named.
     let few = probe(&["--force", "--max-calls", "3"]);
     assert_eq!(few.status.code(), Some(3), "{}", err(&few));
     assert!(

@@ -1,4 +1,4 @@
-//! A period or a zone that only another part of the query knows, and parts of the time that a window does not hold.
+//! A period or time zone known only from another part of the query, and time ranges outside the window.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn service() -> Virtual {
     Virtual::new(corpus(), &[] as &[&str], Settings::default(), Profile::v4())
 }
 
-/// Mentions of the last so many days.
+/// Count of mentions in the last `days` days.
 fn recent(corpus: &Corpus, days: i64) -> String {
     let since = now() - chrono::TimeDelta::days(days);
     let mentions = &corpus.search(BIG).unwrap().mentions;
@@ -75,7 +75,7 @@ async fn a_period_or_a_zone_of_a_subquery_is_what_is_asked_for() {
         let sql = format!("SELECT id FROM mentions WHERE {of} AND {range} AND {later} LIMIT 3");
         assert_eq!(world.rows(&sql).await.len(), 3.min(in_range), "{sql}");
     }
-    // A period that is given stays what it is, whatever range stands beside it.
+    // An explicit period is kept, whatever range is given in addition.
     let given = format!(
         "SELECT count(*) FROM mentions WHERE {of} AND duration = '7d' AND published_at >= '2026-01-01' \
          AND timezone = (SELECT 'UTC')"
@@ -160,7 +160,7 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
     let sql = format!("SELECT count(*) {} {of}", filtered(3));
     assert_eq!(world.rows(&sql).await, [[recent(&corpus, 3)]]);
     assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
-    // What has no filter, or groups, is of the default window; the rest of it cannot be told apart from nothing.
+    // Aggregates and groups without a filter use the default window; mentions outside it cannot be distinguished from none.
     for sql in [
         format!("SELECT count(*), count(*) {} {of}", filtered(30)),
         format!("SELECT language, count(*) {} {of} GROUP BY 1", filtered(30)),
@@ -205,7 +205,7 @@ async fn labels_of_records_in_a_file_can_be_filtered_by_and_counted() {
     assert_eq!(world.simulator.requests() - before, 1);
 }
 
-/// A prepared statement is planned when it is prepared, and asks for what there is when it is executed.
+/// A prepared statement is planned when prepared, and reads up to the time of its execution.
 #[tokio::test(start_paused = true)]
 async fn a_prepared_statement_reads_up_to_the_time_at_which_it_is_executed() {
     let (world, corpus) = (service(), corpus());

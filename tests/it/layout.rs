@@ -1,10 +1,10 @@
-//! The import direction of ARCHITECTURE.md: a module uses only those named before it.
+//! The import direction of ARCHITECTURE.md: a module uses only modules listed before it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each module of `src/` may use, foundations first: only modules named before it.
+/// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
 const MAY_USE: [(&str, &[&str]); 23] = [
     ("error", &[]),
     ("clock", &[]),
@@ -51,7 +51,7 @@ fn the_direction_has_no_cycle() {
     for (position, (module, allowed)) in MAY_USE.iter().enumerate() {
         for used in allowed.iter().filter(|used| **used != "*") {
             let at = MAY_USE.iter().position(|(name, _)| name == used);
-            assert!(at.is_some_and(|at| at < position), "{module} may use {used}, which is not named before it");
+            assert!(at.is_some_and(|at| at < position), "{module} may use {used}, which is not listed before it");
         }
     }
 }
@@ -75,7 +75,7 @@ fn imports_go_one_way() {
         let module = first.trim_end_matches(".rs");
         met.insert(module.to_owned());
         let (_, allowed) = MAY_USE.iter().find(|(name, _)| *name == module).unwrap_or_else(|| {
-            panic!("module `{module}` has no place in the import direction: add it here and to ARCHITECTURE.md")
+            panic!("module `{module}` is missing from the import direction: add it here and to ARCHITECTURE.md")
         });
         for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
             let code = line.split("//").next().unwrap();
@@ -89,7 +89,7 @@ fn imports_go_one_way() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(met.len(), MAY_USE.len(), "a module of the table is gone: {met:?}");
+    assert_eq!(met.len(), MAY_USE.len(), "a listed module no longer exists: {met:?}");
 }
 
 #[test]

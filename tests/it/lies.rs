@@ -1,4 +1,5 @@
-//! A service that fails, throttles or lies: every mention once, or a typed error that names the thing.
+//! A service that fails, throttles or lies: the result has every mention once, or is a typed error that names the
+//! cause.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,30 +15,30 @@ use serde_json::json;
 
 use crate::support::{now, rows};
 
-/// A key that must appear nowhere.
+/// A key that must not appear in any output.
 const CANARY: &str = "canary-7f3a-key";
 
-/// What the service does with a request instead of answering it well.
+/// The misbehaviour of the service for one request.
 #[derive(Clone)]
 enum Trick {
-    /// Answers well.
+    /// A correct response.
     None,
-    /// Status, headers and body.
+    /// A response with this status, these headers and this body.
     Answer(u16, Vec<(&'static str, &'static str)>, &'static str),
     /// The connection breaks.
     Reset,
-    /// The first so many bytes of the right body.
+    /// The first bytes of the correct body.
     Cut(usize),
-    /// So many rows of the right page only.
+    /// The first rows of the correct page.
     Short(usize),
 }
 
-/// `rows` mentions in pages, and a trick for each of the first requests.
+/// A service with `rows` mentions in pages, and a trick for each of the first requests.
 #[derive(Debug)]
 struct Scripted {
     rows: usize,
     tricks: Mutex<VecDeque<Trick>>,
-    /// Changes every page: offset asked for to offset served, and the order of a page.
+    /// Misbehaviour on every page.
     warp: Warp,
     requests: AtomicU64,
     totals: Mutex<VecDeque<usize>>,
@@ -52,7 +53,7 @@ enum Warp {
     LanguageIgnored,
     MissingRow(usize),
     Clamped(usize),
-    /// Another mention is published between any two pages.
+    /// A mention is published between any two pages.
     Growing,
 }
 
@@ -100,7 +101,7 @@ impl Scripted {
 impl HttpService for Scripted {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        // Time on the way, so that requests under way exist.
+        // Latency, so that requests are in flight concurrently.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let trick = self.tricks.lock().unwrap().pop_front().unwrap_or(Trick::None);
         let mut headers = HeaderMap::new();
@@ -112,7 +113,7 @@ impl HttpService for Scripted {
                 for (name, value) in given {
                     headers.insert(HeaderName::from_static(name), value.parse().unwrap());
                 }
-                // A service that repeats the key it was given.
+                // Echoes the key.
                 let key = request.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
                 (status, body.replace("{key}", key.trim_start_matches("Bearer ")))
             }
@@ -137,7 +138,7 @@ impl Lab {
     }
 
     fn with(rows: usize, warp: Warp, tricks: Vec<Trick>, profile: Profile) -> Self {
-        // A limiter is shared by key and address: each laboratory gets an address of its own.
+        // Connections with the same key and address share a rate limiter, so each lab has a unique address.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let address = format!("http://lab{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
         let service = Arc::new(Scripted {
@@ -167,15 +168,15 @@ impl Lab {
         };
         result.map(|batches| rows(&batches)).map_err(|error| {
             let shown = format!("{error} {error:?}");
-            assert!(!shown.contains(CANARY), "the key is shown: {shown}");
-            Error::find(&error).unwrap_or_else(|| panic!("untyped: {error}")).clone()
+            assert!(!shown.contains(CANARY), "the error contains the key: {shown}");
+            Error::find(&error).unwrap_or_else(|| panic!("untyped error: {error}")).clone()
         })
     }
 
     async fn scan(&self) -> Result<usize, Error> {
         let rows = self.ask("SELECT id FROM mentions WHERE aid = '1'").await?;
         let distinct: std::collections::HashSet<_> = rows.iter().collect();
-        assert_eq!(distinct.len(), rows.len(), "a mention came twice");
+        assert_eq!(distinct.len(), rows.len(), "duplicate mentions");
         Ok(rows.len())
     }
 }
@@ -254,7 +255,7 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
         let begun = tokio::time::Instant::now();
         let error = lab.scan().await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(text), "{error}\nhas no: {text}");
+        assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
         assert_eq!(error.attempts(), attempts, "{error}");
         assert_eq!(error.place().aid.as_deref(), Some("1"), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(900), "{error}: {:?}", begun.elapsed());
@@ -287,7 +288,7 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
     ] {
         let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(text), "{error}\nhas no: {text}");
+        assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
     }
 }
 
@@ -295,7 +296,7 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
 async fn a_key_that_comes_back_as_an_aid_or_a_value_is_shown_nowhere() {
     let list = r#"{"data":{"savedSearches":[{"aid":"canary-7f3a-key"}],"teamSavedSearches":[]}}"#;
     let lab = Lab::new(0, Warp::No, vec![answer(200, list), answer(404, "no {key}")]);
-    let error = lab.ask("SELECT id FROM mentions").await.expect_err("no such saved search");
+    let error = lab.ask("SELECT id FROM mentions").await.expect_err("unknown saved search");
     assert_eq!(error.place().aid.as_deref(), Some("<redacted>"), "{error}");
     let calls = lab.ask("SELECT parameters, error FROM system.requests").await.unwrap().concat().concat();
     assert!(!calls.contains(CANARY) && calls.contains("aid=<redacted>"), "{calls}");
@@ -360,7 +361,7 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
     let asked = lab.requests();
     let sql = "SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
     assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, 1 further pass"]]);
-    // Four pages, three more for what the total promised, and four again.
+    // Four pages, three more because of the larger total, and four again.
     assert_eq!(asked, 11);
 }
 
@@ -368,12 +369,12 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
 async fn a_total_that_is_too_low_shows_on_the_last_page() {
     let lab = Lab::new(350, Warp::No, Vec::new());
     lab.service.totals.lock().unwrap().extend([310; 40]);
-    assert_eq!(lab.scan().await.expect_err("too low").kind(), ErrorKind::Incomplete);
+    assert_eq!(lab.scan().await.expect_err("the total is too low").kind(), ErrorKind::Incomplete);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_total_that_ends_with_a_full_page_is_not_the_end() {
-    // Once, on the first page; and throughout, as where a service counts no further.
+    // Once, on the first page; and on all pages, as from a service that caps its totals.
     for (total, pages) in [(100, 1), (199, 2), (199, 40)] {
         let mut profile = Profile::v4();
         profile.window.absolute = None;
@@ -397,13 +398,13 @@ async fn a_relative_period_is_held_after_the_first_page() {
 async fn a_declared_depth_is_not_overrun() {
     let mut profile = Profile::v4();
     profile.depth.rows = Some(300);
-    // A window that nothing can be said of but its length cannot be cut.
+    // A window cannot be cut if the service supports only relative periods.
     profile.window.absolute = None;
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     let error = lab.scan().await.expect_err("too deep");
     assert_eq!(error.kind(), ErrorKind::TooDeep, "{error}");
     assert!(error.to_string().contains("350 mentions match, but paging reaches only 300"), "{error}");
-    // The second one looks for values to ask for one by one.
+    // The second request looks for values to split by.
     assert_eq!(lab.requests(), 2);
 }
 
@@ -413,14 +414,14 @@ async fn a_service_without_totals_is_read_until_a_page_is_empty() {
         .replace("trust = \"exact\"", "trust = \"advisory\"")
         .replace("relation = \"/mentions/totalRelation\"", "# relation");
     let mut profile = Profile::parse(&text, "test").unwrap();
-    // This service takes any window for the same.
+    // This service ignores the window.
     let lab = Lab::with(350, Warp::No, Vec::new(), profile.clone());
-    let error = lab.scan().await.expect_err("mentions from before the cut");
+    let error = lab.scan().await.expect_err("mentions from outside the cut window");
     assert!(error.to_string().contains("the response contains mentions outside the requested period"), "{error}");
     profile.window.absolute = None;
     let lab = Lab::with(350, Warp::No, Vec::new(), profile);
     assert_eq!(lab.scan().await.unwrap(), 350);
-    // Four pages, and two that have the last row and nothing behind it.
+    // Four pages, and two with only the last row.
     assert_eq!(lab.requests(), 6);
 }
 
@@ -429,7 +430,7 @@ async fn the_deadline_of_a_query_holds() {
     let lab = Lab::new(350, Warp::No, vec![answer(503, ""); 99]);
     lab.context.sql("SET savedsearch.query_deadline = 1").await.unwrap();
     let begun = tokio::time::Instant::now();
-    lab.scan().await.expect_err("no answer in time");
+    lab.scan().await.expect_err("deadline exceeded");
     assert!(begun.elapsed() <= Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
@@ -448,7 +449,7 @@ async fn dropping_a_result_ends_its_requests() {
     assert_eq!(lab.requests(), asked);
 }
 
-/// Serves one answer to every request: its encoding, its bytes, and whether it stops half-way and hangs.
+/// Serves the same response to every request. If `hangs`, the body stops half-way and the connection stays open.
 async fn raw_service(encoding: &'static str, body: Vec<u8>, hangs: bool) -> SessionContext {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -475,7 +476,7 @@ async fn raw_service(encoding: &'static str, body: Vec<u8>, hangs: bool) -> Sess
 
 async fn list_error(context: &SessionContext) -> Error {
     let frame = context.sql("SELECT aid FROM saved_searches").await.unwrap();
-    Error::find(&frame.collect().await.expect_err("an error")).unwrap().clone()
+    Error::find(&frame.collect().await.expect_err("the query fails")).unwrap().clone()
 }
 
 #[tokio::test]
@@ -527,7 +528,7 @@ async fn a_body_that_never_ends_is_timed_out() {
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }
 
-/// A certificate that nobody vouches for, with its key. It was made for this test and is of use for nothing else.
+/// A self-signed certificate with its key, made for this test only.
 const SELF_SIGNED: &[u8] = include_bytes!("../fixtures/self_signed.pem");
 
 #[tokio::test]
@@ -556,7 +557,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_at_once() {
     assert_eq!((tried.load(Ordering::Relaxed), agreed.load(Ordering::Relaxed)), (1, 0), "{error}");
 }
 
-/// Another host, another scheme: the key goes nowhere.
+/// To another host or another scheme: the key is not sent there.
 #[tokio::test]
 async fn no_redirect_is_followed_wherever_it_leads() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -586,7 +587,7 @@ async fn no_redirect_is_followed_wherever_it_leads() {
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
 
-/// Half a surrogate pair in a name, which no query hangs on.
+/// A lone surrogate in a name that the query does not select.
 #[tokio::test(start_paused = true)]
 async fn a_broken_name_in_the_list_keeps_nobody_from_the_aids() {
     let list = r#"{"data": {"savedSearches": [{"aid": "1", "name": "whole"}, {"aid": "2", "name": "half \ud83d"}],

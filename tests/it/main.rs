@@ -1,7 +1,7 @@
-//! Tests of the product as a whole: the library over a simulator, and the binary as a process.
+//! Integration tests: the library over a simulator, and the binary as a child process.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stdout, reason = "seeds and skipped parts are told")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![expect(clippy::print_stdout, reason = "tests print seeds and skipped parts")]
 
 mod binary;
 mod counting;

@@ -1,5 +1,5 @@
-//! What a scan proves by the links of its pages, by numbers elsewhere in an answer, and by reading in another order; and
-//! answers that are no tables.
+//! Completeness proofs of a scan by shared rows of consecutive pages, by counts elsewhere in a response, and by reading
+//! in another sort order; and responses that do not contain the table.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{BIG, InProcess, OTHER, Virtual, corpus, now, pages, rows};
 
-/// A service whose answers a test bends.
+/// A service whose responses a test alters.
 #[derive(Debug)]
 struct Bent {
     service: InProcess,
@@ -33,7 +33,7 @@ impl HttpService for Bent {
     }
 }
 
-/// A session over a simulator with these faults, whose answers are bent.
+/// A session over a simulator with these faults and altered responses.
 fn bent(faults: &[&str], bend: fn(&mut Value), change: impl Fn(&mut Profile)) -> (Virtual, Simulator) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();
@@ -62,7 +62,7 @@ fn service(faults: &[&str], change: impl Fn(&mut Profile)) -> Virtual {
 fn ids_of(rows: Vec<Vec<String>>) -> HashSet<String> {
     let ids: Vec<String> = rows.concat();
     let distinct: HashSet<String> = ids.iter().cloned().collect();
-    assert_eq!(distinct.len(), ids.len(), "a mention came twice");
+    assert_eq!(distinct.len(), ids.len(), "duplicate mentions");
     distinct
 }
 
@@ -70,7 +70,7 @@ fn all_of(aid: &str) -> HashSet<String> {
     corpus().search(aid).unwrap().mentions.iter().map(|mention| mention.facts.id.to_string()).collect()
 }
 
-/// The window as a service tells it that counts time in microseconds, half a second wider at either end.
+/// Reports the window like a service that counts time in microseconds, about half a second wider at both ends.
 fn in_microseconds(body: &mut Value) {
     for (end, shift) in [("from", -400_003), ("to", 400_007)] {
         let at = body["window"][end].as_str().and_then(|at| at.parse::<chrono::DateTime<chrono::Utc>>().ok());
@@ -141,12 +141,12 @@ async fn pages_that_link_prove_a_set_that_moves_all_the_time() {
         let throughout = (1..=requests).map(alive).reduce(|all, now| &all & &now).unwrap();
         let ever = (1..=requests).map(alive).reduce(|all, now| &all | &now).unwrap();
         let lost: Vec<_> = throughout.difference(&got).collect();
-        assert!(lost.is_empty(), "{places:?}: {lost:?} are lost");
+        assert!(lost.is_empty(), "{places:?}: {lost:?} were lost");
         assert!(got.is_subset(&ever), "{places:?}");
     }
 }
 
-/// Pages that are counted share no row, so that nothing but a second pass shows what slipped from one to another.
+/// Numbered pages share no rows, so only a second pass reveals mentions that shifted between pages.
 #[tokio::test(start_paused = true)]
 async fn pages_without_a_total_are_believed_when_two_passes_agree() {
     let spec = CorpusSpec { seed: 11, searches: 1, mentions: 2_400, now: now() };
@@ -165,8 +165,8 @@ async fn pages_without_a_total_are_believed_when_two_passes_agree() {
                 let passes = world.simulator.requests() * size / rows.unwrap().len() as u64;
                 assert!(passes >= 2, "{passes} passes");
             }
-            // Mentions slipped to pages that were read; what came and went is in no pass again, so that no two agree.
-            (Some(_), rows) => assert_eq!(rows.expect_err("some are lost").kind(), ErrorKind::Incomplete),
+            // Mentions shifted to pages already read. No later pass has the same mentions, so no two passes agree.
+            (Some(_), rows) => assert_eq!(rows.expect_err("mentions were lost").kind(), ErrorKind::Incomplete),
         }
     }
 }
@@ -190,15 +190,15 @@ async fn orders_that_prove_nothing_are_made_here() {
         assert_eq!(world.rows(&sql).await.concat(), right, "{faults:?}");
         let requests = world.simulator.requests();
         let least: u64 = [BIG, OTHER].iter().map(|aid| pages(all_of(aid).len() as u64)).sum();
-        assert!(faults.len() > 1 || requests == least, "{faults:?}: {requests} instead of {least}");
-        // A limit that paging reaches is the service's affair, one that lies deeper is not.
+        assert!(faults.len() > 1 || requests == least, "{faults:?}: {requests} requests, expected {least}");
+        // The service applies a limit within the reachable depth, but not a deeper one.
         if faults.len() > 1 {
             assert_eq!(world.rows(&format!("{sql} LIMIT 700")).await.concat(), right[..700], "{faults:?}");
         }
     }
     let world = service(&[], |_| {});
     assert_eq!(world.rows(&format!("{sql} LIMIT 20")).await.concat(), right[..20]);
-    assert_eq!(world.simulator.requests(), 2, "a limit is worth the service's order");
+    assert_eq!(world.simulator.requests(), 2, "the service sorts for a limit");
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +240,7 @@ async fn a_number_of_the_overview_confirms_an_end_where_pages_tell_none() {
         // Careful pages overlap by an instant.
         assert!(requests <= pages(got) + 1, "{days} days: {requests} requests for {got} mentions");
     }
-    // A number that does not fit confirms nothing, and costs no rows.
+    // A count that does not match proves nothing and loses no rows.
     let (world, _) = bent(&[], |body| body["overview"]["totalMentions"] = json!(3), absent);
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-01-01'");
     assert_eq!(ids_of(world.rows(&sql).await), all_of(BIG));
@@ -278,7 +278,7 @@ async fn an_answer_that_has_nothing_of_a_table_is_an_error() {
         let error = world.error(&sql).await;
         assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
     }
-    // Nothing at all is an answer where the overview counts nothing.
+    // An empty response is valid if the overview counts no mentions.
     let (world, _) = bent(&[], |body| body["overview"] = json!({"totalMentions": 0}), optional);
     for table in ["volume", "breakdowns"] {
         assert!(world.rows(&format!("SELECT * FROM {table} WHERE {of}")).await.is_empty());
@@ -324,7 +324,7 @@ async fn lists_that_leave_mentions_out_never_make_them_nameless() {
             assert_eq!(counted, read, "{column}");
         }
     }
-    // What the manual promises may be believed.
+    // Lists that are documented as complete may be trusted.
     let (world, _) = bent(
         &[],
         |_| {},
@@ -342,7 +342,7 @@ async fn lists_that_leave_mentions_out_never_make_them_nameless() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_small_values_is_no_danger_where_errors_are_looked_for() {
-    // Half a megabyte of empty objects, which as a document takes gigabytes.
+    // Half a megabyte of empty objects, which take gigabytes when parsed into a document.
     let many: fn(&mut Value) = |body| {
         body["filler"] = Value::Array(vec![json!({}); 200_000]);
     };
@@ -388,7 +388,7 @@ async fn waits_without_end_are_errors() {
     }
 }
 
-/// A service that asks to wait, twice.
+/// A service that asks clients to wait, twice.
 #[derive(Debug)]
 struct Waiting(InProcess, u16, &'static str);
 
@@ -410,11 +410,8 @@ async fn long_names_are_remembered_by_their_beginning() {
     let long = "x".repeat(1 << 20);
     world.error(&format!("SELECT id FROM mentions WHERE aid = '{long}'")).await;
     let records = world.connection.client().log().records();
-    assert!(
-        records.iter().all(|record| record.parameters.len() < 3_000),
-        "a log of what anybody asks has to have an end"
-    );
+    assert!(records.iter().all(|record| record.parameters.len() < 3_000), "log entries must be bounded");
     assert!(records[0].parameters.contains(" bytes)"), "{}", &records[0].parameters[..100]);
     let error = world.context.sql(&format!("SET savedsearch.timezone = '{}'", &long[..100_000])).await.map(drop);
-    error.expect_err("no zone");
+    error.expect_err("invalid time zone");
 }

@@ -1,6 +1,6 @@
-//! A corpus of real records, served from a file and queried by year, source and text.
+//! A corpus of real records, loaded from a file and queried by year, source and text.
 //!
-//! The file lies beside the repository; without it these tests have nothing to say, and say so.
+//! The file is next to the repository. Without it, the tests print a note and pass.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use crate::support::{World, pages};
 fn file() -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data/mentions.ndjson.gz");
     if !path.exists() {
-        println!("skipped: {} is not there", path.display());
+        println!("skipped: {} not found", path.display());
         return None;
     }
     Some(path)
@@ -38,7 +38,7 @@ async fn real_records_are_counted_right_by_year_source_and_text() {
         *by_source.entry(record["source"]["name"].as_str().unwrap().to_owned()).or_default() += 1;
         with_text += u64::from(record["text"].as_str().is_some_and(|text| text.contains("tokio")));
     }
-    // The records reach beyond the other tests' instant.
+    // The records extend beyond the time of the other tests.
     let clock = Clock::fixed("2027-01-01T00:00:00Z".parse().unwrap());
     let settings = Settings { clock, ..Settings::default() };
     let world = World::with(Arc::new(Corpus::load(&path).unwrap()), settings, Profile::v4()).await;
@@ -57,10 +57,10 @@ async fn real_records_are_counted_right_by_year_source_and_text() {
     let sql =
         format!("SELECT count(*) FROM mentions WHERE aid = '700109' AND date_part('year', published_at) = {year}");
     let (rows, requests) = world.cost(&sql).await;
-    assert_eq!((rows, requests), (vec![vec![count.to_string()]], 1), "the overview counts them");
+    assert_eq!((rows, requests), (vec![vec![count.to_string()]], 1), "counted from the overview");
     world.context.sql("SET savedsearch.count_from_overview = never").await.unwrap();
     let (rows, requests) = world.cost(&sql).await;
-    assert_eq!((rows, requests), (vec![vec![count.to_string()]], pages(*count)), "one by one");
+    assert_eq!((rows, requests), (vec![vec![count.to_string()]], pages(*count)), "counted from mentions");
     assert_eq!(world.rows(&years).await, pairs(&by_year));
     assert_eq!(world.rows(&sources).await, pairs(&by_source));
     let everything = "SELECT count(*), count(DISTINCT id) FROM mentions WHERE published_at >= '2000-01-01'";

@@ -1,6 +1,6 @@
-//! The files of `tests/slt`: SQL and what it gives, over a simulator with a fixed seed and clock.
+//! The files of `tests/slt`: SQL with expected results, over a simulator with a fixed seed and clock.
 //!
-//! `SLT_UPDATE=1` writes what is given now into the files, to be read before it is believed.
+//! `SLT_UPDATE=1` overwrites the expected results with the actual ones; review the diff.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::support::{World, rows};
 
 struct Engine(World);
 
-/// An error as people see it.
+/// An error as shown to users.
 #[derive(Debug)]
 struct Shown(String);
 
@@ -55,13 +55,13 @@ impl AsyncDB for Engine {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_give_what_they_say() {
-    #[expect(clippy::disallowed_methods, reason = "a knob of this test")]
+    #[expect(clippy::disallowed_methods, reason = "a setting of this test")]
     let update = std::env::var("SLT_UPDATE").is_ok_and(|value| value == "1");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
     files.sort();
-    assert!(files.len() >= 3, "the files are gone");
+    assert!(files.len() >= 3, "files are missing");
     for file in files {
         let mut runner = Runner::new(|| async { Ok(Engine(World::new().await)) });
         if update {

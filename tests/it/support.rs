@@ -1,4 +1,4 @@
-//! A simulator and a session over it, and ways to ask them.
+//! A simulator with a session over it, and helpers to query them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secr
 use futures::TryStreamExt;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// The instant at which the simulator's and the client's clocks stand.
+/// The time of the simulator's and the client's fixed clocks.
 pub(crate) fn now() -> DateTime<Utc> {
     "2026-07-01T12:00:00Z".parse().unwrap()
 }
 
-/// Saved search with the most mentions.
+/// The saved search with the most mentions.
 pub(crate) const BIG: &str = "183772";
-/// Another one.
+/// Another saved search.
 pub(crate) const OTHER: &str = "184889";
 
 pub(crate) struct World {
@@ -48,13 +48,13 @@ impl World {
         Self { service, context }
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         let batches = self.context.sql(sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
         rows(&batches.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}")))
     }
 
-    /// The rows of a query and the requests that it took.
+    /// Returns the rows of a query and the count of requests that it took.
     pub(crate) async fn cost(&self, sql: &str) -> (Vec<Vec<String>>, u64) {
         let before = self.service.requests();
         let rows = self.rows(sql).await;
@@ -62,7 +62,7 @@ impl World {
     }
 }
 
-/// A simulator as a service of the client, without a network, so that time can be virtual.
+/// A simulator as an HTTP service of the client, without a network, so that time can be virtual.
 #[derive(Debug)]
 pub(crate) struct InProcess(pub(crate) Simulator, pub(crate) HttpLimits);
 
@@ -79,9 +79,9 @@ impl HttpService for InProcess {
     }
 }
 
-/// A connection to a simulator inside the process, under an address of its own.
+/// Connects to a simulator inside the process under a unique address.
 pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> Arc<Connection> {
-    // A limiter is shared by key and address.
+    // Connections with the same key and address share a rate limiter.
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let address = format!("http://process{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
     let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
@@ -89,7 +89,7 @@ pub(crate) fn connect(simulator: &Simulator, clock: Clock, profile: Profile) -> 
     builder.service(service).clock(clock).profile(profile).build().unwrap()
 }
 
-/// A service inside the process in virtual time, which may do things wrong, and a session over it.
+/// A service inside the process in virtual time, with optional faults, and a session over it.
 pub(crate) struct Virtual {
     pub(crate) simulator: Simulator,
     pub(crate) connection: Arc<Connection>,
@@ -97,7 +97,7 @@ pub(crate) struct Virtual {
 }
 
 impl Virtual {
-    /// `faults` are those of the simulator's command line, `settings` without a clock.
+    /// `faults` use the syntax of the simulator's command line; the clock of `settings` is replaced.
     pub(crate) fn new(corpus: Arc<Corpus>, faults: &[impl AsRef<str>], settings: Settings, profile: Profile) -> Self {
         let faults =
             faults.iter().map(|text| text.as_ref().parse().unwrap_or_else(|error| panic!("{error}"))).collect();
@@ -108,23 +108,23 @@ impl Virtual {
         Self { simulator, connection, context }
     }
 
-    /// What a query came to. Whatever it is, it came in time and shows no key.
+    /// Runs a query. Asserts that it ends in time and that neither the log nor the error contains the key.
     pub(crate) async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
         /// Longer than any query may take.
         const TOO_LONG: Duration = Duration::from_secs(1_000);
         let result = match self.context.sql(sql).await {
             Ok(frame) => {
-                tokio::time::timeout(TOO_LONG, frame.collect()).await.unwrap_or_else(|_| panic!("{sql}: too long"))
+                tokio::time::timeout(TOO_LONG, frame.collect()).await.unwrap_or_else(|_| panic!("{sql}: timed out"))
             }
             Err(error) => Err(error),
         };
         for record in self.connection.client().log().records() {
-            assert!(!format!("{record:?}").contains(KEY), "the key is in the log: {record:?}");
+            assert!(!format!("{record:?}").contains(KEY), "the log contains the key: {record:?}");
         }
         result.map(|batches| rows(&batches)).map_err(|error| {
             let shown = format!("{error} {error:?}");
-            assert!(!shown.contains(KEY), "the key is shown: {shown}");
-            Error::find(&error).unwrap_or_else(|| panic!("{sql}: untyped: {error}")).clone()
+            assert!(!shown.contains(KEY), "the error contains the key: {shown}");
+            Error::find(&error).unwrap_or_else(|| panic!("{sql}: untyped error: {error}")).clone()
         })
     }
 
@@ -137,7 +137,7 @@ impl Virtual {
     }
 }
 
-/// A text of V4 in a dialect.
+/// Converts a value of the V4 dialect to another dialect.
 pub(crate) fn written(preset: Preset, column: &str, value: &str) -> String {
     match (preset, column, value) {
         (Preset::Flags, "sentiment", "positive") => "1".to_owned(),
@@ -150,7 +150,7 @@ pub(crate) fn written(preset: Preset, column: &str, value: &str) -> String {
     }
 }
 
-/// SQL for V4 in a dialect.
+/// Converts SQL for the V4 dialect to another dialect.
 pub(crate) fn worded(preset: Preset, sql: String) -> String {
     let sql = ["positive", "neutral", "negative"].into_iter().fold(sql, |sql, label| {
         let value = written(preset, "sentiment", label);
@@ -160,7 +160,7 @@ pub(crate) fn worded(preset: Preset, sql: String) -> String {
     if preset == Preset::Flags { sql.replace("upper(m.id)", "m.id * 2").replace("upper(id)", "id") } else { sql }
 }
 
-/// Runs so many generated cases, the same for the same seed.
+/// A test runner with this many generated cases, the same for the same seed.
 pub(crate) fn runner(cases: u64, seed: u64) -> TestRunner {
     let cases = cases.try_into().unwrap();
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
@@ -169,19 +169,19 @@ pub(crate) fn runner(cases: u64, seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// The requests that so many mentions take: a page has 100, each further one shares a row with the one before, and the last
-/// one is not full, which shows the end.
+/// Requests needed for this many mentions: a page has 100, each page shares a row with the previous one, and the last
+/// page is not full, which proves the end.
 pub(crate) fn pages(mentions: u64) -> u64 {
     mentions.div_ceil(99).max(1)
 }
 
-/// A number from the environment: how many cases of a test, or which.
+/// Reads a number from the environment, such as the count of cases of a test.
 pub(crate) fn knob(name: &str, default: u64) -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "how long a test runs is not the program's business")]
+    #[expect(clippy::disallowed_methods, reason = "the program does not read the settings of tests")]
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// The cells of batches as texts.
+/// Formats the cells of batches as strings.
 pub(crate) fn rows(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Every table answers, with the least requests.
+//! Every table can be queried, with the minimum of requests.
 
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
@@ -50,7 +50,7 @@ async fn an_order_above_a_limit_orders_the_limited_rows_only() {
     let newest = format!("SELECT * FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 20");
     let ids = world.rows(&format!("SELECT id FROM ({newest})")).await;
     for id in world.rows(&format!("SELECT id FROM ({newest}) ORDER BY reach DESC LIMIT 5")).await {
-        assert!(ids.contains(&id), "{id:?} is none of the newest");
+        assert!(ids.contains(&id), "{id:?} is not among the newest");
     }
 }
 
@@ -80,7 +80,7 @@ async fn a_budget_counts_all_saved_searches_of_a_query() {
     let error = world.context.sql(&sql).await.unwrap().collect().await.expect_err("too many");
     assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Budget, "{error}");
     assert!(error.to_string().contains("the query needs"), "{error}");
-    assert!(world.service.requests() <= 8, "{} requests were spent", world.service.requests());
+    assert!(world.service.requests() <= 8, "{} requests sent", world.service.requests());
 }
 
 #[tokio::test]
@@ -93,10 +93,10 @@ async fn a_limit_is_charged_for_what_it_needs_only() {
     let before = world.service.requests();
     let error = world.context.sql(&all).await.unwrap().collect().await.expect_err("too many");
     assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Budget, "{error}");
-    assert_eq!(world.service.requests() - before, 1, "the first page tells the total");
+    assert_eq!(world.service.requests() - before, 1, "the first page reports the total");
 }
 
-/// Saved searches whose name begins with Acme: two of four. A scan of a day costs one request a saved search.
+/// Saved searches whose name begins with Acme: two of four. A scan of one day takes one request per saved search.
 #[tokio::test]
 async fn joins_ask_only_for_the_saved_searches_of_the_other_side() {
     let world = World::new().await;
@@ -110,7 +110,7 @@ async fn joins_ask_only_for_the_saved_searches_of_the_other_side() {
     };
     let acme = "s.name LIKE 'Acme%' AND s.kind = 'saved'";
     for (sql, expected, requests) in [
-        // The list once, and a page each; an empty side asks nothing.
+        // The list once and a page for each saved search; if the other side is empty, only the list.
         (format!("SELECT count(DISTINCT m.aid) FROM saved_searches s JOIN mentions m ON m.aid = s.aid WHERE {acme} AND m.duration = '1d'"), "2", 3),
         (format!("SELECT count(DISTINCT m.aid) FROM mentions m JOIN saved_searches s ON m.aid = s.aid WHERE {acme} AND m.duration = '1d'"), "2", 3),
         (format!("SELECT count(DISTINCT aid) FROM mentions WHERE aid IN (SELECT aid FROM saved_searches s WHERE {acme}) AND duration = '1d'"), "2", 3),
@@ -125,8 +125,8 @@ async fn joins_ask_only_for_the_saved_searches_of_the_other_side() {
             let batches = context.sql(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e}")).collect().await.unwrap();
             assert_eq!(rows(&batches), [[expected]], "{kind}: {sql}");
             let spent = world.service.requests() - before;
-            // A session without our defaults may start the other side early; it must be right all the same.
-            assert!(spent == requests || kind == "plain", "{spent} instead of {requests}: {sql}\n{:?}", world.service.take_seen());
+            // A session without our defaults may start the other side early; its result must still be correct.
+            assert!(spent == requests || kind == "plain", "{spent} requests, expected {requests}: {sql}\n{:?}", world.service.take_seen());
             world.service.take_seen();
         }
     }
@@ -136,7 +136,7 @@ async fn joins_ask_only_for_the_saved_searches_of_the_other_side() {
 async fn a_text_of_the_time_is_not_met_by_the_default_window() {
     let world = World::new().await;
     let sql = "SELECT id FROM mentions WHERE CAST(published_at AS VARCHAR) = '2026-05-01T00:00:00Z'";
-    let error = world.context.sql(sql).await.unwrap().collect().await.expect_err("an open range");
+    let error = world.context.sql(sql).await.unwrap().collect().await.expect_err("an unbounded range");
     assert!(error.to_string().contains("no lower bound for"), "{error}");
 }
 
@@ -182,7 +182,7 @@ async fn requests_are_as_few_as_can_be() {
     }
 }
 
-/// The table "SQL by example" of the README.
+/// The table in the section "SQL by example" of the README.
 #[tokio::test]
 async fn the_costs_in_the_readme_are_what_queries_cost() {
     let world = World::new().await;
@@ -207,7 +207,7 @@ async fn the_costs_in_the_readme_are_what_queries_cost() {
             cost if cost.starts_with("⌈n/99⌉, n counting negative") => pages(negative),
             "⌈n/99⌉" => pages(in_may),
             "the same; here some mentions have no language, which no list counts: ⌈n/99⌉" => pages(last_week),
-            // The lists of this service do.
+            // The lists of this service add up.
             cost if cost.starts_with("1 where the answer's list adds up") => 1,
             number => number.parse().unwrap_or_else(|_| panic!("{row}")),
         };
@@ -232,7 +232,7 @@ async fn names_of_the_list_are_known_afterwards_and_no_query_hangs_on_them() {
     let known = connection.known_searches().unwrap();
     assert!(known.contains(&(BIG.to_owned(), "Acme – brand".to_owned())));
 
-    // The recent searches of this list have no name.
+    // The recent searches in this list have no name.
     let name = "{ name = \"name\", type = \"utf8\", at = \"/name\" }";
     let text = include_str!("../../src/profile/builtin/v4.toml");
     let text = text.replacen(name, "{ name = \"name\", type = \"utf8\", null = false, at = \"/name\" }", 1);

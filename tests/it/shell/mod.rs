@@ -1,4 +1,4 @@
-//! The shell as people use it: keys typed into a terminal, and what its screen shows.
+//! The shell as a user sees it: keystrokes into a terminal, and the resulting screen.
 
 mod terminal;
 
@@ -15,7 +15,7 @@ use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, RateLimi
 use self::terminal::{Start, Terminal, without_times};
 use crate::support::{corpus, now};
 
-/// A service, a folder of the user's, and terminals that ask it.
+/// A service, a state folder, and terminals connected to the service.
 struct Desk {
     service: Running,
     address: String,
@@ -44,7 +44,7 @@ impl Desk {
         self.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// A shell in a terminal of so many lines and columns, ready for the first line.
+    /// A shell in a terminal of `size` (lines, columns), at its first prompt.
     fn shell(&self, size: (u16, u16), environment: &[(&str, &str)]) -> Terminal {
         let arguments = ["--base-url", &self.address, "sql"];
         let environment = [&[("SAVEDSEARCH_API_KEY", KEY)], environment].concat();
@@ -54,7 +54,7 @@ impl Desk {
         terminal
     }
 
-    /// The requests that something took.
+    /// Count of requests that an action took.
     fn cost(&self, act: impl FnOnce()) -> u64 {
         let before = self.service.requests();
         act();
@@ -64,16 +64,16 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // Requests under way are nobody's any more.
+        // Requests in flight are dropped with the runtime.
         let _guard = self.runtime.enter();
     }
 }
 
-/// A statement with texts in several scripts and widths.
+/// A statement with strings in several scripts and widths.
 const SCRIPTS: &str = "SELECT * FROM (VALUES ('plain', 1.5, NULL), ('日本語のテキスト', 20, 'نص عربي طويل للاختبار'), \
                        ('emoji 👩‍👩‍👧 ❤️ and é', NULL, 'a text that goes on and on and on')) AS t(word, amount, note);";
 
-/// Compares the screen of a line with the one that is kept under a name.
+/// Types a line and compares the screen with a snapshot.
 fn compare(terminal: &mut Terminal, line: &str, expected: &str, name: &str) {
     terminal.line(line, expected);
     insta::assert_snapshot!(name, terminal.last());
@@ -143,7 +143,7 @@ fn the_screens_of_the_readme_are_the_programs_own() {
         readme.split("```text\nsavedsearch> ").skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect();
     assert!(screens.len() >= 2);
     for screen in screens {
-        // What is typed ends with the statement, or with the line of a command.
+        // The input ends with the statement, or with the line of a command.
         let end = if screen.starts_with('\\') { screen.find('\n') } else { screen.find(";\n").map(|at| at + 1) };
         let (typed, shown) = screen.split_at(end.unwrap());
         let last = without_times(shown.lines().last().unwrap());
@@ -197,7 +197,7 @@ fn tab_completes_without_a_request() {
         terminal.sees("and duration = '30d' and timezone = 'Europe/Berlin'");
         terminal.keys("\x01\x0bSET savedsearch.max\t");
         terminal.sees("SET savedsearch.max_requests");
-        // Several: they are shown, with their names.
+        // Several candidates are shown with their names.
         terminal.keys("\x01\x0bSELECT 1 FROM mentions WHERE aid = 'acme\t\t");
         terminal.sees("183772  Acme – brand");
         terminal.sees("184889  Acme – products");
@@ -221,7 +221,7 @@ fn what_was_typed_is_there_the_next_day() {
     let screen = next.sees("41 + 1 AS answer;");
     assert!(screen.contains("> SELECT 'of two lines',"), "{screen}");
     next.enter("", "| of two lines ");
-    // What is kept is for nobody else.
+    // The kept files are readable by their owner only.
     next.line("SELECT count(*) FROM saved_searches;", "complete");
     for kept in ["history", "searches.json"] {
         let kept = desk.path().join("savedsearch").join(kept);
@@ -242,7 +242,7 @@ fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
     let desk = Desk::with(Arc::new(corpus), Settings { delay: Duration::from_millis(100), ..Settings::default() });
     let mut terminal = desk.shell((24, 80), &[]);
     terminal.keys("SELECT count(DISTINCT text) FROM mentions WHERE duration = '90d';\r");
-    // The bar appears once it is known how long it will be.
+    // The bar appears once the total is known.
     let screen = terminal.sees(" of ");
     assert!(screen.contains("requests") && screen.contains("rows"), "{screen}");
     terminal.keys("\x03");
@@ -252,7 +252,7 @@ fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
     let asked = desk.service.requests();
     terminal.line("SELECT 2 + 2 AS four;", "no request");
     assert_eq!(desk.service.requests(), asked, "nothing goes on behind the prompt");
-    // A line that was begun is dropped, too.
+    // A partial line is discarded, too.
     terminal.keys("SELECT nonsense\x03");
     terminal.prompt("SELECT nonsense");
     terminal.line("SELECT 3 + 3 AS six;", "no request");
@@ -283,7 +283,7 @@ fn a_pager_has_the_screen_until_it_is_left() {
     }
     let desk = Desk::new();
     let mut terminal = desk.shell((12, 80), &[("PAGER", "less")]);
-    // It is interrupted without an end of the shell, even before the first statement.
+    // Ctrl-C in the pager does not end the shell, even before the first statement.
     terminal.keys("\\d mentions\r");
     terminal.wait("a pager", |screen| screen.ends_with("\n:"));
     terminal.keys("\x03 q");
@@ -294,7 +294,7 @@ fn a_pager_has_the_screen_until_it_is_left() {
     assert!(screen.contains("| id ") || screen.contains("| 9007199254740993 "), "{screen}");
     terminal.keys("q");
     terminal.prompt(" requests · window 9");
-    // A pager that there is not is none, and one that fails is told.
+    // A pager that does not exist is skipped, and one that fails is reported.
     let mut without = desk.shell((12, 80), &[("PAGER", "no-such-pager --at-all")]);
     without.line("SELECT value FROM generate_series(1, 30);", "30 rows · ");
     let mut failing = desk.shell((12, 80), &[("PAGER", "sh -c 'exit 3'")]);
@@ -308,11 +308,11 @@ fn nobody_reads_on_and_nothing_more_is_asked_for() {
     let mut whole = desk.shell((24, 80), &[]);
     whole.line("\\rows 0", "all rows");
     let cost = desk.cost(|| drop(whole.line(all, "complete")));
-    // A pager that its reader leaves after a screen.
+    // A pager that is quit after one screen.
     let mut terminal = desk.shell((24, 80), &[("PAGER", "head -n 12")]);
     let left = desk.cost(|| drop(terminal.line(all, "the pager was left, no more rows were asked for")));
     assert!(left < cost, "{left} of {cost}");
-    // Rows that are not to be shown.
+    // Rows beyond the display limit.
     terminal.line("\\rows 150", "150 rows at most");
     terminal.line("\\pager off", "pager: off");
     let first = desk.cost(|| drop(terminal.line(all, "the first 150 rows of more")));
@@ -332,7 +332,7 @@ fn results_go_to_files_and_statements_come_from_them() {
     terminal.line("\\format csv", "format: csv");
     terminal.line(&format!("\\o {csv}"), "results go to");
     terminal.line("SELECT 1 AS a;", "no request");
-    // What fails leaves what came before it.
+    // A failing statement keeps the output of earlier ones.
     terminal.line("SELECT 1 / (column1 - 2) AS b FROM (VALUES (1), (2));", "error");
     terminal.line("\\format json", "end that with \\o");
     terminal.line("SELECT 2 AS c;", "no request");
@@ -369,7 +369,7 @@ fn a_statement_is_edited_and_run_again() {
     fs::write(&editor, "sed -i 's/one/two/' \"$1\"\n").unwrap();
     let mut terminal = desk.shell((24, 80), &[("EDITOR", &format!("sh {editor}"))]);
     terminal.line("\\watch", "there is no statement to watch");
-    // Nobody but the editor is interrupted.
+    // Ctrl-C interrupts only the editor.
     let mut asleep = desk.shell((24, 80), &[("EDITOR", "sh -c 'echo busy; exec sleep 60' #")]);
     asleep.keys("\\e\r");
     asleep.sees("busy");
@@ -381,7 +381,7 @@ fn a_statement_is_edited_and_run_again() {
     terminal.sees("> SELECT 'two' AS word;");
     terminal.enter("", "| two ");
     terminal.clear();
-    // The first run, and another one.
+    // The first run and a second one.
     terminal.keys("\\watch 1\r");
     let screen = terminal.sees("every 1 s until Ctrl-C");
     assert!(screen.contains("UTC"), "{screen}");
@@ -422,7 +422,7 @@ fn connections_are_listed_and_chosen() {
     let screen = terminal.line("\\l", "there ");
     assert!(screen.contains("| * | there "), "{screen}");
     terminal.line("\\d mentions", "\\cost SQL");
-    // What is made at one of them stays there.
+    // Views are local to the connection at which they were created.
     terminal.enter("\\c here", "queries ask here");
     terminal.line("CREATE VIEW mine AS SELECT 'a view' AS v;", "done");
     terminal.line("\\c there", "queries ask there");

@@ -1,4 +1,4 @@
-//! A terminal: a pseudo-terminal that the program runs in, and what its screen shows.
+//! A pseudo-terminal that runs the program, with an emulated screen.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use vt100::Parser;
 
-/// What no test waits longer for. It only ends tests that have failed.
+/// Time limit of every wait; only failing tests reach it.
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
     keys: Box<dyn Write + Send>,
     parser: Arc<Mutex<Parser>>,
     child: Box<dyn Child + Send + Sync>,
-    /// Ends the reader when it is dropped.
+    /// Stops the reader on drop.
     _master: Box<dyn MasterPty + Send>,
 }
 
-/// How the program is run.
+/// The program's invocation.
 pub(crate) struct Start<'s> {
     /// Lines and columns.
     pub(crate) size: (u16, u16),
     pub(crate) arguments: &'s [&'s str],
     pub(crate) environment: &'s [(&'s str, &'s str)],
-    /// The user's state folder.
+    /// The state folder.
     pub(crate) state: &'s Path,
 }
 
@@ -51,7 +51,7 @@ impl Terminal {
         let shown = Arc::clone(&parser);
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
-            // It ends with the terminal, in an error or not.
+            // Reading ends with the terminal, possibly with an error.
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
                 shown.lock().unwrap().process(&bytes[..read]);
             }
@@ -60,25 +60,26 @@ impl Terminal {
         Self { keys, parser, child, _master: pair.master }
     }
 
-    /// Types on the keyboard.
+    /// Types keys.
     pub(crate) fn keys(&mut self, text: &str) {
         self.keys.write_all(text.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
-    /// Types a line at the prompt, on a clear screen, and gives the screen once the prompt is back with `expected` above.
+    /// Types a line at the prompt of a cleared screen, and returns the screen once `expected` and a new prompt are
+    /// visible.
     pub(crate) fn line(&mut self, text: &str, expected: &str) -> String {
         self.clear();
         self.enter(text, expected)
     }
 
-    /// Ends the line that was begun, and gives the screen once the prompt is back with `expected` above.
+    /// Completes the current line, and returns the screen once `expected` and a new prompt are visible.
     pub(crate) fn enter(&mut self, text: &str, expected: &str) -> String {
         self.keys(&format!("{text}\r"));
         self.prompt(expected)
     }
 
-    /// The screen once `expected` is to be seen with a prompt below it.
+    /// Returns the screen once `expected` is visible with a prompt below it.
     pub(crate) fn prompt(&mut self, expected: &str) -> String {
         self.wait(expected, |screen| {
             let after = screen.rfind(expected).map(|at| &screen[at + expected.len()..]);
@@ -86,13 +87,13 @@ impl Terminal {
         })
     }
 
-    /// The screen once it shows `expected`.
+    /// Returns the screen once it shows `expected`.
     pub(crate) fn sees(&mut self, expected: &str) -> String {
-        // What was typed may go on in the next line.
+        // Input may wrap to the next line.
         self.wait(expected, |screen| screen.replace('\n', "").contains(expected))
     }
 
-    /// The screen once it is as wanted.
+    /// Returns the screen once `there` is true for it; `expected` describes it in a failure.
     pub(crate) fn wait(&mut self, expected: &str, there: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
@@ -106,14 +107,14 @@ impl Terminal {
         }
     }
 
-    /// What the screen shows.
+    /// The visible text.
     pub(crate) fn screen(&self) -> String {
         let parser = self.parser.lock().unwrap();
         let rows: Vec<String> = parser.screen().rows(0, u16::MAX).map(|row| row.trim_end().to_owned()).collect();
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// What the screen shows, with the lines whole that it broke.
+    /// The visible text with wrapped lines joined.
     fn unwrapped(&self) -> String {
         let parser = self.parser.lock().unwrap();
         let screen = parser.screen();
@@ -129,7 +130,7 @@ impl Terminal {
         text.trim_end().to_owned()
     }
 
-    /// The last part of the screen: the last statement and all that came of it, times aside.
+    /// The last statement and its output, without times.
     pub(crate) fn last(&self) -> String {
         let screen = self.unwrapped();
         let mut prompts = screen.rmatch_indices("savedsearch>").map(|(at, _)| at);
@@ -137,7 +138,7 @@ impl Terminal {
         without_times(screen[begin..end].trim_end())
     }
 
-    /// Whether anything on the screen has a colour.
+    /// True if any cell is coloured.
     pub(crate) fn is_colored(&self) -> bool {
         let parser = self.parser.lock().unwrap();
         let (rows, cols) = parser.screen().size();
@@ -158,7 +159,7 @@ impl Terminal {
         assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
     }
 
-    /// The exit status, once the program has ended.
+    /// Waits for the program to end and returns its exit status.
     pub(crate) fn status(&mut self) -> u32 {
         let begun = Instant::now();
         loop {
@@ -182,7 +183,7 @@ fn lines(number: u16) -> NonZero<u16> {
     NonZero::new(number).unwrap()
 }
 
-/// The text with `TIME` for every time that something took.
+/// Replaces every duration with `TIME`.
 pub(crate) fn without_times(text: &str) -> String {
     let is_time = |part: &str| {
         let number = part.trim_end().strip_suffix(" ms").or_else(|| part.trim_end().strip_suffix(" s"));
