@@ -1,4 +1,4 @@
-"""What Superset needs to know of savedsearch: the dialect, and how time is cut. To be imported by your superset_config.py."""
+"""Superset settings for savedsearch: the SQL dialect and the time grains. Use it as superset_config.py, or import it there."""
 
 import flightsql.sqlalchemy  # noqa: F401 (registers datafusion+flightsql://)
 

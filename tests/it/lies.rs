@@ -279,12 +279,7 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
         (Warp::Backwards, newest_one, ErrorKind::Contradiction, "does not keep the requested sort order `date_desc`"),
         (Warp::OtherAid, all, ErrorKind::Contradiction, "requested aid `1`, but the response is for `other`"),
         (Warp::LanguageIgnored, english, ErrorKind::Contradiction, "do not match the requested filters"),
-        (
-            Warp::MissingRow(120),
-            all,
-            ErrorKind::Incomplete,
-            "349 distinct mentions received in 3 passes, expected 350",
-        ),
+        (Warp::MissingRow(120), all, ErrorKind::Incomplete, "349 distinct mentions received in 3 passes, expected 350"),
     ] {
         let error = Lab::new(350, warp, Vec::new()).ask(sql).await.expect_err(text);
         assert_eq!(error.kind(), kind, "{error}");
