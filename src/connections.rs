@@ -5,16 +5,21 @@
 //!
 //! [connections.comms]
 //! base_url = "https://api.example.com/v4"
-//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key"; neither if clients bring the key
+//! api_key_env = "COMMS_KEY"               # or api_key_file = "comms.key", or api_key_command = "pass show comms";
+//!                                         # none of them if clients bring the key
 //! profile = "mine.toml"                   # or the name of a built-in profile; absent: v4
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
 //! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::flight::ServeDocument)). Keys are
-//! never part of the file: it names a variable or a file that holds one. Paths are relative to the file's folder.
+//! never part of the file: it names a variable, a file or a command that holds one. Paths are relative to the file's folder,
+//! and commands run there, in `sh`.
+//!
+//! A key that cannot be read affects its own connection only: [`Named::key`] holds the error, for whoever uses the connection.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -39,8 +44,8 @@ pub struct Connections {
 pub struct Named {
     /// Address of the service.
     pub base_url: String,
-    /// Key, if the file names a source for it.
-    pub key: Option<Secret>,
+    /// Key, or the reason why it cannot be read; `None` if the file names no source for it.
+    pub key: Option<Result<Secret>>,
     /// Profile.
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
@@ -62,6 +67,7 @@ struct Entry {
     base_url: String,
     api_key_env: Option<String>,
     api_key_file: Option<PathBuf>,
+    api_key_command: Option<String>,
     profile: Option<PathBuf>,
     #[serde(default)]
     insecure: bool,
@@ -71,7 +77,7 @@ impl Connections {
     /// Reads a file. `choice` overrides the file's default connection.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid file, name or key; those of [`Profile::named`].
+    /// [`ErrorKind::Config`] for an invalid file or name; those of [`Profile::named`].
     pub fn read(path: &Path, choice: Option<&str>) -> Result<Self> {
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         let document: Document = read_toml(path)?;
@@ -90,16 +96,17 @@ impl Connections {
                      datafusion and information_schema"
                 )));
             }
-            let key = match (entry.api_key_env, entry.api_key_file) {
-                (Some(variable_name), None) => {
-                    let key = variable(&variable_name).ok_or_else(|| {
-                        bad(&format!("environment variable {variable_name} is not set")).advice("set it to the API key")
-                    })?;
-                    Some(Secret::new(&key)?)
-                }
-                (None, Some(file)) => Some(Secret::read(&folder.join(file))?),
-                (None, None) => None,
-                (Some(_), Some(_)) => return Err(bad("expected either api_key_env or api_key_file, not both")),
+            let key = match (entry.api_key_env, entry.api_key_file, entry.api_key_command) {
+                (Some(name), None, None) => Some(match variable(&name) {
+                    Some(key) => Secret::new(&key),
+                    None => {
+                        Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key"))
+                    }
+                }),
+                (None, Some(file), None) => Some(Secret::read(&folder.join(file))),
+                (None, None, Some(command)) => Some(key_of_command(&command, folder).map_err(|what| bad(&what))),
+                (None, None, None) => None,
+                _ => return Err(bad("expected one of api_key_env, api_key_file and api_key_command")),
             };
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
@@ -112,5 +119,24 @@ impl Connections {
             return Err(bad(format!("unknown connection `{default}`; available: {}", names.join(", "))));
         }
         Ok(Self { default, named })
+    }
+}
+
+/// Runs a command that prints a key, such as that of a password manager, which may ask its own questions on the terminal.
+///
+/// The output is never part of an error: a part of it may be the key.
+fn key_of_command(command: &str, folder: &Path) -> std::result::Result<Secret, String> {
+    // `Command` takes an empty path for a missing folder.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut process = Command::new("sh");
+    process.args(["-c", command]).current_dir(folder).stdin(Stdio::inherit()).stderr(Stdio::inherit());
+    let output = process.output().map_err(|error| format!("cannot run api_key_command: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("api_key_command failed: {}", output.status));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|_| "api_key_command did not print UTF-8 text".to_owned())?;
+    match text.trim() {
+        "" => Err("api_key_command printed nothing".to_owned()),
+        key => Secret::new(key).map_err(|error| format!("api_key_command: {error}")),
     }
 }

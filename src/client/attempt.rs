@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
+use super::advice;
 use super::budget::Scan;
 use super::fetch::Client;
 use super::http::HttpFailure;
@@ -72,16 +73,9 @@ impl Client {
                 Outcome::Again(Cause::Temporary, error)
             }
             Some(Err(HttpFailure { kind, message, temporary })) => {
+                let advice = advice::for_connection(kind, &message, &self.base_url);
                 let error = Error::new(kind, message);
-                let error = match kind {
-                    ErrorKind::Connect => {
-                        error.advice(format!("check that {} is the service's address", self.base_url))
-                    }
-                    ErrorKind::Tls => {
-                        error.advice("the certificate must be signed by an authority that this machine trusts")
-                    }
-                    _ => error,
-                };
+                let error = advice.into_iter().fold(error, Error::advice);
                 if temporary { Outcome::Again(Cause::Temporary, error) } else { Outcome::Failed(error) }
             }
             Some(Ok(response)) => {

@@ -6,6 +6,7 @@ use ::http::header::{AGE, CONTENT_TYPE, HeaderMap};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 
+use super::advice;
 use super::attempt::Outcome;
 use super::error_body::ErrorBody;
 use super::fetch::Client;
@@ -114,9 +115,7 @@ impl Client {
             ErrorKind::Forbidden => {
                 Outcome::Failed(error.advice("this key may not read it; saved_searches lists what it may read"))
             }
-            ErrorKind::NotFound => {
-                Outcome::Failed(error.advice(format!("check the aid and the base URL {}", self.base_url)))
-            }
+            ErrorKind::NotFound => Outcome::Failed(error.advice(advice::for_not_found(&self.base_url))),
             _ => Outcome::Failed(error),
         }
     }

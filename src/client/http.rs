@@ -313,6 +313,8 @@ fn chain(error: &dyn std::error::Error) -> String {
         causes.push(cause.to_string());
         next = cause.source();
     }
+    // Names of the client's layers, which mean nothing to a user.
+    causes.retain(|cause| !cause.starts_with("client error (") && !cause.starts_with("error resolving DNS"));
     causes.dedup();
     if causes.is_empty() { error.to_string() } else { causes.join(": ") }
 }

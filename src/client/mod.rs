@@ -13,6 +13,7 @@
 //! Invariant: every request of a query passes the limiter of its key and the budget of the query. Only the probe
 //! bypasses both ([`Direct`]), and counts its own calls.
 
+mod advice;
 mod attempt;
 mod auth;
 mod base_url;

@@ -1,6 +1,8 @@
 //! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
+//! analysis   key_literals   numbers compared with keys, as text
+//!            … engine's type coercion …
 //! logical    … engine's …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
@@ -27,6 +29,7 @@
 mod aggregate_pushdown;
 mod budget_check;
 mod filtered_aggregates;
+mod key_literals;
 mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
@@ -45,6 +48,7 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use self::aggregate_pushdown::AggregatePushdown;
 use self::budget_check::BudgetCheck;
 use self::filtered_aggregates::FilteredAggregates;
+use self::key_literals::KeyLiterals;
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
 #[cfg(feature = "flight")]
@@ -67,6 +71,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     rules.splice(behind..behind, own);
     rules.insert(0, Arc::new(SoundProperties));
     rules.push(Arc::new(BudgetCheck));
+    // Before type coercion, which would convert the column instead.
+    builder.analyzer().get_or_insert_default().rules.insert(0, Arc::new(KeyLiterals));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();

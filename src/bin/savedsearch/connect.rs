@@ -58,17 +58,22 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let Connections { default, named } = Connections::read(&config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
     for (name, Named { base_url, key, profile, insecure }) in named {
-        let key = key.ok_or_else(|| {
-            Exit::usage(format!(
-                "{}: connection `{name}`: expected either api_key_env or api_key_file",
-                config.display()
-            ))
-        })?;
-        let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
-        let service = network(&base_url, insecure || arguments.insecure)?;
-        let exchanges = recorded(&base_url, &key, folder.as_deref())?;
-        let builder = Connection::builder(base_url, key).profile(profile).service(service);
-        others.push((name, builder.exchanges(exchanges).build()?));
+        let expected = "expected one of api_key_env, api_key_file and api_key_command";
+        let key = key.ok_or_else(|| Exit::usage(format!("{}: connection `{name}`: {expected}", config.display())))?;
+        let builder = match key {
+            Ok(key) => {
+                let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
+                let service = network(&base_url, insecure || arguments.insecure)?;
+                let exchanges = recorded(&base_url, &key, folder.as_deref())?;
+                Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges)
+            }
+            Err(error) if name == default => return Err(error.into()),
+            // Its tables can be described and estimated; a query that reads them fails with the reason.
+            Err(error) => Connection::builder(base_url, Secret::new("unavailable")?)
+                .profile(profile)
+                .service(Arc::new(Unavailable(error.to_string()))),
+        };
+        others.push((name, builder.build()?));
     }
     let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
     let connection = chosen.ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;

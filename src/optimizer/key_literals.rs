@@ -1,0 +1,72 @@
+//! Numbers compared with keys, as text: `aid = 183772` means `aid = '183772'`.
+//!
+//! Keys are strings that often look like numbers. The engine would compare both sides as numbers, and so convert the column:
+//! no saved search could then be selected before its mentions are read, and a single key such as `r-7` would fail the query.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Rule for `=`, `<>` and `IN` between an integer literal and a string column named `id`, `aid` or `…_id`. See the module's
+/// documentation.
+#[derive(Debug)]
+pub(super) struct KeyLiterals;
+
+impl AnalyzerRule for KeyLiterals {
+    fn name(&self) -> &str {
+        "key_literals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            let schema = Arc::new(merge_schema(&plan.inputs()));
+            plan.map_expressions(|expr| expr.transform_up(|expr| Ok(as_text(expr, &schema))))
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+fn as_text(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(mut comparison) if matches!(comparison.op, Operator::Eq | Operator::NotEq) => {
+            let text = if is_key(&comparison.left, schema) {
+                text_of(&comparison.right).map(|text| comparison.right = text.into())
+            } else if is_key(&comparison.right, schema) {
+                text_of(&comparison.left).map(|text| comparison.left = text.into())
+            } else {
+                None
+            };
+            Transformed::new_transformed(Expr::BinaryExpr(comparison), text.is_some())
+        }
+        Expr::InList(mut list) if is_key(&list.expr, schema) => {
+            // A list of one type only: a mixed one is refused by the engine anyway.
+            let texts: Option<Vec<Expr>> = list.list.iter().map(text_of).collect();
+            let changed = texts.is_some();
+            list.list = texts.unwrap_or(list.list);
+            Transformed::new_transformed(Expr::InList(list), changed)
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// True for a string column whose name is that of a key.
+fn is_key(expr: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Column(column) = expr else { return false };
+    let named = matches!(column.name(), "id" | "aid") || column.name().ends_with("_id");
+    named && matches!(schema.data_type(column), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
+}
+
+/// An integer literal as a string literal.
+fn text_of(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => Some(lit(number.to_string())),
+        Expr::Literal(ScalarValue::UInt64(Some(number)), _) => Some(lit(number.to_string())),
+        _ => None,
+    }
+}
