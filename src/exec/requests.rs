@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
 use crate::profile::Zone;
-use crate::pushdown::{Aids, ServiceOrder, Summary, SummaryRows};
+use crate::pushdown::{Aids, CountedWindow, Counting, ServiceOrder, Summary, SummaryRows, counted_windows};
 use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
 /// The requests that a scan sends to the service.
@@ -15,8 +15,8 @@ use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 pub(super) struct Requests {
     /// Template of the request for the rows of one saved search and window, completed by [`of`](Self::of).
     template: RequestPlan,
-    /// The windows; split into pieces if mentions are counted that way.
-    windows: Vec<String>,
+    /// The windows, and how their mentions are counted in a summary.
+    windows: Vec<CountedWindow>,
     /// The first request, as shown to users: without an aid, with all windows.
     sent: RequestPlan,
     /// Page size of mentions; `None` if the table has none.
@@ -31,9 +31,12 @@ impl Requests {
     /// Computes the requests of a scan.
     pub(super) fn new(config: &ScanConfig) -> Self {
         let ScanConfig { plan, mode, late, .. } = config;
-        let windows: Vec<String> = match (mode, &plan.pieces) {
-            (Mode::Summary(_), Some(pieces)) => pieces.iter().map(|(words, _)| words.clone()).collect(),
-            _ => plan.windows.clone(),
+        let windows: Vec<CountedWindow> = match mode {
+            Mode::Summary(summary) => counted_windows(config.connection.profile(), plan, summary),
+            _ => {
+                let read = |words: &String| CountedWindow { words: words.clone(), counting: Counting::Read };
+                plan.windows.iter().map(read).collect()
+            }
         };
         let order = mode.order().map(|order| order.value.clone());
         let ordered = order.is_some() || plan.until.is_some();
@@ -43,22 +46,53 @@ impl Requests {
             pages: plan.template.pages.map(|pages| Pages { ordered, skip, ..pages }),
             ..plan.template.clone()
         };
-        let page = page_size(config);
+        let edge = windows.iter().find_map(|window| match &window.counting {
+            Counting::Edge(edge) => Some(edge),
+            _ => None,
+        });
+        let page = match edge {
+            Some(_) => plan.template.pages.map(|pages| pages.size),
+            None => page_size(config),
+        };
         let mut sent = sent_first(config, &template, page);
+        if let Some(edge) = edge {
+            sent.sort = Some(edge.order.value.clone());
+        }
         // Subqueries set the windows at run time.
-        sent.duration = (!windows.is_empty() && late.bounds.is_empty()).then(|| windows.join("|"));
+        let words: Vec<&str> = windows.iter().map(|window| window.words.as_str()).collect();
+        sent.duration = (!words.is_empty() && late.bounds.is_empty()).then(|| words.join("|"));
         let cost = Cost::of(config, &sent, windows.len() as u64);
         Self { template, windows, sent, page, cost, shared: OnceLock::new() }
     }
 
-    /// The windows, in order of time.
-    pub(super) fn windows(&self) -> &[String] {
-        &self.windows
+    /// The windows as the service expects them, in order of time.
+    pub(super) fn windows(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.windows.iter().map(|window| window.words.as_str())
+    }
+
+    /// Returns the requests for the rows of a saved search, one per window in order of time.
+    pub(super) fn of_search(&self, aid: &str) -> Vec<RequestPlan> {
+        self.windows.iter().map(|window| self.of(aid, window)).collect()
+    }
+
+    /// The way to count the mentions of a window, in a summary.
+    pub(super) fn counting(&self, words: Option<&str>) -> &Counting {
+        let window = self.windows.iter().find(|window| Some(window.words.as_str()) == words);
+        window.map_or(&Counting::Overview, |window| &window.counting)
     }
 
     /// Returns the request for the rows of a saved search in a window.
-    pub(super) fn of(&self, aid: &str, window: &str) -> RequestPlan {
-        RequestPlan { aid: Some(aid.to_owned()), duration: Some(window.to_owned()), ..self.template.clone() }
+    fn of(&self, aid: &str, window: &CountedWindow) -> RequestPlan {
+        let plan = self.in_window(aid, &window.words);
+        match &window.counting {
+            Counting::Edge(edge) => RequestPlan { sort: Some(edge.order.value.clone()), ..plan },
+            Counting::Overview | Counting::Read => plan,
+        }
+    }
+
+    /// Returns the request for the rows of a saved search in a window, in the usual sort order.
+    pub(super) fn in_window(&self, aid: &str, words: &str) -> RequestPlan {
+        RequestPlan { aid: Some(aid.to_owned()), duration: Some(words.to_owned()), ..self.template.clone() }
     }
 
     /// The first request, without an aid; several windows or sort orders are separated by `|`.
@@ -74,10 +108,10 @@ impl Requests {
             let size = self.page.unwrap_or_default();
             let (Aids::Given(aids), true) = (&config.plan.aids, list || size == 0) else { return BTreeSet::new() };
             let profile = config.connection.profile();
-            let question = |aid: &String, window: &String| {
+            let question = |aid: &String, window: &CountedWindow| {
                 let request = match size {
                     0 => {
-                        let (aid, duration) = (Some(aid.clone()), Some(window.clone()));
+                        let (aid, duration) = (Some(aid.clone()), Some(window.words.clone()));
                         PageRequest::overview(RequestPlan { aid, duration, ..self.sent.clone() })
                     }
                     size => PageRequest { plan: Arc::new(self.of(aid, window)), row: 0, size, frozen: None },

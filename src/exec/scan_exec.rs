@@ -212,7 +212,7 @@ impl FetchExec {
             config.predicate = Some(conjunction(predicate.into_iter().chain(taken)));
             if !exact {
                 let plan = Arc::make_mut(&mut config.plan);
-                (plan.exact, plan.pieces) = (false, None);
+                plan.no_longer_exact();
             }
         })?;
         Ok(propagation.with_updated_node(Arc::new(node)))

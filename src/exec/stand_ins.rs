@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{FieldRef, Int64Type};
+use arrow::datatypes::{FieldRef, Int64Type, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -32,15 +32,79 @@ use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
-use crate::pushdown::{ServiceOrder, Summary, SummaryRows};
+use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
 impl Driver {
     /// Returns the rows that represent the mentions of one plan.
-    pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
-        match summary.rows.clone() {
-            SummaryRows::Firsts(orders) => self.firsts(orders, plan),
-            _ => self.counted(summary, plan),
+    pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, pace: Pace) -> Batches {
+        match (self.requests.counting(plan.duration.as_deref()).clone(), summary.rows.clone()) {
+            (Counting::Read, _) => self.rows(plan, None, pace),
+            (_, SummaryRows::Firsts(orders)) => self.firsts(orders, plan),
+            (Counting::Overview, _) => self.counted(summary, plan),
+            (Counting::Edge(edge), _) => self.counted_at_edge(edge, summary, plan),
+        }
+    }
+
+    /// Counts the mentions of a window by its overview, without those at its edge that the page in the same response shows
+    /// not to belong. If the page does not show all of these, the two parts of the window are requested apart.
+    fn counted_at_edge(self: Arc<Self>, edge: Edge, summary: Summary, plan: RequestPlan) -> Batches {
+        let stream = try_stream! {
+            let size = plan.pages.map(|pages| pages.size).unwrap_or_default();
+            let timezone = self.zone_of_counts(&summary, &plan);
+            let request = PageRequest {
+                plan: Arc::new(RequestPlan { timezone, ..plan.clone() }),
+                row: 0,
+                size,
+                frozen: None,
+            };
+            let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
+            self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
+            let page = self.edge_page(&summary, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
+            let counted = self
+                .count(&summary, &plan, &request, &body, Some((&edge, &page)))
+                .map_err(|error| self.at_plan(error, &plan))?;
+            if let Some(batch) = counted {
+                yield batch?;
+                return;
+            }
+            let aid = plan.aid.as_deref().unwrap_or_default();
+            let [whole, part] = edge.apart.each_ref().map(|words| self.requests.in_window(aid, words));
+            let mut counted = Arc::clone(&self).counted(summary, whole);
+            while let Some(batch) = counted.next().await {
+                yield batch?;
+            }
+            let mut read = Arc::clone(&self).rows(part, None, Pace::OnDemand);
+            while let Some(batch) = read.next().await {
+                yield batch?;
+            }
+        };
+        stream.boxed()
+    }
+
+    /// Reads the times of the mentions on a page, and the values that a list counts by.
+    fn edge_page(&self, summary: &Summary, request: &PageRequest, body: &[u8]) -> Result<EdgePage> {
+        let spec = &self.config.spec;
+        let time = spec.time.as_deref().unwrap_or_default();
+        let value = match &summary.rows {
+            SummaryRows::List(list) => Some(list.column.as_str()),
+            _ => None,
+        };
+        let columns: Vec<&str> = [Some(time), value].into_iter().flatten().collect();
+        let decoder = self.decoder(picked(spec, &columns)).lossy(self.settings.lossy_text);
+        let page = decoder.decode(request, body)?.batch;
+        let times = page.column(0).as_primitive_opt::<TimestampMicrosecondType>();
+        let times = times.map(|times| times.iter().collect::<Vec<_>>()).unwrap_or_default();
+        let values = page.columns().get(1).and_then(|values| values.as_string_opt::<i32>());
+        let values = values.into_iter().flatten().map(|value| value.map(str::to_owned)).collect();
+        Ok(EdgePage { times, values })
+    }
+
+    /// The zone to request: days are counted in the zone of the summary.
+    fn zone_of_counts(&self, summary: &Summary, plan: &RequestPlan) -> Option<String> {
+        match summary.rows {
+            SummaryRows::Days(zone) => self.config.connection.profile().timezone.words_of(Zone::Named(zone)),
+            _ => plan.timezone.clone(),
         }
     }
 
@@ -49,7 +113,7 @@ impl Driver {
             let request = self.overview_request(&summary, &plan);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            let counted = self.count(&summary, &plan, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
+            let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
             match counted {
                 Some(batch) => yield batch?,
                 None => {
@@ -71,11 +135,7 @@ impl Driver {
         match plan.pages.filter(|_| !summary.without_mentions()) {
             Some(pages) => PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None },
             None => {
-                // Days are counted in the zone of the summary.
-                let timezone = match summary.rows {
-                    SummaryRows::Days(zone) => self.config.connection.profile().timezone.words_of(Zone::Named(zone)),
-                    _ => plan.timezone.clone(),
-                };
+                let timezone = self.zone_of_counts(summary, plan);
                 let plan = RequestPlan { pages: None, sort: None, timezone, ..plan.clone() };
                 PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None }
             }
@@ -92,13 +152,15 @@ impl Driver {
         config.connection.answer(query, scan, request.clone(), accept).await
     }
 
-    /// Returns the counted rows of a response; `None` if its counts are not exact counts of all mentions.
+    /// Returns the counted rows of a response, without the mentions that do not belong at an edge of its window; `None` if
+    /// its counts are not exact counts of all mentions, or its page does not show all that do not belong.
     fn count(
         &self,
         summary: &Summary,
         plan: &RequestPlan,
         request: &PageRequest,
         body: &[u8],
+        edge: Option<(&Edge, &EdgePage)>,
     ) -> Result<Option<DataFusionResult<RecordBatch>>> {
         let profile = self.config.connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
@@ -120,7 +182,14 @@ impl Driver {
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
         let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
-        let (values, numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
+        let excluded = match edge {
+            None => Vec::new(),
+            Some((edge, page)) => match page.excluded(edge, total) {
+                Some(excluded) => excluded,
+                None => return Ok(None),
+            },
+        };
+        let (values, mut numbers): (ArrayRef, Vec<i64>) = match &summary.rows {
             SummaryRows::Total => (Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => {
                 let (mut names, mut numbers) = self.list(list, request, body)?;
@@ -163,6 +232,24 @@ impl Driver {
             }
             SummaryRows::Firsts(_) => return Ok(None),
         };
+        for mention in excluded {
+            let counted = match &summary.rows {
+                SummaryRows::Total => Some(0),
+                SummaryRows::List(_) => {
+                    let names = values.as_string::<i32>();
+                    (0..names.len()).find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
+                }
+                // Days are in order of time, and each begins where the one before ends.
+                _ => {
+                    let days = values.as_primitive_opt::<TimestampMicrosecondType>();
+                    days.and_then(|days| days.values().iter().rposition(|day| *day <= mention.time))
+                }
+            };
+            match counted.and_then(|at| numbers.get_mut(at)) {
+                Some(number) => *number -= 1,
+                None => return Ok(None),
+            }
+        }
         if numbers.iter().any(|number| *number < 0) {
             return Ok(None);
         }
@@ -382,6 +469,32 @@ impl Driver {
 
     fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
         self.at_table(error.at(Place { aid: plan.aid.clone(), ..Place::default() }))
+    }
+}
+
+/// Mentions on a page at the edge of a window, in the order received.
+struct EdgePage {
+    /// Times in microseconds since 1970.
+    times: Vec<Option<i64>>,
+    /// Values of the column that a list counts by; empty if none does.
+    values: Vec<Option<String>>,
+}
+
+/// A mention that does not belong to the counted ones.
+struct Excluded {
+    time: i64,
+    value: Option<String>,
+}
+
+impl EdgePage {
+    /// Returns the mentions that do not belong; `None` if the page does not show all of them. `total` is the count of
+    /// mentions in the window.
+    fn excluded(&self, edge: &Edge, total: i64) -> Option<Vec<Excluded>> {
+        let times: Vec<i64> = self.times.iter().copied().collect::<Option<_>>()?;
+        let all = i64::try_from(times.len()) == Ok(total);
+        let rows = edge.excluded(&times, all)?;
+        let value = |row: usize| self.values.get(row).cloned().flatten();
+        Some(rows.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect())
     }
 }
 

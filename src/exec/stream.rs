@@ -165,9 +165,7 @@ impl Driver {
         if let Some(column) = self.config.aid_column() {
             aids = prune::possible(aids, predicate.iter().chain(&late.above), column)?;
         }
-        let windows = self.requests.windows();
-        let of = |aid: &String| windows.iter().map(|window| self.requests.of(aid, window)).collect();
-        Ok(aids.iter().map(of).collect())
+        Ok(aids.iter().map(|aid| self.requests.of_search(aid)).collect())
     }
 
     /// Returns the rows of all plans as they arrive. Together they keep no more requests in flight than one plan would.
@@ -187,10 +185,8 @@ impl Driver {
         let streams = stream::iter(plans).map(move |plan| {
             let refused = several.then(|| plan.clone());
             let rows = match self.config.summary() {
-                Some(summary) if self.config.plan.is_whole(plan.duration.as_deref()) => {
-                    Arc::clone(&self).summary(summary.clone(), plan)
-                }
-                _ => Arc::clone(&self).rows(plan, None, pace),
+                Some(summary) => Arc::clone(&self).summary(summary.clone(), plan, pace),
+                None => Arc::clone(&self).rows(plan, None, pace),
             };
             Arc::clone(&self).without_refused(refused, rows)
         });
@@ -405,7 +401,7 @@ impl Driver {
         // The start of the scan by the service's clock.
         let now = self.query.begun + connection.client().ahead();
         let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
-            scan.ends_open && now > end && self.requests.windows().last().map(String::as_str) == Some(words)
+            scan.ends_open && now > end && self.requests.windows().next_back() == Some(words)
         });
         let begun = scan.until.as_ref().zip(profile.window.length_of(words));
         // A relative period is resolved when it is requested.

@@ -28,9 +28,9 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
         let default = scan.default_window().is_some();
         // Windows set by a subquery are known only at run time.
-        let known: &[String] = if scan.config.late.bounds.is_empty() { scan.requests.windows() } else { &[] };
+        let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
         for words in known {
-            let window = WindowRead { words: words.clone(), timezone: scan.requests.sent().timezone.clone(), default };
+            let window = WindowRead { words: words.to_owned(), timezone: scan.requests.sent().timezone.clone(), default };
             if !found.contains(&window) {
                 found.push(window);
             }

@@ -11,6 +11,7 @@
 //! Invariant: the requests of a plan cover every row that satisfies the conjuncts, within the default window if the
 //! query has no time filter.
 
+mod counting;
 mod granularity;
 mod interval_set;
 mod plan;
@@ -21,6 +22,7 @@ mod summary;
 mod time_predicate;
 mod window;
 
+pub(crate) use counting::{CountedWindow, Counting, Edge, counted_windows};
 pub(crate) use plan::{Aids, ScanPlan};
 pub(crate) use planned::PlannedScan;
 pub(crate) use predicate::can_claim;

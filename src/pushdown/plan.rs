@@ -10,7 +10,7 @@ use super::interval_set::Ranges;
 use super::predicate::{looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::ranges;
-use super::window::{Windows, windows_of};
+use super::window::{Piece, Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
     ColumnSpec, ColumnType, FilterParameter, Origin, Profile, Scope, Several, TableKind, TableSpec, Zone,
@@ -37,9 +37,9 @@ pub(crate) struct ScanPlan {
     pub aids: Aids,
     /// The windows of the requests, disjoint and in order of time; empty for the list.
     pub windows: Vec<String>,
-    /// The windows split into pieces, each with whether the service returns exactly the rows that satisfy all conjuncts
-    /// for it. Set if bounds within a second are all that prevents the plan from being [`exact`](Self::exact).
-    pub pieces: Option<Vec<(String, bool)>>,
+    /// The windows split into pieces. For a whole one the service returns exactly the rows that satisfy all conjuncts. Set
+    /// if bounds within a second are all that prevents the plan from being [`exact`](Self::exact).
+    pub(super) pieces: Option<Vec<Piece>>,
     /// The earliest wanted time of a mention, if the window begins earlier because the service accepts no other.
     /// Mentions are then read in this sort order, newest first, until one is older.
     pub until: Option<(ServiceOrder, DateTime<Utc>)>,
@@ -169,10 +169,9 @@ impl ScanPlan {
         self.exact || self.pieces.is_some()
     }
 
-    /// True if the service returns only matching rows for this window.
-    pub(crate) fn is_whole(&self, period: Option<&str>) -> bool {
-        let mut pieces = self.pieces.iter().flatten();
-        pieces.find(|(words, _)| Some(words.as_str()) == period).is_none_or(|(_, whole)| *whole)
+    /// Drops the pieces and the exactness: a conjunct was added that the service cannot evaluate.
+    pub(crate) fn no_longer_exact(&mut self) {
+        (self.exact, self.pieces) = (false, None);
     }
 
     /// The error that ends the scan unless the beginning of its range becomes known at run time.
@@ -242,7 +241,7 @@ impl ScanPlan {
         plan.exact = native && windows.exact;
         let Windows { words, exact, pieces, since } = windows;
         // Pieces that can no longer be counted exactly are read.
-        let pieces = pieces.or_else(|| (!exact).then(|| words.iter().map(|words| (words.clone(), false)).collect()));
+        let pieces = pieces.or_else(|| (!exact).then(|| words.iter().cloned().map(Piece::read).collect()));
         let windows = Windows { words, exact, pieces, since };
         let empty = windows.words.is_empty();
         let plan = plan.with_windows(profile, columns.time, windows, native);

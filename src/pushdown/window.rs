@@ -18,13 +18,35 @@ pub(super) struct Windows {
     pub(super) words: Vec<String>,
     /// Set if the windows contain the instants of the ranges and no others.
     pub(super) exact: bool,
-    /// The windows split into pieces, each with whether it contains only instants of the ranges. Set if that is all
-    /// that prevents the windows from being exact: bounds within a second, or within a day if the service accepts only
-    /// days.
-    pub(super) pieces: Option<Vec<(String, bool)>>,
+    /// The windows split into pieces. Set if bounds within a second, or within a day if the service accepts only days, are
+    /// all that prevents the windows from being exact.
+    pub(super) pieces: Option<Vec<Piece>>,
     /// The earliest wanted instant, if the service accepts only periods that end now. It lies within the window; a
     /// reader that starts with the newest mentions may stop there.
     pub(super) since: Option<DateTime<Utc>>,
+}
+
+/// A part of a window. Ranges are in microseconds since 1970, half-open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The window of this part alone.
+    pub(super) words: String,
+    /// Its instants.
+    pub(super) range: Range,
+    /// Those of them that the ranges contain.
+    pub(super) wanted: Range,
+}
+
+impl Piece {
+    /// A piece whose instants need not be known, since it is read in any case.
+    pub(super) fn read(words: String) -> Self {
+        Self { words, range: Range::OPEN, wanted: Range { from: 0, to: 0 } }
+    }
+
+    /// True if it contains only instants of the ranges.
+    pub(super) fn is_whole(&self) -> bool {
+        self.range == self.wanted
+    }
 }
 
 /// Returns the smallest windows that cover the ranges of the column `time` in a zone. With `days`, they contain whole
@@ -66,28 +88,30 @@ pub(super) fn windows_of(
     }
     let closed = Ranges::of(closed, exact).at_most(WINDOWS);
     if spec.takes_instants() {
-        let said = |ranges: &Ranges| {
-            let mut words = Vec::new();
-            for range in ranges.spans() {
-                let (from, to) = instants(*range, time)?;
-                let slices = slices(spec, from, to, zone, days, time)?;
-                words.extend(slices.into_iter().map(|(from, to)| spec.words_of(from, to, zone)));
-            }
-            Ok::<_, Error>(words)
+        let sliced = |range: &Range| {
+            let (from, to) = instants(*range, time)?;
+            slices(spec, from, to, zone, days, time)
         };
+        let mut words = Vec::new();
+        for range in closed.spans() {
+            words.extend(sliced(range)?.into_iter().map(|(from, to)| spec.words_of(from, to, zone)));
+        }
         let apart = ranges.exact && spec.is_half_open() && closed.spans().len() == ranges.spans().len();
         let mut pieces = None;
         if apart && !closed.exact {
-            let mut said_apart = Vec::new();
-            for (piece, whole) in
-                ranges.spans().iter().zip(closed.spans()).flat_map(|(exact, wide)| split(*exact, *wide, grid))
-            {
-                let words = said(&Ranges::of([piece], whole))?;
-                said_apart.extend(words.into_iter().map(|words| (words, whole)));
+            let mut parts = Vec::new();
+            for (exact, wide) in ranges.spans().iter().zip(closed.spans()) {
+                for part in split(*exact, *wide, grid) {
+                    parts.extend(sliced(&part)?.into_iter().map(|(from, to)| {
+                        let range = Range { from: from.timestamp_micros(), to: to.timestamp_micros() };
+                        let wanted = Range { from: range.from.max(exact.from), to: range.to.min(exact.to) };
+                        Piece { words: spec.words_of(from, to, zone), range, wanted }
+                    }));
+                }
             }
-            pieces = Some(said_apart);
+            pieces = Some(parts);
         }
-        return Ok(Windows { words: said(&closed)?, exact: closed.exact, pieces, since: None });
+        return Ok(Windows { words, exact: closed.exact, pieces, since: None });
     }
     // Periods that end now: take the shortest one that reaches back to the first instant.
     let Some(first) = closed.spans().first() else {
@@ -105,14 +129,14 @@ pub(super) fn windows_of(
 }
 
 /// Splits a range widened to whole grid steps: the steps that it contains completely, and the partial ones at its ends.
-fn split(exact: Range, wide: Range, grid: Grid) -> Vec<(Range, bool)> {
+fn split(exact: Range, wide: Range, grid: Grid) -> Vec<Range> {
     let from = exact.start().map_or(wide.from, |at| grid.ceil(at));
     let to = exact.end().map_or(wide.to, |at| grid.floor(at));
     if from >= to {
-        return vec![(wide, false)];
+        return vec![wide];
     }
-    let pieces = [(wide.from, from, false), (from, to, true), (to, wide.to, false)];
-    pieces.into_iter().filter(|(from, to, _)| from < to).map(|(from, to, whole)| (Range { from, to }, whole)).collect()
+    let pieces = [(wide.from, from), (from, to), (to, wide.to)];
+    pieces.into_iter().filter(|(from, to)| from < to).map(|(from, to)| Range { from, to }).collect()
 }
 
 fn instants(range: Range, time: &str) -> Result<(DateTime<Utc>, DateTime<Utc>)> {
@@ -192,6 +216,10 @@ mod tests {
         "2026-07-01T12:00:00Z".parse().expect("valid timestamp")
     }
 
+    fn pieces(windows: &Windows) -> Vec<(&str, bool)> {
+        windows.pieces.iter().flatten().map(|piece| (piece.words.as_str(), piece.is_whole())).collect()
+    }
+
     fn windows(spec: &WindowSpec, ranges: &Ranges) -> Windows {
         windows_of(spec, ranges, "published_at", Zone::UTC, false, now()).expect("valid window")
     }
@@ -212,9 +240,9 @@ mod tests {
         let spec = Profile::v4().window;
         let between = windows(&spec, &range(Some("2026-05-01T00:00:00Z"), Some("2026-05-02T00:00:00.000001Z")));
         let (day, rest) = ("2026-05-01T00:00:00Z..2026-05-02T00:00:00Z", "2026-05-02T00:00:00Z..2026-05-02T00:00:01Z");
-        assert_eq!(between.pieces, Some(vec![(day.to_owned(), true), (rest.to_owned(), false)]));
+        assert_eq!(pieces(&between), [(day, true), (rest, false)]);
         let within = windows(&spec, &range(Some("2026-05-01T00:00:00.2Z"), Some("2026-05-01T00:00:00.7Z")));
-        assert_eq!(within.pieces, Some(vec![("2026-05-01T00:00:00Z..2026-05-01T00:00:01Z".to_owned(), false)]));
+        assert_eq!(pieces(&within), [("2026-05-01T00:00:00Z..2026-05-01T00:00:01Z", false)]);
         // Two ranges that share a second share a piece, which would count its mentions twice.
         let shared = range(Some("2026-05-01T00:00:00Z"), Some("2026-05-01T12:00:00.2Z"))
             .or(&range(Some("2026-05-01T12:00:00.7Z"), Some("2026-05-02T00:00:00Z")));
@@ -292,9 +320,9 @@ mod tests {
         assert_eq!((whole.words, whole.exact), (vec!["2026-06-01..2026-06-02".to_owned()], true));
         let part = windows(&range(Some("2026-06-01T00:00:00Z"), Some("2026-06-03T00:00:00Z")));
         assert_eq!((part.words, part.exact), (vec!["2026-06-01..2026-06-03".to_owned()], false));
-        let pieces =
+        let expected =
             [("2026-06-01..2026-06-01", false), ("2026-06-02..2026-06-02", true), ("2026-06-03..2026-06-03", false)];
-        assert_eq!(part.pieces, Some(pieces.map(|(words, whole)| (words.to_owned(), whole)).to_vec()));
+        assert_eq!(pieces(&part), expected);
         spec.longest = Some("1d".to_owned().try_into().expect("valid period"));
         let days = windows_of(
             &spec,
