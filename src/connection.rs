@@ -43,6 +43,7 @@ pub struct Connection {
     queries: Mutex<Queries>,
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
+    fan_out: Mutex<Option<Vec<String>>>,
 }
 
 /// Builder of a [`Connection`].
@@ -174,8 +175,8 @@ impl ConnectionBuilder {
             state_folder: state.or_else(state_folder),
             exchanges,
         })?;
-        let (queries, fields, searches) = Default::default();
-        Ok(Arc::new(Connection { client, clock, queries, fields, searches }))
+        let (queries, fields, searches, fan_out) = Default::default();
+        Ok(Arc::new(Connection { client, clock, queries, fields, searches, fan_out }))
     }
 }
 
@@ -228,6 +229,11 @@ impl Connection {
     /// the list.
     pub fn known_searches(&self) -> Option<Vec<(String, String)>> {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Aids that a query without an aid read by the last list; `None` until a query has requested it.
+    pub(crate) fn last_fan_out(&self) -> Option<Vec<String>> {
+        self.fan_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Number of requests that the running queries have announced. They may turn out to need more.
@@ -295,8 +301,9 @@ impl Connection {
         Ok(Arc::clone(query.list.get_or_init(|| list)))
     }
 
-    /// Remembers the names in a list, if it has any. No query depends on them.
+    /// Remembers a list for completion and estimates. No query depends on it.
     fn note_searches(&self, list: &SavedSearches) {
+        *self.fan_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(list.fan_out());
         if let Some(names) = &list.names {
             *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
         }

@@ -8,6 +8,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
+use super::prune::possible;
 use super::scan_config::{Mode, ScanConfig, Slice};
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::{RequestKey, RequestPlan};
@@ -28,8 +29,23 @@ pub struct Cost {
     pub exact: bool,
     /// Set if the list is requested; all scans of a query share it.
     pub lists: bool,
+    /// The same if the list still has the saved searches that it had last, for a scan that reads all of them.
+    pub by_last_list: Option<ByLastList>,
     /// Set if the plan is certain to start this scan.
     certain: bool,
+}
+
+/// Expected cost of a scan that reads all saved searches, by the last list. The list may have changed since, so that no query
+/// is refused because of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ByLastList {
+    /// Number of saved searches.
+    pub searches: u64,
+    /// Minimum number of requests, including the list.
+    pub at_least: u64,
+    /// Set if `at_least` is also the maximum.
+    pub exact: bool,
 }
 
 /// Estimated costs of a plan: of each scan and in total.
@@ -71,7 +87,7 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
 /// Collects the scans of a plan. Scans that the plan may end early, or never start, have no certain cost.
 fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<(&'p FetchExec, Cost)>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push((scan, Cost { certain, ..scan.cost().clone() }));
+        scans.push((scan, Cost { certain, by_last_list: scan.by_last_list(), ..scan.cost().clone() }));
         return;
     }
     // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
@@ -90,6 +106,22 @@ impl FetchExec {
         &self.requests.cost
     }
 
+    fn by_last_list(&self) -> Option<ByLastList> {
+        let ScanConfig { plan, late, connection, predicate, .. } = self.config.as_ref();
+        // A join selects saved searches at run time.
+        if plan.aids != Aids::Listed || !late.is_empty() {
+            return None;
+        }
+        let mut aids = connection.last_fan_out()?;
+        if let Some(column) = self.config.aid_column() {
+            aids = possible(aids, predicate, column).ok()?;
+        }
+        let searches = aids.len() as u64;
+        let windows = self.requests.windows().count() as u64;
+        let Reckoned { at_least, exact, .. } = reckoned(&self.config, Some(searches), windows);
+        Some(ByLastList { searches, at_least: at_least + 1, exact })
+    }
+
     /// Requests whose responses the scan shares with other scans of the query.
     fn shared(&self) -> &BTreeSet<RequestKey> {
         self.requests.shared(&self.config)
@@ -103,7 +135,11 @@ impl Cost {
         let default = if config.default_window().is_some() { " (default window)" } else { "" };
         // A join or a subquery may leave no saved search, or no time range, to request.
         let certain = late.is_empty() && plan.unbounded().is_none();
-        let Reckoned { at_least, exact, requests } = reckoned(config, windows);
+        let searches = match &plan.aids {
+            Aids::Given(aids) => Some(aids.len() as u64),
+            Aids::NotNeeded | Aids::Listed => None,
+        };
+        let Reckoned { at_least, exact, requests } = reckoned(config, searches, windows);
         Self {
             table: Arc::clone(&spec.name),
             sent: format!("{sent}{default}"),
@@ -111,6 +147,7 @@ impl Cost {
             at_least: if certain { at_least } else { 0 },
             exact: exact && certain,
             lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
+            by_last_list: None,
             certain: true,
         }
     }
@@ -123,14 +160,13 @@ struct Reckoned {
     requests: String,
 }
 
-fn reckoned(config: &ScanConfig, windows: u64) -> Reckoned {
+/// Computes the requests for this number of saved searches; `None` if it is known only once the list has been requested.
+fn reckoned(config: &ScanConfig, searches: Option<u64>, windows: u64) -> Reckoned {
     let ScanConfig { plan, mode, late, .. } = config;
     let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
-    let searches = match &plan.aids {
-        Aids::NotNeeded => return cost(0, true, "1".into()),
-        Aids::Given(aids) => Some(aids.len() as u64),
-        Aids::Listed => None,
-    };
+    if plan.aids == Aids::NotNeeded {
+        return cost(0, true, "1".into());
+    }
     let list = if searches.is_none() { "1 + " } else { "" };
     if !late.bounds.is_empty() {
         return cost(0, false, format!("{list}depends on the time range set by a subquery"));

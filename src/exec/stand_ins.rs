@@ -237,7 +237,8 @@ impl Driver {
                 SummaryRows::Total => Some(0),
                 SummaryRows::List(_) => {
                     let names = values.as_string::<i32>();
-                    (0..names.len()).find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
+                    (0..names.len())
+                        .find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
                 }
                 // Days are in order of time, and each begins where the one before ends.
                 _ => {

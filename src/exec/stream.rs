@@ -400,9 +400,10 @@ impl Driver {
         let Some(words) = plan.duration.as_deref() else { return Ok(()) };
         // The start of the scan by the service's clock.
         let now = self.query.begun + connection.client().ahead();
-        let ended = profile.window.span_of(words, plan.zone(profile)).is_some_and(|(_, end)| {
-            scan.ends_open && now > end && self.requests.windows().next_back() == Some(words)
-        });
+        let ended = profile
+            .window
+            .span_of(words, plan.zone(profile))
+            .is_some_and(|(_, end)| scan.ends_open && now > end && self.requests.windows().next_back() == Some(words));
         let begun = scan.until.as_ref().zip(profile.window.length_of(words));
         // A relative period is resolved when it is requested.
         let asked = connection.clock().now() + connection.client().ahead();

@@ -30,7 +30,8 @@ fn collect(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<WindowRead>) {
         // Windows set by a subquery are known only at run time.
         let known = scan.requests.windows().filter(|_| scan.config.late.bounds.is_empty());
         for words in known {
-            let window = WindowRead { words: words.to_owned(), timezone: scan.requests.sent().timezone.clone(), default };
+            let window =
+                WindowRead { words: words.to_owned(), timezone: scan.requests.sent().timezone.clone(), default };
             if !found.contains(&window) {
                 found.push(window);
             }

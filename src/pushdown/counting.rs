@@ -148,24 +148,41 @@ mod tests {
     #[test]
     fn a_bound_within_a_second_is_an_edge() {
         let at = col("published_at");
-        let after = counted(&[at.clone().gt(at_instant("2026-06-01T00:00:00Z")), at.clone().lt(at_instant("2026-06-09T00:00:00Z"))]);
+        let after = counted(&[
+            at.clone().gt(at_instant("2026-06-01T00:00:00Z")),
+            at.clone().lt(at_instant("2026-06-09T00:00:00Z")),
+        ]);
         let [CountedWindow { words, counting: Counting::Edge(edge) }] = after.as_slice() else { panic!("{after:?}") };
         assert_eq!(words, "2026-06-01T00:00:00Z..2026-06-09T00:00:00Z");
         assert_eq!(edge.order.value, "date_asc");
-        let through = counted(&[at.clone().gt_eq(at_instant("2026-06-01T00:00:00Z")), at.clone().lt_eq(at_instant("2026-06-09T00:00:00Z"))]);
-        let [CountedWindow { words, counting: Counting::Edge(edge) }] = through.as_slice() else { panic!("{through:?}") };
+        let through = counted(&[
+            at.clone().gt_eq(at_instant("2026-06-01T00:00:00Z")),
+            at.clone().lt_eq(at_instant("2026-06-09T00:00:00Z")),
+        ]);
+        let [CountedWindow { words, counting: Counting::Edge(edge) }] = through.as_slice() else {
+            panic!("{through:?}")
+        };
         assert_eq!(words, "2026-06-01T00:00:00Z..2026-06-09T00:00:01Z");
         assert_eq!(edge.order.value, "date_desc");
         // Two edges: one request can show only one of them.
-        let both = counted(&[at.clone().gt(at_instant("2026-06-01T00:00:00Z")), at.lt_eq(at_instant("2026-06-09T00:00:00Z"))]);
-        assert!(matches!(&both[..], [CountedWindow { counting: Counting::Edge(_), .. }, CountedWindow { counting: Counting::Read, .. }]), "{both:?}");
+        let both =
+            counted(&[at.clone().gt(at_instant("2026-06-01T00:00:00Z")), at.lt_eq(at_instant("2026-06-09T00:00:00Z"))]);
+        assert!(
+            matches!(
+                &both[..],
+                [CountedWindow { counting: Counting::Edge(_), .. }, CountedWindow { counting: Counting::Read, .. }]
+            ),
+            "{both:?}"
+        );
     }
 
     #[test]
     fn an_edge_excludes_what_its_page_proves() {
         let second = |n: i64| n * SECOND;
         let profile = Profile::v4();
-        let order = |descending| service_order(&profile, "published_at", SortOptions { descending, nulls_first: false }).expect("sort order");
+        let order = |descending| {
+            service_order(&profile, "published_at", SortOptions { descending, nulls_first: false }).expect("sort order")
+        };
         let edge = Edge {
             order: order(false),
             step: Range { from: 0, to: second(1) },

@@ -319,7 +319,7 @@ mod tests {
         let whole = windows(&range(Some("2026-05-31T23:00:00Z"), Some("2026-06-02T23:00:00Z")));
         assert_eq!((whole.words, whole.exact), (vec!["2026-06-01..2026-06-02".to_owned()], true));
         let part = windows(&range(Some("2026-06-01T00:00:00Z"), Some("2026-06-03T00:00:00Z")));
-        assert_eq!((part.words, part.exact), (vec!["2026-06-01..2026-06-03".to_owned()], false));
+        assert_eq!((part.words.as_slice(), part.exact), (&["2026-06-01..2026-06-03".to_owned()][..], false));
         let expected =
             [("2026-06-01..2026-06-01", false), ("2026-06-02..2026-06-02", true), ("2026-06-03..2026-06-03", false)];
         assert_eq!(pieces(&part), expected);

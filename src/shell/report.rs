@@ -92,6 +92,7 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
     let plural = match noun.strip_suffix('y') {
         _ if number == 1 => noun.to_owned(),
         Some(stem) => format!("{stem}ies"),
+        None if noun.ends_with("ch") => format!("{noun}es"),
         None => format!("{noun}s"),
     };
     format!("{} {plural}", grouped(number))

@@ -24,6 +24,8 @@ pub(crate) fn savedsearch(arguments: &[&str]) -> Command {
     for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG"] {
         command.env_remove(format!("SAVEDSEARCH_{name}"));
     }
+    // The configuration of whoever runs the tests must not matter.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
@@ -77,8 +79,13 @@ fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
     let output = run(&["sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(out(&output).lines().count(), 4);
-    assert!(err(&output).contains("demo data"), "{}", err(&output));
-    assert!(err(&output).contains("default window, 7d"), "{}", err(&output));
+    assert_eq!(
+        err(&output),
+        "note: no --base-url: using built-in demo data\n\
+         note: no time filter: reading the last 7 days; add `published_at >= …` or `duration = '…'` to change this\n"
+    );
+    let output = run(&["--quiet", "sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
+    assert_eq!((out(&output).lines().count(), err(&output).as_str()), (4, ""));
 }
 
 #[test]
@@ -154,7 +161,7 @@ fn what_another_connection_lacks_is_told_too() {
     let output = command.env("KEY", "demo-key-comms").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert!(
-        err(&output).contains("warning: this result is not whole") && err(&output).contains("184889"),
+        err(&output).contains("warning: incomplete result: ") && err(&output).contains("184889"),
         "{}",
         err(&output)
     );
@@ -269,7 +276,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             1,
             "401 Unauthorized unauthorized: missing or unknown API key",
         ),
-        (vec!["--base-url", base, "sql", "-c", one], "", 2, "there is no API key: set SAVEDSEARCH_API_KEY"),
+        (vec!["--base-url", base, "sql", "-c", one], "", 2, "no API key; set SAVEDSEARCH_API_KEY"),
         (
             vec!["--base-url", "http://127.0.0.1:1/v4", "sql", "-c", one],
             "some-key",
@@ -287,7 +294,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             vec!["--base-url", "http://x/v4?key=secret", "sql", "-c", one],
             "some-key",
             2,
-            "invalid base URL `http://x/v4`: it contains a query",
+            "invalid base URL `http://x/v4`: must not contain a query or a fragment",
         ),
         (
             vec!["--base-url", base, "sql", "-c", "SELECT id FROM mentions WHERE aid = 'nope'"],
@@ -296,7 +303,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
             "aid nope: page at row 0: the service answered 404",
         ),
         (vec!["--base-url", base, "sql", "-c", one], "demo-key-research", 1, "403 Forbidden"),
-        (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "unknown column nonsense"),
+        (vec!["sql", "-c", "SELECT nonsense FROM mentions"], "", 1, "unknown column `nonsense`"),
         (
             vec!["sql", "-c", "SELECT id FROM mentions WHERE timezone = 'Mars/X'"],
             "",
@@ -315,7 +322,7 @@ fn what_goes_wrong_is_one_line_on_stderr_with_nothing_on_stdout() {
         (vec!["sql", "-c", "SELEC 1"], "", 1, "syntax error: Expected: an SQL statement, found: SELEC"),
         (vec!["sql", "-c", "SELECT id FROM mentions LIMIT -1"], "", 1, "LIMIT must be >= 0"),
         (vec!["sql", "--set", "colour=red", "-c", "SELECT 1"], "", 2, "unknown setting savedsearch.colour"),
-        (vec!["sql", "--set", "colour", "-c", "SELECT 1"], "", 2, "--set takes KEY=VALUE"),
+        (vec!["sql", "--set", "colour", "-c", "SELECT 1"], "", 2, "--set expects KEY=VALUE"),
         (vec!["sql", "--format", "xml", "-c", "SELECT 1"], "", 2, "invalid value 'xml' for '--format"),
         (
             vec!["--profile", profile, "sql", "-c", "SELECT 1"],
@@ -429,8 +436,9 @@ fn an_interrupt_cancels_and_leaves_no_file() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(status.code(), Some(1));
-    assert_eq!(err(&output), "error: cancelled\n");
+    assert_eq!(status.code(), Some(130));
+    let told = err(&output);
+    assert!(told.starts_with("error: cancelled; ") && told.ends_with(" sent\n") && told.lines().count() == 1, "{told}");
     assert!(!file.exists() && !partial.exists());
 }
 
@@ -450,10 +458,10 @@ fn an_interrupt_ends_a_computation_that_never_pauses() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "error: cancelled\n");
+    assert_eq!(rest, "error: cancelled; no requests sent\n");
 }
 
 #[test]
@@ -585,17 +593,17 @@ fn a_server_takes_options_before_variables_before_its_table() {
         (child.wait().unwrap().code(), line)
     };
     let (code, line) = serve(&[], &[]);
-    assert!(code == Some(2) && line.contains("--auth users goes with --users-file"), "{line}");
+    assert!(code == Some(2) && line.contains("--auth users requires --users-file"), "{line}");
     let (code, line) = serve(&["--auth", "none"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:0")]);
     assert_eq!(code, Some(0), "{line}");
     let (code, line) = serve(&["--auth", "none", "--listen", "127.0.0.1:0"], &[("SAVEDSEARCH_LISTEN", "127.0.0.1:1")]);
     assert_eq!(code, Some(0), "{line}");
     for (arguments, told) in [
         (&["--auth", "none", "--listen", "0.0.0.0:0"][..], "may only listen on a loopback address"),
-        (&["--auth", "none", "--tls-cert", "x.pem"], "--tls-cert goes with --tls-key"),
-        (&["--auth", "none", "--client-ca", "x.pem"], "--client-ca goes with"),
-        (&["--auth", "none", "--users-file", "x.toml"], "--users-file goes with --auth users"),
-        (&["--auth", "users", "--users-file", "x.toml"], "x.toml: cannot be read"),
+        (&["--auth", "none", "--tls-cert", "x.pem"], "--tls-cert and --tls-key require each other"),
+        (&["--auth", "none", "--client-ca", "x.pem"], "--client-ca requires"),
+        (&["--auth", "none", "--users-file", "x.toml"], "--users-file requires --auth users"),
+        (&["--auth", "users", "--users-file", "x.toml"], "cannot be read"),
         (&["--auth", "none", "--log", "=,="], "--log"),
         (&["--auth", "everybody"], "everybody"),
         (&["--listen", "here"], "here"),
@@ -709,7 +717,7 @@ fn a_hang_up_ends_things_as_a_termination_does() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.csv");
     let sql = "SELECT * FROM mentions WHERE aid = '183772' AND duration = '365d'";
-    for name in ["-HUP", "-TERM", "-INT"] {
+    for (name, status) in [("-HUP", 129), ("-TERM", 143), ("-INT", 130)] {
         let child = service
             .sql(&["--format", "csv", "-o", file.to_str().unwrap(), "-c", sql])
             .stderr(Stdio::piped())
@@ -724,7 +732,7 @@ fn a_hang_up_ends_things_as_a_termination_does() {
         std::thread::sleep(Duration::from_millis(500));
         assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{name}: {}", err(&output));
+        assert_eq!(output.status.code(), Some(status), "{name}: {}", err(&output));
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.is_empty(), "{name}: {left:?} left behind");
     }

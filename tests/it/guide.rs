@@ -34,17 +34,22 @@ fn every_dialect_is_probed_checked_recorded_and_replayed() {
         let probed = with(&["probe", "-o", "mine.toml"]);
         assert!(well(&probed).is_empty(), "{}", out(&probed));
         assert!(
-            ["Observed:", "Capabilities:", "Tried with the calls that were left:", "The profile is in mine.toml"]
-                .iter()
-                .all(|part| err(&probed).contains(part)),
+            [
+                "Observed:",
+                "Capabilities:",
+                "Test queries with the remaining requests:",
+                "Wrote the profile to mine.toml."
+            ]
+            .iter()
+            .all(|part| err(&probed).contains(part)),
             "{}",
             err(&probed)
         );
         assert!(Profile::read(&folder.join("mine.toml")).is_ok());
-        assert!(well(&run(folder, &["profile", "check", "mine.toml"])).contains("no service was asked"));
+        assert!(well(&run(folder, &["profile", "check", "mine.toml"])).contains("not checked against a service"));
         let checked = well(&with(&["profile", "check", "mine.toml"]));
-        assert_eq!(checked.matches("well read").count(), 3, "{preset}: {checked}");
-        assert!(checked.contains("mentions in two days, told and read"), "{preset}: {checked}");
+        assert_eq!(checked.matches(": ok, ").count(), 4, "{preset}: {checked}");
+        assert!(checked.contains("mentions in two days by overview and by reading"), "{preset}: {checked}");
 
         let sql = "SELECT s.name, count(*) AS mentions, max(m.published_at) AS newest FROM saved_searches s \
                    JOIN mentions m ON m.aid = s.aid WHERE s.kind = 'saved' GROUP BY s.name ORDER BY 1";
@@ -100,7 +105,10 @@ fn connections_have_names_and_are_asked_together() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(err(&missing).contains("unknown connection `sales`; available: comms, research"), "{}", err(&missing));
     for (text, why) in [
-        ("[connections.a]\nbase_url = 'http://x/v4'", "connection `a`: expected either api_key_env or api_key_file"),
+        (
+            "[connections.a]\nbase_url = 'http://x/v4'",
+            "connection `a`: expected one of api_key_env, api_key_file and api_key_command",
+        ),
         ("[connections.a]\nbase_url = 'http://x/v4'\napi_key = 'x'", "line 3: unknown field `api_key`"),
         (
             "[connections.A]\nbase_url = 'http://x/v4'\napi_key_env = 'RESEARCH_KEY'",
@@ -118,7 +126,7 @@ fn connections_have_names_and_are_asked_together() {
         assert!(err(&output).contains(why) && err(&output).lines().count() == 1, "{text}\n{}", err(&output));
     }
     let alone = run(folder, &["--connection", "comms", "sql", "-c", "SELECT 1"]);
-    assert!(err(&alone).contains("--connection goes with --config"), "{}", err(&alone));
+    assert!(err(&alone).contains("--connection requires --config"), "{}", err(&alone));
 }
 
 #[test]
@@ -131,7 +139,7 @@ fn profiles_are_shown_and_described() {
     }
     let unknown = run(folder, &["profile", "show", "mine"]);
     assert!(
-        err(&unknown).contains("there is no built-in profile `mine`; there are v4, flags, pages, names"),
+        err(&unknown).contains("unknown built-in profile `mine`; available: v4, flags, pages, names"),
         "{}",
         err(&unknown)
     );
@@ -165,8 +173,8 @@ fn a_profile_that_does_not_fit_is_told_by_its_check() {
     let output = run(folder.path(), &["--base-url", &service.base_url, "profile", "check", "mine.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", out(&output));
     let told = out(&output);
-    assert!(told.contains("the list: well read") && told.contains("the response has no `/elsewhere`"), "{told}");
-    assert!(err(&output).contains("the service contradicts mine.toml"), "{}", err(&output));
+    assert!(told.contains("list: ok, ") && told.contains("the response has no `/elsewhere`"), "{told}");
+    assert!(err(&output).contains("the service does not match mine.toml"), "{}", err(&output));
     // No service at the address: a single error line and no profile.
     drop(service);
     let probed = run(folder.path(), &["--base-url", "http://127.0.0.1:1/v4", "probe", "-o", "none.toml"]);
@@ -186,7 +194,11 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
     let before = fs::read_to_string(&mine).unwrap();
     let kept = probe(&[]);
     assert_eq!(kept.status.code(), Some(2));
-    assert!(err(&kept).contains("mine.toml exists: name another file, or overwrite it with --force"), "{}", err(&kept));
+    assert!(
+        err(&kept).contains("mine.toml exists; choose another file, or overwrite it with --force"),
+        "{}",
+        err(&kept)
+    );
     assert_eq!(fs::read_to_string(&mine).unwrap(), before);
     // Documented keys are kept as they are; the others are probed again.
     let page = before.split("\n[page]\n").nth(1).unwrap().split("\n[").next().unwrap();
@@ -202,7 +214,8 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
     let few = probe(&["--force", "--max-calls", "3"]);
     assert_eq!(few.status.code(), Some(3), "{}", err(&few));
     assert!(
-        err(&few).contains("set [mentions], [window] by your manual") && Profile::read(&mine).is_ok(),
+        err(&few).contains("fill in [mentions], [window] from the service's documentation")
+            && Profile::read(&mine).is_ok(),
         "{}",
         err(&few)
     );

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "tests print seeds and skipped parts")]
 
 mod binary;
+mod cli;
 mod counting;
 mod differential;
 mod embedding;

@@ -50,7 +50,7 @@ impl Desk {
         let environment = [&[("SAVEDSEARCH_API_KEY", KEY)], environment].concat();
         let start = Start { size, arguments: &arguments, environment: &environment, state: self.path() };
         let mut terminal = Terminal::start(&start);
-        terminal.prompt("for the tables.");
+        terminal.prompt("\\d for tables.");
         terminal
     }
 
@@ -409,7 +409,7 @@ fn connections_are_listed_and_chosen() {
         environment: &environment,
         state: desk.path(),
     });
-    terminal.prompt("for the tables.");
+    terminal.prompt("\\d for tables.");
     terminal.line("\\c nowhere", "there is no connection nowhere; there are here, there");
     let asks = "SELECT count(*) AS n FROM mentions('183772');";
     let (first, none) = (desk.cost(|| drop(terminal.line(asks, "complete"))), other.service.requests());

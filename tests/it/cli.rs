@@ -1,0 +1,348 @@
+//! Edges of the command line: scripts, formats, keys and connections, messages for typical mistakes.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+use datafusion_saved_search::simulator::{KEY, OTHER_KEY};
+
+use crate::binary::{Simulate, err, out, savedsearch};
+
+const NOW: &str = "2026-07-01T12:00:00Z";
+
+/// Runs `savedsearch sql` on the demo data, with a fixed clock.
+fn demo(arguments: &[&str]) -> Output {
+    savedsearch(&[&["--now", NOW, "-q", "sql"], arguments].concat()).stdin(Stdio::null()).output().unwrap()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = demo(arguments);
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(0), ""), "{arguments:?}\n{}", out(&output));
+    out(&output)
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = demo(arguments);
+    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{arguments:?}\n{}", err(&output));
+    let line = err(&output);
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line.trim_start_matches("error: ").trim_end().to_owned()
+}
+
+#[test]
+fn commands_work_in_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tables = printed(&["-c", "\\d"]);
+    assert!(tables.contains("| mentions ") && tables.contains("| 1 per saved search"), "{tables}");
+    assert!(printed(&["--format", "csv", "-c", "\\d mentions"]).starts_with("column,type,key,pushed down\n"));
+    assert!(printed(&["-c", "\\cost SELECT id FROM mentions"]).contains("at_least"));
+    let expanded = file("expanded.sql", b"\\x\nSELECT 1 AS a, 'x' AS b;\nSELECT 2 AS c\n");
+    assert_eq!(printed(&["-f", &expanded]), "─[ row 1 ]─\na │ 1\nb │ x\n─[ row 1 ]─\nc │ 2\n");
+    // A byte order mark, line ends of Windows, and a command that ends the script.
+    let marked = file("marked.sql", b"\xef\xbb\xbf\\format csv\r\nSELECT 1 AS a;\r\n\\q\r\nSELECT 2 AS b;\r\n");
+    assert_eq!(printed(&["-f", &marked]), "a\n1\n");
+    // In the order given, whatever the kind.
+    let two = file("two.sql", b"SELECT 2 AS n");
+    let csv = ["--format", "csv"];
+    let mixed = [&csv[..], &["-f", &two, "-c", "SELECT 3 AS n", "-f", &two, "-c", "SELECT 1 AS n"]].concat();
+    assert_eq!(printed(&mixed), "n\n2\nn\n3\nn\n2\nn\n1\n");
+    let mut piped = savedsearch(&["-q", "sql", "--format", "csv", "-c", "SELECT 1 AS n", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(b"SELECT 9 AS n;").unwrap();
+    assert_eq!(out(&piped.wait_with_output().unwrap()), "n\n1\nn\n9\n");
+    // Nothing runs if anything cannot be parsed, and the place is named.
+    let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  2 FROM WHERE;\n");
+    let line = refused(&["-f", &wrong]);
+    assert!(line.contains("wrong.sql: line 3: syntax error: ") && !line.contains("Column:"), "{line}");
+    let line = refused(&["-c", "SELECT 1", "-c", "\\nonsense"]);
+    assert_eq!(line, "unknown command \\nonsense; \\? lists commands");
+    let latin = file("latin.sql", b"SELECT '\xe4'");
+    let output = demo(&["-f", &latin]);
+    assert!(output.status.code() == Some(2) && err(&output).contains("latin.sql: not UTF-8 text"), "{}", err(&output));
+    // \o in a script.
+    let results = folder.path().join("results.csv");
+    let redirected = format!("\\o {}\nSELECT 7 AS n;\n\\o\nSELECT 8 AS n;\n", results.display());
+    let redirected = file("redirected.sql", redirected.as_bytes());
+    assert_eq!(printed(&["--format", "ndjson", "-f", &redirected]), "{\"n\":8}\n");
+    assert_eq!(fs::read_to_string(&results).unwrap(), "{\"n\":7}\n", "the chosen format counts more than the name");
+}
+
+#[test]
+fn the_extension_of_a_file_is_its_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC";
+    for (name, begin) in [
+        ("a.csv", "source,n\n"),
+        ("a.tsv", "source\tn\n"),
+        ("a.json", "[{\"source\""),
+        ("a.ndjson", "{\"source\""),
+        ("a.jsonl", "{\"source\""),
+        ("a.md", "| source"),
+        ("a.parquet", "PAR1"),
+        ("a.svg", "<svg"),
+        ("a.png", "PNG"),
+        ("a.txt", "+-"),
+    ] {
+        let path = folder.path().join(name);
+        printed(&["-o", path.to_str().unwrap(), "-c", sql]);
+        let bytes = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+        assert!(text.trim_start_matches(['\u{fffd}', '\u{89}']).starts_with(begin), "{name}: {text}");
+    }
+    let path = folder.path().join("b.csv");
+    printed(&["--format", "ndjson", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"n\":1}\n", "an option counts more than the extension");
+}
+
+#[test]
+fn times_are_shown_in_the_zone_of_the_session() {
+    let sql =
+        |set: &str| format!("{set}; SELECT published_at FROM mentions WHERE aid = '183772' ORDER BY 1 DESC LIMIT 1");
+    let utc = printed(&["--format", "csv", "-c", &sql("SET timezone = 'UTC'")]);
+    let tokyo = printed(&["--format", "csv", "-c", &sql("SET TIME ZONE 'Asia/Tokyo'")]);
+    assert!(utc.trim_end().ends_with('Z') && tokyo.trim_end().ends_with("+09:00"), "{utc}{tokyo}");
+    let instant = |text: &str| {
+        let last = text.lines().last().unwrap();
+        chrono::DateTime::parse_from_rfc3339(last).unwrap().with_timezone(&chrono::Utc)
+    };
+    assert_eq!(instant(&utc), instant(&tokyo));
+    // Days of the timeline follow, and binary formats keep UTC.
+    let days = "SET timezone = 'Asia/Tokyo'; SELECT bucket_start FROM volume WHERE aid = '183772' LIMIT 1";
+    assert!(printed(&["--format", "csv", "-c", days]).trim_end().ends_with("T00:00:00+09:00"));
+    assert!(printed(&["--format", "csv", "-c", "SET timezone = 'Asia/Tokyo'; SHOW timezone"]).contains("Asia/Tokyo"));
+    let line = refused(&["-c", "SET timezone = 'Asia/Tokio'"]);
+    assert!(line.contains("invalid value `Asia/Tokio`") && line.contains("Asia/Tokyo"), "{line}");
+}
+
+#[test]
+fn numbers_compared_with_keys_are_text() {
+    for (condition, requests) in [("aid = 183772", 1), ("aid IN (183772, 184889)", 2), ("183772 = aid", 1)] {
+        let sql = format!(
+            "SELECT count(*) > 0 AS found FROM mentions WHERE {condition}; SELECT count(*) AS requests FROM system.requests"
+        );
+        assert_eq!(printed(&["--format", "csv", "-c", &sql]), format!("found\ntrue\nrequests\n{requests}\n"));
+    }
+    assert_eq!(
+        refused(&["-c", "SELECT id FROM mentions WHERE aid = \"183772\""]),
+        "unknown column `183772`; double quotes enclose names; for a value write '183772'"
+    );
+}
+
+/// The 60 most frequent messages of the program. A message is part of the product: a change is deliberate.
+#[test]
+fn messages_are_what_they_are() {
+    let read_only = |table: &str| {
+        format!(
+            "table `{table}` is read-only; create a table or view with another name, as in CREATE TABLE mine AS SELECT …"
+        )
+    };
+    let cases: Vec<(&str, String)> = vec![
+        ("SELECT titel FROM mentions", "unknown column `titel`; did you mean title?".into()),
+        ("SELECT m.titel FROM mentions m", "unknown column `m.titel`; did you mean title?".into()),
+        ("SELECT xyzzy", "unknown column `xyzzy`; the query has no FROM clause".into()),
+        ("SELECT * FROM mentons", "unknown table `mentons`; did you mean mentions?".into()),
+        ("SELECT * FROM customers", "unknown table `customers`; \\d lists the tables".into()),
+        ("DESCRIBE customers", "unknown table `customers`; \\d lists the tables".into()),
+        ("SELECT coutn(*) FROM mentions", "unknown function `coutn`; did you mean count?".into()),
+        ("INSERT INTO mentions (id) VALUES ('1')", read_only("mentions")),
+        ("DELETE FROM mentions", read_only("mentions")),
+        ("UPDATE mentions SET id = '2'", read_only("mentions")),
+        ("TRUNCATE TABLE overview", read_only("overview")),
+        ("DROP TABLE mentions", read_only("mentions")),
+        ("CREATE TABLE volume AS SELECT 1 AS a", read_only("volume")),
+        ("CREATE OR REPLACE VIEW mentions AS SELECT 1 AS a", read_only("mentions")),
+        ("GRANT ALL ON mentions TO me", "GRANT ALL is not supported; the tables are read-only".into()),
+        ("ALTER TABLE mentions ADD COLUMN x INT", "ALTER TABLE is not supported; the tables are read-only".into()),
+        ("BEGIN", "BEGIN is not supported; the tables are read-only".into()),
+        ("SELECT 1/0", "division by zero".into()),
+        ("SELECT CAST('x' AS INT)", "Cannot cast string 'x' to value of Int32 type".into()),
+        ("SELECT FROM mentions", "the query selects no columns".into()),
+        ("SELEC 1", "syntax error: Expected: an SQL statement, found: SELEC".into()),
+        (
+            "SELECT id FROM mentions WHERE published_at < '2026-06-01'",
+            "mentions: no lower bound for `published_at`; add AND published_at >= now() - INTERVAL '30 days', or AND duration = '7d'".into(),
+        ),
+        (
+            "SELECT id FROM mentions WHERE duration = '7 days'",
+            "mentions: invalid period `7 days`: the service takes".into(),
+        ),
+        (
+            "SELECT id FROM mentions WHERE timezone = 'Europe/Belin'",
+            "mentions: invalid time zone `Europe/Belin`: the service takes IANA names such as Europe/Berlin".into(),
+        ),
+        ("SET savedsearch.max_request = 5", "unknown setting savedsearch.max_request; did you mean savedsearch.max_requests?".into()),
+        (
+            "SET savedsearch.max_requests = 0",
+            "invalid value `0` for savedsearch.max_requests: expected a whole number of at least 1".into(),
+        ),
+        (
+            "SET savedsearch.max_requests = 1; SELECT id FROM mentions WHERE aid IN ('183772', '184889')",
+            "mentions: the query needs at least 2 requests, but savedsearch.max_requests allows 1".into(),
+        ),
+        ("SELECT id FROM mentions WHERE aid = 'nope'", "mentions: aid nope: page at row 0: the service answered 404".into()),
+        ("\\x perhaps", "\\x expects [on|off], found `perhaps`".into()),
+        ("\\format xml", "unknown format `xml`; available: ".into()),
+        ("\\c nowhere", "unknown connection `nowhere`; available: savedsearch".into()),
+        ("\\i nowhere.sql", "cannot read nowhere.sql: ".into()),
+        ("\\cost", "\\cost expects a statement".into()),
+        ("\\wacth", "unknown command \\wacth; did you mean \\watch?".into()),
+        ("\\watch 0", "\\watch expects [SECONDS], found `0`".into()),
+        ("\\l all", "\\l takes no argument, found `all`".into()),
+        ("\\e", "\\e works at the prompt only".into()),
+        ("\\watch", "no statement to watch yet; run one first".into()),
+        ("\\chart", "no result to draw yet; use \\chart SELECT …".into()),
+        ("SELECT (SELECT aid FROM saved_searches)", "Scalar subquery returned more than one row".into()),
+        ("SELECT * FROM mentions('183772', sort_by => 'x')", "sort_by must be one of ".into()),
+        ("SELECT * FROM mentions(aid => NULL)", "aid must not be NULL".into()),
+    ];
+    for (sql, expected) in &cases {
+        let line = refused(&["-c", sql]);
+        assert!(line.contains(expected.as_str()), "{sql}\n  found    {line}\n  expected {expected}");
+        let foreign =
+            ["DataFusion", "Error during planning", "This feature is not implemented", "there is no", " is no ", "bug"];
+        assert!(foreign.iter().all(|word| !line.contains(word)), "{sql}: {line}");
+    }
+    let nested = format!("SELECT {}1{}", "(".repeat(300), ")".repeat(300));
+    assert_eq!(refused(&["-c", &nested]), "the statement is nested too deeply");
+    for (arguments, expected) in [
+        (&["sql", "--format", "xml", "-c", "SELECT 1"][..], "invalid value 'xml' for '--format <FORMAT>'"),
+        (&["sql", "--set", "colour", "-c", "SELECT 1"], "--set expects KEY=VALUE, found `colour`"),
+        (&["sql", "-f", "/nowhere.sql"], "cannot read /nowhere.sql: "),
+        (&["sql", "-o", "/nowhere/x.csv", "-c", "SELECT 1"], "cannot write /nowhere/x.csv: "),
+        (
+            &["--base-url", "foo", "sql", "-c", "SELECT 1"],
+            "invalid base URL `foo`: the scheme is missing; did you mean https://foo?",
+        ),
+        (
+            &["--base-url", "ftp://x/v4", "sql", "-c", "SELECT 1"],
+            "invalid base URL `ftp://x/v4`: not an HTTP URL; expected http(s)://host/…/v4",
+        ),
+        (&["--connection", "a", "sql", "-c", "SELECT 1"], "--connection requires --config or SAVEDSEARCH_CONFIG"),
+        (&["--profile", "/nowhere.toml", "sql", "-c", "SELECT 1"], "cannot read profile /nowhere.toml: "),
+        (&["profile", "show", "mine"], "unknown built-in profile `mine`; available: v4, flags, pages, names"),
+        (&["man", "sqll"], "unknown command `sqll`; available: "),
+        (&["serve", "--auth", "users"], "--auth users requires --users-file"),
+        (&["serve", "--tls-cert", "x.pem"], "--tls-cert and --tls-key require each other"),
+        (
+            &["serve", "--listen", "0.0.0.0:0"],
+            "without authentication the server may only listen on a loopback address",
+        ),
+        (&["simulate", "--fault", "nonsense"], "unknown kind `nonsense`; available: "),
+        (&["simulate", "--preset", "v5"], "unknown preset `v5`; available: "),
+        (&["simulate", "--rate-limit", "many"], "expected REQUESTS/SECONDS, such as 30/600"),
+        (&["simulate", "--searches", "0"], "expected an integer of at least 1"),
+    ] {
+        let output = savedsearch(arguments).env("SAVEDSEARCH_API_KEY", "x").stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.code() == Some(2) && err(&output).contains(expected), "{arguments:?}: {}", err(&output));
+    }
+}
+
+#[test]
+fn a_key_that_is_missing_concerns_its_connection_alone() {
+    let service = Simulate::start(&["--mentions", "300", "--searches", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("savedsearch")).unwrap();
+    let config = folder.path().join("savedsearch/savedsearch.toml");
+    let connection =
+        |name: &str, key: &str| format!("[connections.{name}]\nbase_url = \"{}\"\n{key}\n", service.base_url);
+    let text = [
+        "default = \"comms\"\n".to_owned(),
+        connection("comms", "api_key_env = \"COMMS_KEY\""),
+        connection("research", &format!("api_key_command = \"printf '%s\\n' {OTHER_KEY}\"")),
+        connection("sales", "api_key_env = \"NO_SUCH_KEY\""),
+        connection("broken", "api_key_command = \"echo secret-part; exit 3\""),
+    ];
+    fs::write(&config, text.concat()).unwrap();
+    // The file is found in the user's configuration folder.
+    let sql = |options: &[&str], sql: &str| {
+        let mut command = savedsearch(&[&["-q"], options, &["sql", "--format", "csv", "-c", sql]].concat());
+        let command = command.env("XDG_CONFIG_HOME", folder.path()).env("COMMS_KEY", KEY).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let teams = |of: &str| format!("SELECT DISTINCT team_name FROM {of}saved_searches WHERE team_name IS NOT NULL");
+    assert_eq!(out(&sql(&[], &teams(""))), "team_name\nComms\n");
+    assert_eq!(out(&sql(&[], &teams("research.v4."))), "team_name\nResearch\n");
+    for (name, why) in [
+        ("sales", "connection `sales`: environment variable NO_SUCH_KEY is not set; set it to the API key"),
+        ("broken", "connection `broken`: api_key_command failed: exit status: 3"),
+    ] {
+        let output = sql(&[], &teams(&format!("{name}.v4.")));
+        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+        assert!(err(&output).contains(why) && !err(&output).contains("secret-part"), "{}", err(&output));
+        let output = sql(&["--connection", name], "SELECT 1 AS one");
+        assert!(output.status.code() == Some(2) && err(&output).contains(why), "{}", err(&output));
+        // Its tables are there: they can be described and estimated.
+        assert_eq!(sql(&[], &format!("EXPLAIN SELECT id FROM {name}.v4.mentions")).status.code(), Some(0));
+    }
+    // An address on the command line counts more than the file.
+    let output = sql(&["--base-url", &service.base_url], "SELECT 1 AS one");
+    assert!(err(&output).contains("no API key; set SAVEDSEARCH_API_KEY"), "{}", err(&output));
+}
+
+#[test]
+fn failed_connections_advise_what_to_check() {
+    let service = Simulate::start(&["--mentions", "10"]);
+    let address = service.base_url.trim_start_matches("http://").trim_end_matches("/v4").to_owned();
+    let ask = |base_url: &str, variables: &[(&str, &str)]| {
+        let sql = "SELECT id FROM mentions WHERE aid = '183772'";
+        let arguments = ["-q", "--insecure", "--base-url", base_url, "sql", "--set", "query_deadline=3", "-c", sql];
+        let mut command = savedsearch(&arguments);
+        command.env("SAVEDSEARCH_API_KEY", KEY).envs(variables.iter().copied()).stdin(Stdio::null());
+        err(&command.output().unwrap())
+    };
+    for (base_url, variables, expected) in [
+        (
+            format!("https://{address}/v4"),
+            &[][..],
+            format!("the server does not use TLS on this port; try http://{address}/v4"),
+        ),
+        (format!("http://{address}"), &[], format!("the base URL has no path; try http://{address}/v4")),
+        (
+            "http://127.0.0.1:1/v4".to_owned(),
+            &[],
+            "check that http://127.0.0.1:1/v4 is the service's address".to_owned(),
+        ),
+        (
+            "http://service.invalid/v4".to_owned(),
+            &[("HTTP_PROXY", "http://127.0.0.1:1")],
+            "check http://service.invalid/v4 and the proxy in HTTP_PROXY; NO_PROXY lists hosts to reach directly"
+                .to_owned(),
+        ),
+    ] {
+        let line = ask(&base_url, variables);
+        assert!(line.contains(&expected) && !line.contains("client error"), "{line}");
+    }
+}
+
+#[test]
+fn a_long_wait_is_noted_without_a_terminal() {
+    let service = Simulate::start(&["--mentions", "600", "--searches", "1", "--rate-limit", "2/5"]);
+    let sql = "SELECT count(DISTINCT id) FROM mentions WHERE aid = '183772' AND duration = '90d'";
+    let run = |quiet: &[&str]| {
+        let mut command = savedsearch(&[quiet, &["--base-url", &service.base_url, "sql", "-c", sql]].concat());
+        command.env("SAVEDSEARCH_API_KEY", KEY).stdin(Stdio::null()).output().unwrap()
+    };
+    let output = run(&[]);
+    assert!(output.status.success() && err(&output).contains(" s for the rate limit\n"), "{}", err(&output));
+    let output = run(&["--quiet"]);
+    assert!(output.status.success() && err(&output).is_empty(), "{}", err(&output));
+}
+
+#[test]
+fn estimates_use_the_last_list() {
+    let sql = "\\cost SELECT id FROM mentions\nSELECT count(*) AS searches FROM saved_searches WHERE kind <> 'recent';\n\
+               \\cost SELECT id FROM mentions\n\\cost SELECT aid, count(*) FROM mentions WHERE aid LIKE '18377%' GROUP BY aid";
+    let printed = printed(&["--format", "csv", "-c", sql]);
+    let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
+    assert_eq!(totals.len(), 3, "{printed}");
+    assert!(totals[0].starts_with("all,,1 or more,") && totals[1].contains("13 or more by the last list"), "{printed}");
+    assert!(totals[2].contains("2 by the last list"), "{printed}");
+}
