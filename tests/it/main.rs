@@ -24,6 +24,7 @@ mod proofs;
 #[path = "../../benches/requests/queries.rs"]
 mod queries;
 mod real_data;
+mod release;
 mod shell;
 mod sql_files;
 mod support;
