@@ -23,7 +23,7 @@ use super::complexity_limits;
 use super::sessions::Session;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::check_sizes;
+use crate::session::{check_sizes, resolve_time_zone};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -73,7 +73,7 @@ impl Statement {
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
         let state = session.context.state();
-        let plan = state.statement_to_plan(parse(sql)?).await?;
+        let plan = state.statement_to_plan(resolve_time_zone(parse(sql)?)).await?;
         complexity_limits::size(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;

@@ -124,7 +124,7 @@ fn at_edge(profile: &Profile, plan: &ScanPlan, first: &Piece, second: &Piece) ->
 
 #[cfg(test)]
 mod tests {
-    use datafusion::logical_expr::{Expr, col, lit};
+    use datafusion::logical_expr::{Expr, col};
 
     use super::super::plan::plan_scan;
     use super::super::summary::{Wanted, summarize};
