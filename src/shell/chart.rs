@@ -1,7 +1,7 @@
-//! A result as a chart: what is drawn, and drawing it in a terminal.
+//! A result as a chart: its data, and its drawing in a terminal.
 //!
-//! The first column is what goes along: time (a line over it) or a category (a bar each). Numbers follow, each a series. A text
-//! between the two, as in `SELECT day, source, count(*)`, makes a series of each of its values.
+//! The first column is the horizontal axis: a time (lines) or a category (bars). Numbers follow, each column a series. A string
+//! column between the two, as in `SELECT day, source, count(*)`, makes one series for each of its values.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,47 +19,63 @@ use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
-use super::report::counted;
+use super::report::{counted, grouped};
 use crate::error::one_line;
 use crate::profile::Zone;
 
-/// What is drawn.
+/// Data of a chart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Drawing {
-    /// What goes along.
+    pub(super) title: Option<String>,
+    /// Horizontal axis.
     pub(super) along: Along,
-    /// What its points are called, in order.
+    /// Names of the points, in order.
     pub(super) labels: Vec<String>,
-    /// Each series by its name, a value a label.
+    /// Name of each series, and its value at each label.
     pub(super) series: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// What goes along the first axis.
+/// Horizontal axis.
 #[derive(Debug, PartialEq)]
 pub(super) enum Along {
-    /// Times, as numbers that are as far apart as they are.
+    /// Seconds since 1970 of each point.
     Time(Vec<f64>),
     /// Names, in the order of the result.
     Category,
 }
 
-/// Series that can be told apart in one picture.
+/// Colour and marker of a series in a terminal.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    /// Number of the colour in the palette of terminals.
+    color: u8,
+    /// Place in [`MARKERS`].
+    marker: usize,
+}
+
+/// Maximum number of series in a chart.
 const SERIES: usize = 9;
-/// Bars that fit into one picture.
+/// Maximum number of categories in a chart.
 const BARS: usize = 60;
-/// Lines of a drawing in a terminal.
-const HEIGHT: u16 = 16;
-/// Markers of series with their signs in the legend, in order.
+/// Maximum number of value columns that a title names.
+const NAMED: usize = 3;
+/// Maximum number of intervals between the ticks of an axis.
+const INTERVALS: f64 = 4.0;
+/// Markers of series and their signs in the legend, in order.
 const MARKERS: [(Marker, &str); 4] =
     [(Marker::Braille, "⠒"), (Marker::Dot, "•"), (Marker::Block, "█"), (Marker::Bar, "▄")];
-/// Colours of series, in order.
-const COLORS: [Color; 6] = [Color::Cyan, Color::Yellow, Color::Green, Color::Magenta, Color::Blue, Color::Red];
+/// Colours of series, in order: cyan, yellow, green, magenta, blue, red.
+const COLORS: [u8; 6] = [6, 3, 2, 5, 4, 1];
+/// Names that have the same colour in every chart.
+const SENTIMENTS: [&str; 4] = ["positive", "neutral", "negative", "unknown"];
+/// Colours of [`SENTIMENTS`], and the colour of [`COLORS`] that each resembles: green, grey, red, dark grey.
+const SENTIMENT_COLORS: [(u8, u8); 4] = [(2, 2), (245, 245), (1, 1), (240, 240)];
 
 impl Drawing {
-    /// What a result shows.
+    /// The chart of a result.
     ///
     /// # Errors
-    /// One line that says which columns a chart takes.
+    /// One line naming the columns that a chart takes.
     pub(super) fn of(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, String> {
         let wrong = |what: &str| {
             let columns =
@@ -73,9 +89,9 @@ impl Drawing {
         };
         let failed = |error: ArrowError| error.to_string();
         let batch = concat_batches(schema, batches).map_err(failed)?;
-        let Some((first, rest)) = batch.columns().split_first() else { return Err(wrong("there is no column")) };
+        let Some((first, rest)) = batch.columns().split_first() else { return Err(wrong("no column")) };
         if rest.is_empty() {
-            return Err(wrong("there is no number"));
+            return Err(wrong("no number"));
         }
         if batch.num_rows() == 0 {
             return Err("the result has no rows to draw".to_owned());
@@ -84,14 +100,15 @@ impl Drawing {
         let times = time_numbers(first).map_err(failed)?;
         if times.is_some() && first.null_count() > 0 {
             let (rows, name) = (counted(first.null_count() as u64, "row"), schema.field(0).name());
-            return Err(format!("{rows} without a time: leave them out by WHERE {} IS NOT NULL", one_line(name)));
+            return Err(format!("{rows} without a time; exclude them with WHERE {} IS NOT NULL", one_line(name)));
         }
         let by_value = rest.len() == 2 && !is_number(&rest[0]) && is_number(&rest[1]);
         let numbers = if by_value { &rest[1..] } else { rest };
         if !numbers.iter().all(is_number) {
-            return Err(wrong("not all others are numbers"));
+            return Err(wrong("not all other columns are numbers"));
         }
-        // Rows of one name are one point, where each has a series of its own.
+        let title = title(schema, times.is_some(), by_value);
+        // Rows with equal names are one point if another column tells their series.
         let (mut labels, mut instants, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(texts.len()));
         let mut known = HashMap::new();
         for (row, text) in texts.iter().enumerate() {
@@ -117,7 +134,7 @@ impl Drawing {
                     break;
                 }
                 if !met.insert((place, at)) {
-                    return Err(format!("two rows are of {} and {name}: put them together by GROUP BY", labels[place]));
+                    return Err(format!("two rows for {} and {name}; aggregate them with GROUP BY", labels[place]));
                 }
                 series[at].1[place] = value;
             }
@@ -127,31 +144,38 @@ impl Drawing {
             }
         }
         if series.len() > SERIES {
-            return Err(format!("more than {SERIES} series are too many to tell apart: narrow the query"));
+            return Err(format!("more than {SERIES} series cannot be told apart; narrow the query"));
         }
-        // Of one time there is no line.
+        // A single time makes no line.
         let spread = instants.iter().any(|instant| *instant != instants[0]);
         let along = if spread { Along::Time(instants) } else { Along::Category };
-        let drawing = Self { along, labels, series };
+        let drawing = Self { title, along, labels, series };
         if drawing.along == Along::Category && drawing.labels.len() > BARS {
-            return Err(format!("{} bars are too many: {BARS} can be drawn; add a LIMIT", drawing.labels.len()));
+            return Err(format!("{} bars are too many, the maximum is {BARS}; add a LIMIT", drawing.labels.len()));
         }
         if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
-            return Err("there is no number to draw: all are NULL".to_owned());
+            return Err("nothing to draw: all numbers are NULL".to_owned());
         }
         let (smallest, largest) = drawing.extent();
         if !(largest - smallest).is_finite() {
-            return Err("the numbers are too far apart to be drawn".to_owned());
+            return Err("the numbers are too far apart to draw".to_owned());
         }
         Ok(drawing.sorted())
     }
 
-    /// Time goes on from left to right, whatever the order of the result.
+    /// Replaces the title; an empty one removes it.
+    pub(super) fn titled(self, title: Option<&str>) -> Self {
+        let Some(title) = title else { return self };
+        Self { title: Some(one_line(title)).filter(|title| !title.is_empty()), ..self }
+    }
+
+    /// Sorts the points by time, whatever the order of the result.
     fn sorted(self) -> Self {
         let Along::Time(instants) = &self.along else { return self };
         let mut order: Vec<usize> = (0..instants.len()).collect();
         order.sort_by(|one, other| instants[*one].total_cmp(&instants[*other]));
         Self {
+            title: self.title,
             along: Along::Time(order.iter().map(|at| instants[*at]).collect()),
             labels: order.iter().map(|at| self.labels[*at].clone()).collect(),
             series: self
@@ -162,30 +186,66 @@ impl Drawing {
         }
     }
 
-    /// The smallest value, and the largest, zero among them.
+    /// Smallest and largest value, including zero.
     pub(super) fn extent(&self) -> (f64, f64) {
         let values = || self.series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
         (values().fold(0.0, f64::min), values().fold(0.0, f64::max))
     }
 
-    /// Drawn in lines of at most so many characters.
+    /// Colours of the series: those of sentiments by name, the others from the palette in order. Each sentiment has its colour
+    /// and the colour of the palette that resembles it, which is then not used.
+    pub(super) fn colors<C: Copy + PartialEq>(&self, sentiments: &[(C, C); 4], palette: &[C]) -> Vec<C> {
+        let mut places: Vec<Option<usize>> = Vec::new();
+        for (name, _) in &self.series {
+            let place = sentiment(name).filter(|place| !places.contains(&Some(*place)));
+            places.push(place);
+        }
+        let taken: Vec<C> = places.iter().flatten().map(|place| sentiments[*place].1).collect();
+        let free: Vec<C> = palette.iter().copied().filter(|color| !taken.contains(color)).collect();
+        let mut free = free.into_iter().cycle();
+        let color = |place: Option<usize>| match place {
+            Some(place) => sentiments[place].0,
+            None => free.next().unwrap_or(palette[0]),
+        };
+        places.into_iter().map(color).collect()
+    }
+
+    /// Colours of the bars of a single series, if each bar is a sentiment.
+    pub(super) fn bar_colors<C: Copy>(&self, sentiments: &[(C, C); 4]) -> Option<Vec<C>> {
+        if self.along != Along::Category || self.series.len() != 1 {
+            return None;
+        }
+        self.labels.iter().map(|label| sentiment(label).map(|place| sentiments[place].0)).collect()
+    }
+
+    /// Lines of at most `width` characters. Line charts have `height` lines below the title and the legend.
     ///
     /// # Errors
-    /// One line where its series cannot be told apart.
-    pub(super) fn text(&self, width: usize, color: bool) -> Result<Vec<String>, String> {
+    /// One line if the series cannot be told apart.
+    pub(super) fn text(&self, width: usize, height: u16, color: bool) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
+        if let Some(title) = &self.title {
+            let title = truncate_str(title, width, "…");
+            lines.push(if color { style(title).bold().force_styling(true).to_string() } else { title.into_owned() });
+        }
         match &self.along {
             Along::Time(instants) => {
                 let most = if color { SERIES } else { MARKERS.len() };
                 if self.series.len() > most {
-                    let lines = self.series.len();
+                    let count = self.series.len();
                     return Err(format!(
-                        "{lines} lines cannot be told apart without colours, {most} can: narrow the query"
+                        "{count} lines cannot be told apart without colours, the maximum is {most}; narrow the query"
                     ));
                 }
-                Ok([self.legend(width, color), self.lines(instants, width, color)].concat())
+                let looks = self.looks(color);
+                if self.series.len() > 1 {
+                    lines.extend(self.legend(&looks, width, color));
+                }
+                lines.extend(self.lines(instants, &looks, (width, height), color));
             }
-            Along::Category => Ok(self.bars(width, color)),
+            Along::Category => lines.extend(self.bars(width, color)),
         }
+        Ok(lines)
     }
 
     fn bars(&self, width: usize, color: bool) -> Vec<String> {
@@ -194,12 +254,13 @@ impl Drawing {
         let names = widest(&mut self.labels.iter().map(String::as_str)).min(width / 3);
         let of_series =
             if several { widest(&mut self.series.iter().map(|(name, _)| name.as_str())).min(width / 5) } else { 0 };
-        let numbers =
-            self.series.iter().flat_map(|(_, values)| values.iter().flatten()).map(|value| number(*value).len());
+        let numbers = self.series.iter().flat_map(|(_, values)| values).map(|value| shown(*value).len());
         let numbers = numbers.max().unwrap_or(1);
         let room = width.saturating_sub(names + of_series + numbers + if several { 4 } else { 3 }).max(1);
         let (smallest, largest) = self.extent();
         let largest = largest.max(-smallest);
+        let colors = self.colors(&SENTIMENT_COLORS, &COLORS);
+        let by_label = self.bar_colors(&SENTIMENT_COLORS);
         let mut lines = Vec::new();
         for (at, label) in self.labels.iter().enumerate() {
             for (series, (name, values)) in self.series.iter().enumerate() {
@@ -210,17 +271,17 @@ impl Drawing {
                     line.push_str(&fitted(name, of_series));
                 }
                 let bar = values[at].map_or(String::new(), |value| bar(value, largest, room));
-                let bar = if color { painted(&bar, series) } else { bar };
-                lines.push(
-                    format!("{line} │{bar} {}", values[at].map_or("NULL".to_owned(), number)).trim_end().to_owned(),
-                );
+                let rest = " ".repeat(room.saturating_sub(bar.chars().count()));
+                let ansi = by_label.as_ref().map_or(colors[series], |colors| colors[at]);
+                let bar = if color && !bar.is_empty() { painted(&bar, ansi) } else { bar };
+                lines.push(format!("{line} │{bar}{rest} {:>numbers$}", shown(values[at])));
             }
         }
         lines
     }
 
-    fn lines(&self, instants: &[f64], width: usize, color: bool) -> Vec<String> {
-        // What is not known breaks a line.
+    fn lines(&self, instants: &[f64], looks: &[Look], (width, height): (usize, u16), color: bool) -> Vec<String> {
+        // Unknown values break a line.
         let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
             let points: Vec<_> = instants.iter().copied().zip(values).collect();
             let known = |part: &[(f64, &Option<f64>)]| part.iter().filter_map(|(x, y)| Some((*x, (**y)?))).collect();
@@ -229,46 +290,49 @@ impl Drawing {
         });
         let runs: Vec<_> = runs.collect();
         let datasets = runs.iter().map(|(at, points)| {
-            let (kind, marker) = match (points.len(), MARKERS[marker(*at, color)].0) {
+            let look = looks[*at];
+            let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
                 (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
                 (1, marker) => (GraphType::Scatter, marker),
                 (_, marker) => (GraphType::Line, marker),
             };
-            let style = Style::new().fg(COLORS[at % COLORS.len()]);
+            let style = Style::new().fg(Color::Indexed(look.color));
             Dataset::default().marker(marker).graph_type(kind).data(points).style(style)
         });
-        let (smallest, mut largest) = self.extent();
-        if largest <= smallest {
-            largest = smallest + 1.0;
-        }
-        if smallest.fract() == 0.0 && largest.fract() == 0.0 {
-            // What is counted has a whole number in its middle, too.
-            largest += (largest - smallest) % 2.0;
-        }
+        let (smallest, largest) = self.extent();
+        let counts = smallest.fract() == 0.0 && largest.fract() == 0.0;
+        let ticks = ticks((smallest, largest), if counts { 1.0 } else { 0.0 });
+        // A tick may be rounded below the value that it is to cover, and points outside the bounds are not drawn.
+        let bounds = [ticks[0].min(smallest), ticks[ticks.len() - 1].max(largest)];
+        let up = tick_labels(&ticks, width / 3);
+        let left = up.iter().map(String::len).max().map_or(0, |widest| widest + 1);
         let (first, last) = (instants[0], instants[instants.len() - 1]);
-        let middle = (width >= 60).then(|| f64::midpoint(first, last));
         let format = match (last - first >= 3.0 * 86_400.0, width < 30) {
             (true, false) => "%Y-%m-%d",
             (true, true) => "%m-%d",
             (false, false) => "%m-%d %H:%M",
             (false, true) => "%H:%M",
         };
-        let along = [Some(first), middle, Some(last)].into_iter().flatten().map(|at| instant(at, format));
-        let up = [smallest, f64::midpoint(smallest, largest), largest].map(number);
+        let mut along = [first, f64::midpoint(first, last), last].map(|at| instant(at, format)).to_vec();
+        // Each of three labels has a third of the axis.
+        let widest = along.iter().map(String::len).max().unwrap_or_default();
+        if widest + 2 > width.saturating_sub(left) / 3 {
+            along.remove(1);
+        }
         let chart = Chart::new(datasets.collect())
             .x_axis(Axis::default().bounds([first, last]).labels(along).labels_alignment(Alignment::Right))
-            .y_axis(Axis::default().bounds([smallest, largest]).labels(up))
+            .y_axis(Axis::default().bounds(bounds).labels(up).labels_alignment(Alignment::Right))
             .legend_position(None);
-        let area = Rect::new(0, 0, u16::try_from(width).unwrap_or(u16::MAX), HEIGHT);
+        let area = Rect::new(0, 0, u16::try_from(width).unwrap_or(u16::MAX), height);
         let mut buffer = Buffer::empty(area);
         chart.render(area, &mut buffer);
         let line = |y| {
             let mut line = String::new();
             for x in 0..area.width {
                 let cell = &buffer[(x, y)];
-                match COLORS.iter().position(|known| *known == cell.fg).filter(|_| color) {
-                    Some(at) => line.push_str(&painted(cell.symbol(), at)),
-                    None => line.push_str(cell.symbol()),
+                match cell.fg {
+                    Color::Indexed(ansi) if color => line.push_str(&painted(cell.symbol(), ansi)),
+                    _ => line.push_str(cell.symbol()),
                 }
             }
             line.trim_end().to_owned()
@@ -276,12 +340,12 @@ impl Drawing {
         (0..area.height).map(line).collect()
     }
 
-    /// What each line is of.
-    fn legend(&self, width: usize, color: bool) -> Vec<String> {
+    /// Names of the series with their markers.
+    fn legend(&self, looks: &[Look], width: usize, color: bool) -> Vec<String> {
         let (mut lines, mut used) = (vec![String::new()], 0);
-        for (at, (name, _)) in self.series.iter().enumerate() {
+        for ((name, _), look) in self.series.iter().zip(looks) {
             let name = truncate_str(name, width.saturating_sub(2).max(1), "…");
-            let entry = format!("{} {name}", MARKERS[marker(at, color)].1);
+            let entry = format!("{} {name}", MARKERS[look.marker].1);
             let room = measure_text_width(&entry) + 2;
             if used > 0 && used + room > width + 2 {
                 lines.push(String::new());
@@ -290,36 +354,115 @@ impl Drawing {
             used += room;
             if let Some(line) = lines.last_mut() {
                 line.push_str(if line.is_empty() { "" } else { "  " });
-                line.push_str(&if color { painted(&entry, at) } else { entry });
+                line.push_str(&if color { painted(&entry, look.color) } else { entry });
             }
         }
         lines
     }
+
+    /// Colours and markers of the series. With colours, markers distinguish series of equal colour only.
+    fn looks(&self, color: bool) -> Vec<Look> {
+        let colors = self.colors(&SENTIMENT_COLORS, &COLORS);
+        let look = |(at, ansi): (usize, &u8)| {
+            let equal = colors[..at].iter().filter(|other| *other == ansi).count();
+            Look { color: *ansi, marker: if color { equal } else { at } }
+        };
+        colors.iter().enumerate().map(look).collect()
+    }
 }
 
-/// The place of a series' marker: without colours markers tell series apart, with them only those of one colour.
-fn marker(series: usize, color: bool) -> usize {
-    if color { series / COLORS.len() } else { series }
+/// Default title, such as `n by source` or `n by day and sentiment`; `None` if the names of the columns say nothing.
+fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
+    let plain = |at: usize| Some(schema.field(at).name().as_str()).filter(|name| is_plain(name));
+    let begin = if by_value { 2 } else { 1 };
+    let numbers = begin..schema.fields().len();
+    let count = numbers.len();
+    let named: Option<Vec<&str>> = numbers.map(plain).collect();
+    let named = named.filter(|names| names.len() <= NAMED);
+    let values = match named.as_deref() {
+        Some([rest @ .., last]) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some([only]) => (*only).to_owned(),
+        _ if count == 1 => "value".to_owned(),
+        _ => "values".to_owned(),
+    };
+    let second = if by_value { Some(plain(1)) } else { None };
+    if named.is_none() && plain(0).is_none() && second.flatten().is_none() {
+        return None;
+    }
+    let first = plain(0).unwrap_or(if time { "time" } else { "category" });
+    let second = second.map(|name| name.unwrap_or("category")).filter(|second| *second != first);
+    let second = second.map_or(String::new(), |second| format!(" and {second}"));
+    Some(format!("{values} by {first}{second}"))
 }
 
-/// The text in the colour of a series.
-fn painted(text: &str, series: usize) -> String {
-    style(text).color256(ansi(series)).force_styling(true).to_string()
+/// True for the name of a column, false for the text of an expression.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Place in [`SENTIMENTS`]; NULL is an unknown sentiment.
+fn sentiment(name: &str) -> Option<usize> {
+    let name = if name == "NULL" { "unknown" } else { name };
+    SENTIMENTS.iter().position(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Ticks of an axis: 3 to 5 multiples of 1, 2, 2.5 or 5 times a power of ten. The first is at or below the smallest value, the
+/// last at or above the largest. The extent includes zero. Ticks are multiples of `unit`, if it is not 0.
+pub(super) fn ticks((smallest, largest): (f64, f64), unit: f64) -> Vec<f64> {
+    let largest = if largest > smallest { largest } else { smallest + 1.0 };
+    let span = largest - smallest;
+    // Powers of ten beyond these are inexact or infinite.
+    if (1e-300..1e300).contains(&span) {
+        #[expect(clippy::cast_possible_truncation, reason = "the exponent of a double is below a thousand")]
+        let least = span.log10().floor() as i32 - 1;
+        let steps = (least..least + 5).flat_map(|power| [1.0, 2.0, 2.5, 5.0].map(|digits| (digits, power)));
+        for (digits, power) in steps {
+            // A negative power is a divisor, since 10 is exact and 0.1 is not.
+            let (by, over) = if power < 0 { (digits, 10_f64.powi(-power)) } else { (digits * 10_f64.powi(power), 1.0) };
+            let (mut first, mut last) = ((smallest * over / by).floor(), (largest * over / by).ceil());
+            if last - first > INTERVALS || !is_multiple(by / over, unit) {
+                continue;
+            }
+            while last - first < 2.0 {
+                if last > 0.0 {
+                    last += 1.0;
+                } else {
+                    first -= 1.0;
+                }
+            }
+            let indexes = std::iter::successors(Some(first), |index| Some(index + 1.0).filter(|index| *index <= last));
+            return indexes.map(|index| index * by / over).collect();
+        }
+    }
+    vec![smallest, f64::midpoint(smallest, largest), largest]
+}
+
+fn is_multiple(step: f64, unit: f64) -> bool {
+    let times = step / unit;
+    unit == 0.0 || (times > 0.5 && (times - times.round()).abs() < 1e-6 * times)
+}
+
+/// Labels of ticks: with powers of ten if they are wider than `width` otherwise, and none if even these are wider.
+fn tick_labels(ticks: &[f64], width: usize) -> Vec<String> {
+    let plain: Vec<String> = ticks.iter().map(|tick| labelled(*tick)).collect();
+    let short: Vec<String> = ticks.iter().map(|tick| scientific(*tick)).collect();
+    let fit = |labels: &Vec<String>| labels.iter().all(|label| label.len() <= width);
+    [plain, short].into_iter().find(fit).unwrap_or_default()
+}
+
+/// Text in a colour of the terminal.
+fn painted(text: &str, ansi: u8) -> String {
+    style(text).color256(ansi).force_styling(true).to_string()
 }
 
 /// An instant, in seconds since 1970.
 fn instant(at: f64, format: &str) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "an axis names whole seconds")]
+    #[expect(clippy::cast_possible_truncation, reason = "labels have a resolution of seconds")]
     let time = DateTime::from_timestamp(at as i64, 0);
     time.map_or(String::new(), |time| time.format(format).to_string())
 }
 
-/// The colour of a series, as terminals number them.
-fn ansi(series: usize) -> u8 {
-    [6, 3, 2, 5, 4, 1][series % COLORS.len()]
-}
-
-/// A bar of at most so many characters, in eighths of one; that of a negative number is grey.
+/// A bar of at most `room` characters, in eighths of one; bars of negative numbers are hatched.
 fn bar(value: f64, largest: f64, room: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if value == 0.0 || largest <= 0.0 {
@@ -333,31 +476,60 @@ fn bar(value: f64, largest: f64, room: usize) -> String {
     }
 }
 
-/// A number as people read it: whole ones whole, others with three digits or two behind the point, tiny and huge ones with
-/// a power of ten.
-pub(super) fn number(value: f64) -> String {
-    let size = value.abs();
-    let shorter = |text: String| text.trim_end_matches('0').trim_end_matches('.').to_owned();
-    if value == 0.0 {
-        "0".to_owned()
-    } else if !(1e-4..1e15).contains(&size) {
-        let text = format!("{value:.3e}");
-        match text.split_once('e') {
-            Some((digits, power)) => format!("{}e{power}", shorter(digits.to_owned())),
-            None => text,
-        }
-    } else if value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else if size >= 1.0 {
-        shorter(format!("{value:.2}"))
-    } else {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 3 and 6")]
-        let digits = (2.0 - size.log10().floor()) as usize;
-        shorter(format!("{value:.digits$}"))
+/// A value beside its bar.
+fn shown(value: Option<f64>) -> String {
+    value.map_or("NULL".to_owned(), labelled)
+}
+
+/// A number with a comma between groups of three digits, from 10,000 on.
+fn labelled(value: f64) -> String {
+    let text = number(value);
+    if !(1e4..1e15).contains(&value.abs()) {
+        return text;
+    }
+    let (sign, digits) = if value < 0.0 { text.split_at(1) } else { ("", text.as_str()) };
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    match whole.parse::<u64>() {
+        Ok(whole) => format!("{sign}{}{rest}", grouped(whole)),
+        Err(_) => text,
     }
 }
 
-/// A text of exactly so many columns.
+/// A number for people: whole numbers have all digits, others three significant digits or two decimals; tiny and huge ones
+/// have a power of ten.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if !(1e-4..1e15).contains(&size) {
+        scientific(value)
+    } else if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else if size >= 1.0 {
+        shorter(&format!("{value:.2}")).to_owned()
+    } else {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 3 and 6")]
+        let digits = (2.0 - size.log10().floor()) as usize;
+        shorter(&format!("{value:.digits$}")).to_owned()
+    }
+}
+
+/// A number with a power of ten; zero has none.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:.3e}");
+    match text.split_once('e') {
+        _ if value == 0.0 => "0".to_owned(),
+        Some((digits, power)) => format!("{}e{power}", shorter(digits)),
+        None => text,
+    }
+}
+
+/// A decimal number without trailing zeros.
+fn shorter(text: &str) -> &str {
+    text.trim_end_matches('0').trim_end_matches('.')
+}
+
+/// Text of exactly `width` columns.
 fn fitted(text: &str, width: usize) -> String {
     let cut = truncate_str(text, width, "…").into_owned();
     pad_str(&cut, width, console::Alignment::Left, None).into_owned()
@@ -367,20 +539,20 @@ fn is_number(column: &ArrayRef) -> bool {
     column.data_type().is_numeric()
 }
 
-/// The values of a column as texts on one line.
+/// Values of a column, each on one line.
 fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
     let options = FormatOptions::default().with_null("NULL");
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
     Ok((0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect())
 }
 
-/// The values of a column of numbers; what is none, such as NaN, is not drawn.
+/// Values of a numeric column; `None` for NaN and infinity, which are not drawn.
 fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
     let values = cast(column, &DataType::Float64)?;
     Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
 }
 
-/// The times of a column, in seconds since 1970 of the clocks of its zone; `None` for what is no time.
+/// Local times of a column in its zone, in seconds since 1970; `None` if its type is not a time.
 fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
     let zone = match column.data_type() {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -422,8 +594,8 @@ mod tests {
     #[test]
     fn categories_are_bars_in_the_order_of_the_result() {
         let drawing = drawing(vec![("source", texts(&["web", "réseau"])), ("n", numbers(&[Some(8), Some(3)]))]);
-        let lines = drawing.expect("a drawing").text(24, false);
-        assert_eq!(lines.expect("bars"), ["web    │██████████████ 8", "réseau │█████▎ 3"]);
+        let lines = drawing.expect("a drawing").text(24, 16, false);
+        assert_eq!(lines.expect("bars"), ["n by source", "web    │██████████████ 8", "réseau │█████▎         3"]);
     }
 
     #[test]
@@ -436,8 +608,9 @@ mod tests {
         let series = vec![("a".to_owned(), vec![None, Some(5.0)]), ("b".to_owned(), vec![Some(1.0), None])];
         assert_eq!(drawing.series, series);
         for color in [true, false] {
-            let lines = drawing.text(40, color).expect("lines");
-            assert_eq!(console::strip_ansi_codes(&lines[0]), if color { "⠒ a  ⠒ b" } else { "⠒ a  • b" });
+            let lines = drawing.text(40, 16, color).expect("lines");
+            assert_eq!(console::strip_ansi_codes(&lines[0]), "n by day and kind");
+            assert_eq!(console::strip_ansi_codes(&lines[1]), if color { "⠒ a  ⠒ b" } else { "⠒ a  • b" });
             for line in lines {
                 assert!(measure_text_width(&line) <= 40, "{line}");
             }
@@ -457,12 +630,12 @@ mod tests {
     #[test]
     fn what_would_draw_something_else_is_refused() {
         let twice = vec![("c", texts(&["x", "x"])), ("s", texts(&["a", "a"])), ("n", numbers(&[Some(1), Some(5)]))];
-        assert!(drawing(twice).expect_err("two values of one point").contains("two rows are of x and a"));
+        assert!(drawing(twice).expect_err("two values of one point").contains("two rows for x and a"));
         let days: ArrayRef = Arc::new(Date32Array::from(vec![Some(1), None]));
         let told = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect_err("a time is missing");
-        assert_eq!(told, "1 row without a time: leave them out by WHERE day IS NOT NULL");
+        assert_eq!(told, "1 row without a time; exclude them with WHERE day IS NOT NULL");
         let none = drawing(vec![("c", texts(&["x"])), ("n", numbers(&[None]))]);
-        assert!(none.expect_err("no number").contains("all are NULL"));
+        assert!(none.expect_err("no number").contains("all numbers are NULL"));
         let far: ArrayRef = Arc::new(Float64Array::from(vec![1e308, -1.5e308]));
         assert!(drawing(vec![("c", texts(&["x", "y"])), ("n", far)]).expect_err("overflow").contains("too far apart"));
     }
@@ -484,7 +657,7 @@ mod tests {
         let micros = [1_763_161_200_000_000, 1_763_766_000_000_000];
         let days = arrow::array::TimestampMicrosecondArray::from(micros.to_vec()).with_timezone("Europe/Berlin");
         let drawing = drawing(vec![("day", Arc::new(days) as ArrayRef), ("n", numbers(&[Some(1), Some(2)]))]);
-        let lines = drawing.expect("a drawing").text(80, false).expect("lines");
+        let lines = drawing.expect("a drawing").text(80, 16, false).expect("lines");
         let axis = lines.last().expect("an axis");
         assert!(axis.contains("2025-11-15") && axis.ends_with("2025-11-22"), "{axis}");
     }
@@ -493,8 +666,150 @@ mod tests {
     fn gaps_are_left_and_lonely_points_are_drawn() {
         let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 10, 20, 30, 40]));
         let lonely = numbers(&[Some(4), None, Some(4), None, Some(4)]);
-        let lines = drawing(vec![("day", days), ("n", lonely)]).expect("a drawing").text(60, false).expect("lines");
+        let lines = drawing(vec![("day", days), ("n", lonely)]).expect("a drawing").text(60, 16, false).expect("lines");
         assert_eq!(lines.iter().map(|line| line.matches('•').count()).sum::<usize>(), 3, "{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn ticks_are_round_and_cover_the_extent() {
+        let sizes =
+            (-12..15).flat_map(|power| [1.0, 1.3, 2.4, 3.0, 5.1, 7.77, 9.99].map(|size| size * 10_f64.powi(power)));
+        for size in sizes {
+            for (smallest, largest) in
+                [(0.0, size), (-size, 0.0), (-size, size), (-size / 3.0, size), (-size, size / 7.0)]
+            {
+                for unit in [0.0, 0.1, 1.0].into_iter().filter(|unit| *unit <= size) {
+                    let ticks = ticks((smallest, largest), unit);
+                    let named = || format!("{ticks:?} for {smallest} to {largest} in {unit}");
+                    assert!((3..=5).contains(&ticks.len()), "{}", named());
+                    let step = ticks[1] - ticks[0];
+                    let rounding = step * 1e-9;
+                    assert!(
+                        ticks[0] <= smallest + rounding && ticks[ticks.len() - 1] >= largest - rounding,
+                        "{}",
+                        named()
+                    );
+                    assert!(ticks.iter().any(|tick| *tick == 0.0), "{}", named());
+                    assert!(ticks.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < rounding), "{}", named());
+                    let digits = step / 10_f64.powf((step * 1.000_001).log10().floor());
+                    let round = [1.0_f64, 2.0, 2.5, 5.0].iter().any(|digit| (digits - *digit).abs() < 1e-6);
+                    assert!(round, "{digits}: {}", named());
+                    let multiples = step / unit;
+                    assert!(unit == 0.0 || (multiples - multiples.round()).abs() < 1e-6 * multiples, "{}", named());
+                }
+            }
+        }
+        for (extent, unit, expected) in [
+            ((0.0, 78.0), 1.0, &[0.0, 20.0, 40.0, 60.0, 80.0][..]),
+            ((0.0, 10.0), 1.0, &[0.0, 5.0, 10.0][..]),
+            ((0.0, 10.0), 0.0, &[0.0, 2.5, 5.0, 7.5, 10.0][..]),
+            ((0.0, 1.0), 1.0, &[0.0, 1.0, 2.0][..]),
+            ((-1.0, 0.0), 1.0, &[-2.0, -1.0, 0.0][..]),
+            ((0.0, 0.0), 1.0, &[0.0, 1.0, 2.0][..]),
+            ((0.0, 0.3), 0.0, &[0.0, 0.1, 0.2, 0.3][..]),
+        ] {
+            assert_eq!(ticks(extent, unit), expected);
+        }
+        for extent in [(0.0, 5e-324), (-8e307, 8e307)] {
+            assert_eq!(ticks(extent, 0.0).len(), 3);
+        }
+    }
+
+    #[test]
+    fn labels_of_ticks_are_aligned_and_never_cut() {
+        let days = || -> ArrayRef { Arc::new(Date32Array::from(vec![0, 10])) };
+        let lines = drawing(vec![("day", days()), ("n", numbers(&[Some(900), Some(31_000)]))]);
+        let lines = lines.expect("a drawing").text(60, 16, false).expect("lines");
+        let labels: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once('│')?.0)).collect();
+        let labels: Vec<&str> = labels.into_iter().filter(|label| !label.trim().is_empty()).collect();
+        assert_eq!(labels, ["40,000", "30,000", "20,000", "10,000", "     0"]);
+        assert!(lines.iter().any(|line| line.contains('└')));
+        assert_eq!(tick_labels(&[0.0, 2.5e9, 5e9], 13), ["0", "2,500,000,000", "5,000,000,000"]);
+        assert_eq!(tick_labels(&[0.0, 2.5e9, 5e9], 5), ["0", "2.5e9", "5e9"]);
+        assert!(tick_labels(&[0.0, 2.5e9, 5e9], 4).is_empty());
+    }
+
+    #[test]
+    fn the_middle_of_the_time_axis_is_named_if_there_is_room() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 10]));
+        let drawing = drawing(vec![("day", days), ("n", numbers(&[Some(1), Some(2)]))]).expect("a drawing");
+        for (width, named) in [(80, 3), (40, 3), (34, 2), (20, 2)] {
+            let lines = drawing.text(width, 16, false).expect("lines");
+            let axis = lines.last().expect("an axis");
+            assert_eq!(axis.split_whitespace().count(), named, "{axis}");
+            assert!(axis.contains("01-01") && axis.ends_with("01-11"), "{axis}");
+        }
+    }
+
+    #[test]
+    fn titles_name_what_has_a_name() {
+        let day = || -> ArrayRef { Arc::new(Date32Array::from(vec![0, 1])) };
+        let (kind, n) = (|| texts(&["a", "b"]), || numbers(&[Some(1), Some(2)]));
+        let titled = |columns: Vec<(&str, ArrayRef)>| drawing(columns).expect("a drawing").title;
+        assert_eq!(titled(vec![("source", kind()), ("n", n())]).as_deref(), Some("n by source"));
+        assert_eq!(titled(vec![("day", day()), ("mentions", n())]).as_deref(), Some("mentions by day"));
+        let columns = vec![("day", day()), ("sentiment", kind()), ("n", n())];
+        assert_eq!(titled(columns).as_deref(), Some("n by day and sentiment"));
+        let expression = "date_trunc(Utf8(\"day\"),mentions.published_at)";
+        assert_eq!(titled(vec![(expression, day()), ("n", n())]).as_deref(), Some("n by time"));
+        assert_eq!(titled(vec![("source", kind()), ("count(*)", n())]).as_deref(), Some("value by source"));
+        assert_eq!(titled(vec![("upper(a)", kind()), ("n", n())]).as_deref(), Some("n by category"));
+        let columns = vec![("day", day()), ("upper(a)", kind()), ("count(*)", n())];
+        assert_eq!(titled(columns).as_deref(), Some("value by day and category"));
+        assert_eq!(titled(vec![(expression, day()), ("count(*)", n())]), None);
+        let columns = vec![("day", day()), ("a", n()), ("b", n()), ("c", n())];
+        assert_eq!(titled(columns).as_deref(), Some("a, b and c by day"));
+        let columns = vec![("day", day()), ("a", n()), ("b", n()), ("c", n()), ("d", n())];
+        assert_eq!(titled(columns).as_deref(), Some("values by day"));
+
+        let drawing = || drawing(vec![("source", kind()), ("n", n())]).expect("a drawing");
+        assert_eq!(drawing().titled(Some("Sources\nof June")).title.as_deref(), Some("Sources of June"));
+        assert_eq!(drawing().titled(Some("")).title, None);
+        assert_eq!(drawing().titled(None).title.as_deref(), Some("n by source"));
+        let lines = drawing().text(20, 16, true).expect("bars");
+        assert_eq!(lines[0], style("n by source").bold().force_styling(true).to_string());
+        assert_eq!(drawing().titled(Some("")).text(20, 16, false).expect("bars").len(), 2);
+    }
+
+    #[test]
+    fn one_series_has_no_legend() {
+        let day: ArrayRef = Arc::new(Date32Array::from(vec![0, 1]));
+        let n = || numbers(&[Some(1), Some(2)]);
+        let one = drawing(vec![("day", Arc::clone(&day)), ("n", n())]).expect("a drawing");
+        let two = drawing(vec![("day", day), ("n", n()), ("m", n())]).expect("a drawing");
+        assert_eq!(one.text(60, 16, false).expect("lines").len(), 1 + 16);
+        let lines = two.text(60, 20, false).expect("lines");
+        assert_eq!((lines.len(), lines[1].as_str()), (1 + 1 + 20, "⠒ n  • m"));
+    }
+
+    #[test]
+    fn sentiments_have_their_colours_in_any_order() {
+        let day: ArrayRef = Arc::new(Date32Array::from(vec![0, 0, 0, 1]));
+        let kinds = texts(&["Negative", "other", "positive", "neutral"]);
+        let n = || numbers(&[Some(1), Some(2), Some(3), Some(4)]);
+        let drawn = drawing(vec![("day", day), ("kind", kinds), ("n", n())]).expect("a drawing");
+        // The first colour of the palette is free; its green and red are not.
+        assert_eq!(drawn.colors(&SENTIMENT_COLORS, &COLORS), [1, 6, 2, 245]);
+        let lines = drawn.text(80, 16, true).expect("lines");
+        let legend = &lines[1];
+        assert!(legend.contains(&painted("⠒ Negative", 1)) && legend.contains(&painted("⠒ positive", 2)), "{legend}");
+
+        let bars = drawing(vec![("sentiment", texts(&["negative", "positive", "NULL", "neutral"])), ("n", n())]);
+        let bars = bars.expect("a drawing");
+        assert_eq!(bars.bar_colors(&SENTIMENT_COLORS), Some(vec![1, 2, 240, 245]));
+        let lines = bars.text(40, 16, true).expect("bars");
+        assert!(lines[1].contains("\u{1b}[38;5;1m") && lines[2].contains("\u{1b}[38;5;2m"), "{lines:?}");
+        let others = drawing(vec![("kind", texts(&["negative", "a", "b", "c"])), ("n", n())]).expect("a drawing");
+        assert_eq!(others.bar_colors(&SENTIMENT_COLORS), None);
+    }
+
+    #[test]
+    fn numbers_of_bars_are_aligned_within_the_width() {
+        let columns = vec![("c", texts(&["a", "b", "c"])), ("n", numbers(&[Some(12_500), Some(-40), None]))];
+        let lines = drawing(columns).expect("a drawing").text(30, 16, false).expect("bars");
+        assert!(lines[1..].iter().all(|line| measure_text_width(line) == 30), "{lines:?}");
+        let ends = ["12,500", "   -40", "  NULL"];
+        assert!(lines[1..].iter().zip(ends).all(|(line, end)| line.ends_with(end)), "{lines:?}");
     }
 
     #[test]

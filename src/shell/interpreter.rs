@@ -21,7 +21,7 @@ use super::commands::{COMMANDS, Command};
 use super::completion::Words;
 use super::diagnostics::Mistake;
 use super::name_cache;
-use super::output::{Format, Output};
+use super::output::{ChartOptions, Format, Output};
 use super::report::{cancelled, counted};
 use super::run::{Failure, Kept, Reports, Shell, write};
 use super::schema;
@@ -72,6 +72,7 @@ pub(super) struct Interpreter {
     destination: Destination,
     format: Format,
     display: Display,
+    charts: ChartOptions,
     reports: Reports,
     /// The `\o` file.
     file: Option<(PathBuf, Output)>,
@@ -89,15 +90,24 @@ impl Interpreter {
     pub(super) fn new(mut shell: Shell, format: Format, destination: Destination) -> Self {
         let reports = Reports::default();
         let mut display = Display::default();
-        match destination {
+        let mut charts = ChartOptions::default();
+        match &destination {
             Destination::Prompt if !shell.is_quiet() => shell.report(reports),
             Destination::Prompt => {}
             // A script prints all rows, and nobody leaves a pager in its middle.
-            Destination::Script(_) => display = Display { rows: 0, pager: false, ..display },
+            Destination::Script(output) => {
+                display = Display { rows: 0, pager: false, ..display };
+                charts.clone_from(output.chart_options());
+            }
         }
         let (file, last, edited) = (None, String::new(), String::new());
         let unfinished = Arc::default();
-        Self { shell, destination, format, display, reports, file, unfinished, last, edited, remembered: None }
+        Self { shell, destination, format, display, charts, reports, file, unfinished, last, edited, remembered: None }
+    }
+
+    /// Draws charts with these options.
+    pub(super) fn charts(self, charts: ChartOptions) -> Self {
+        Self { charts, ..self }
     }
 
     /// Path of the partial output file, for whoever ends the process.
@@ -190,7 +200,8 @@ impl Interpreter {
                     self.shell.run(text, output).await
                 }
                 Destination::Prompt => {
-                    let mut output = Output::stdout(self.format)?.displaying(self.display.clone());
+                    let output = Output::stdout(self.format)?.charts(self.charts.clone());
+                    let mut output = output.displaying(self.display.clone());
                     self.shell.run(text, &mut output).await
                 }
             };
@@ -286,7 +297,8 @@ impl Interpreter {
             Command::Output(to) => self.output(to)?,
             Command::Chart(None) => self.draw()?,
             Command::Chart(Some(text)) => {
-                let mut output = Output::stdout(Format::Chart)?.displaying(self.display.clone());
+                let output = Output::stdout(Format::Chart)?.charts(self.charts.clone());
+                let mut output = output.displaying(self.display.clone());
                 self.shell.run(&text, &mut output).await?;
             }
             Command::Cost(text) => {
@@ -314,7 +326,7 @@ impl Interpreter {
             if !output.is_stdout() {
                 return Err(Failure::line("the format of the -o file cannot change: use --format"));
             }
-            *output = Output::stdout(format)?;
+            *output = Output::stdout(format)?.charts(self.charts.clone());
         }
         self.format = format;
         self.confirm(&format!("format: {}", format.name()));
@@ -362,7 +374,7 @@ impl Interpreter {
             // A format that was chosen counts more than the name of the file.
             let named = Format::of_file(&path).filter(|_| self.format == Format::Table);
             let format = named.unwrap_or(self.format);
-            let file = Output::file(format, &path).map_err(cannot)?;
+            let file = Output::file(format, &path).map_err(cannot)?.charts(self.charts.clone());
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
             self.confirm(&format!("results go to {} as {}, until \\o", path.display(), format.name()));
             self.file = Some((path, file));
@@ -401,7 +413,8 @@ impl Interpreter {
         if let Some(why) = lacks {
             return Err(Failure::line(format!("the last result {why}; use \\chart SELECT …")));
         }
-        write(schema, batches, &mut Output::stdout(Format::Chart)?.displaying(self.display.clone()))?;
+        let output = Output::stdout(Format::Chart)?.charts(self.charts.clone());
+        write(schema, batches, &mut output.displaying(self.display.clone()))?;
         Ok(())
     }
 

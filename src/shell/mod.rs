@@ -35,7 +35,7 @@ mod table;
 mod writer;
 
 pub use diagnostics::Mistake;
-pub use output::{Format, Output};
+pub use output::{ChartOptions, Format, Output};
 pub use repl::interact;
 pub use report::cancelled;
 pub use run::{Failure, Shell};

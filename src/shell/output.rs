@@ -99,6 +99,15 @@ impl FromStr for Format {
     }
 }
 
+/// Options of charts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChartOptions {
+    /// Width and height of pictures in pixels; a default if `None`. Charts in a terminal have its width.
+    pub size: Option<(u32, u32)>,
+    /// Title, empty for none; made from the names of the columns if `None`.
+    pub title: Option<String>,
+}
+
 /// Destination of results.
 #[derive(Debug)]
 pub struct Output {
@@ -111,6 +120,7 @@ pub struct Output {
     display: Option<Display>,
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
+    charts: ChartOptions,
 }
 
 #[derive(Debug)]
@@ -138,7 +148,12 @@ impl Output {
         if format.is_binary() && io::stdout().is_terminal() {
             return Err(io::Error::other("this format is binary; write it to a file with -o, or \\o at the prompt"));
         }
-        Ok(Self { format, target: Target::Stdout, results: 0, in_progress: false, display: None, zone: None })
+        Ok(Self::to(format, Target::Stdout))
+    }
+
+    fn to(format: Format, target: Target) -> Self {
+        let charts = ChartOptions::default();
+        Self { format, target, results: 0, in_progress: false, display: None, zone: None, charts }
     }
 
     /// Output to a file, which is replaced by [`Output::close`].
@@ -149,14 +164,7 @@ impl Output {
         if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
             // A pipe or device is written directly; replacing it by a file would be a surprise.
             let file = File::options().write(true).open(path)?;
-            return Ok(Self {
-                format,
-                target: Target::Device(Arc::new(file)),
-                results: 0,
-                in_progress: false,
-                display: None,
-                zone: None,
-            });
+            return Ok(Self::to(format, Target::Device(Arc::new(file))));
         }
         // A symbolic link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -169,8 +177,7 @@ impl Output {
             }
             _ => error,
         })?);
-        let target = Target::File { partial, path, file, complete: false, before: 0 };
-        Ok(Self { format, target, results: 0, in_progress: false, display: None, zone: None })
+        Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))
     }
 
     /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.
@@ -178,6 +185,17 @@ impl Output {
     pub fn displaying(mut self, display: Display) -> Self {
         self.display = Some(display);
         self
+    }
+
+    /// Draws charts with these options.
+    #[must_use]
+    pub fn charts(mut self, options: ChartOptions) -> Self {
+        self.charts = options;
+        self
+    }
+
+    pub(super) fn chart_options(&self) -> &ChartOptions {
+        &self.charts
     }
 
     /// Changes the layout of the results that follow.
@@ -257,7 +275,8 @@ impl Output {
             // Without an empty line between them two tables would be one.
             writeln!(sink)?;
         }
-        Ok(ResultWriter::new(self.format, schema, sink, terminal).expanded(expanded).in_zone(self.zone.clone()))
+        let writer = ResultWriter::new(self.format, schema, sink, terminal).expanded(expanded);
+        Ok(writer.charts(self.charts.clone()).in_zone(self.zone.clone()))
     }
 
     /// Flushes stdout, or gives a file its final name.
@@ -308,6 +327,13 @@ impl<W: Write> Write for Sanitized<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Height of a line chart in lines: a third of the terminal, at least 16 and at most 30.
+pub(super) fn chart_height() -> u16 {
+    let terminal = Term::stdout();
+    let lines = if terminal.is_term() { terminal.size().0 } else { 0 };
+    (lines / 3).clamp(16, 30)
 }
 
 /// Width of the terminal in columns; 80 if stdout is not a terminal.

@@ -1,49 +1,78 @@
-//! A result as a picture for documents: SVG, or PNG of twice the size.
+//! A chart as a picture for documents: SVG or PNG.
 
-use charts_rs::{AxisType, HorizontalBarChart, LineChart, Series, Symbol, svg_to_png_with_size};
+use charts_rs::{
+    AxisType, ChartBase, Color, HorizontalBarChart, LineChart, Series, Symbol, YAxisConfig, svg_to_png_with_size,
+};
 use console::truncate_str;
 
-use super::chart::{Along, Drawing, number};
+use super::chart::{Along, Drawing, number, ticks};
 
-const WIDTH: f32 = 800.0;
-const HEIGHT: f32 = 420.0;
-/// Room for the last label and the number at a bar's end.
+/// Default width in pixels.
+const WIDTH: u32 = 800;
+/// Default height of a line chart in pixels.
+const HEIGHT: u32 = 420;
+/// Space at the right for the last label of an axis.
 const MARGIN: f32 = 45.0;
-/// Height of a bar with what is around it.
+/// Width of a digit at the end of a bar.
+const DIGIT: f32 = 8.0;
+/// Default height of a bar with its spacing.
 const BAR: f32 = 26.0;
-/// Columns of a name; longer ones would leave no room for the picture.
+/// Height of the title, and of the legend below it.
+const LINE: f32 = 30.0;
+/// Height of the axis below the bars, with the margins of the picture.
+const AXIS: f32 = 60.0;
+/// Width of a line.
+const STROKE: f32 = 2.0;
+/// Maximum length of a name; longer ones would leave no space for the chart.
 const NAME: usize = 30;
+/// Colours of series, in order: those of Okabe and Ito, which colour-blind readers can distinguish, and grey. The colours that
+/// contrast least with the background come last.
+const COLORS: [&str; 9] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#f0e442", "#999999"];
+/// Colours of positive, neutral, negative and unknown, and the colour of [`COLORS`] that each resembles.
+const SENTIMENTS: [(&str, &str); 4] =
+    [("#2e9e5b", "#009e73"), ("#8a8f98", "#999999"), ("#d64545", "#d55e00"), ("#b8bcc4", "#999999")];
 
-/// The drawing as SVG.
+/// The chart as SVG, of a default size if `size` is `None`.
 ///
 /// # Errors
-/// One line of the library.
-pub(super) fn svg(drawing: &Drawing) -> Result<String, String> {
+/// One line from the library.
+pub(super) fn svg(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String, String> {
     let power = power(drawing);
     let scaled = |value: f64| value / 10_f64.powi(power);
-    // The library draws, and names, numbers of seven digits.
+    // The library draws, and prints, numbers of seven digits.
     let exact = |value: &f64| f64::from(narrow(*value)) == *value;
-    let exact = power == 0 && drawing.series.iter().flat_map(|(_, values)| values.iter().flatten()).all(exact);
+    let values = || drawing.series.iter().flat_map(|(_, values)| values.iter().flatten());
+    let exact = power == 0 && values().all(exact);
     let short = |name: &str| truncate_str(name, NAME, "…").into_owned();
     let series = drawing.series.iter().map(|(name, values)| {
-        let name = if power == 0 { short(name) } else { format!("{} (×10^{power})", short(name)) };
-        let mut series = Series::new(name, Vec::new());
+        let mut series = Series::new(short(name), Vec::new());
         series.data = values.iter().map(|value| value.map(|value| narrow(scaled(value)))).collect();
         series
     });
     let mut series: Vec<Series> = series.collect();
+    let (smallest, largest) = drawing.extent();
+    // The library labels ticks with one decimal.
+    let whole = power == 0 && smallest.fract() == 0.0 && largest.fract() == 0.0;
+    let ticks = ticks((scaled(smallest), scaled(largest)), if whole { 1.0 } else { 0.1 });
+    let scale = if power == 0 { String::new() } else { format!("×10^{power}") };
+    let size = size.map(|(width, height)| (width as f32, height as f32));
     let failed = |error: charts_rs::Error| error.to_string();
     match &drawing.along {
         Along::Time(instants) => {
-            // A point whose neighbours are not known is on no line.
+            // A point between two gaps is on no line.
             let gaps = series.iter().any(|series| series.data.contains(&None));
             let mut chart = LineChart::new(series, drawing.labels.clone());
-            (chart.width, chart.height) = (WIDTH, HEIGHT);
-            chart.margin.right = MARGIN;
-            // Points lie as far apart as their instants.
-            chart.x_axis.kind = AxisType::Time;
-            chart.x_axis.values.clone_from(instants);
-            chart.series.symbol = Some(if gaps { Symbol::Circle(2.5, None) } else { Symbol::None });
+            set_up(&mut chart.base, drawing, size.unwrap_or((WIDTH as f32, HEIGHT as f32)));
+            if let Some(axis) = chart.y_axis_configs.first_mut() {
+                set_ticks(axis, &ticks);
+                axis.title = Some(scale).filter(|scale| !scale.is_empty());
+            }
+            chart.base.margin.right = MARGIN;
+            // Distances between points are those of their instants.
+            chart.base.x_axis.kind = AxisType::Time;
+            chart.base.x_axis.values.clone_from(instants);
+            chart.base.series.symbol = Some(if gaps { Symbol::Circle(2.5, None) } else { Symbol::None });
             chart.svg().map_err(failed)
         }
         Along::Category => {
@@ -59,45 +88,165 @@ pub(super) fn svg(drawing: &Drawing) -> Result<String, String> {
                 series.data.reverse();
                 series.label_show = exact;
             });
+            if let (Some(colors), [series]) = (drawing.bar_colors(&SENTIMENTS), series.as_mut_slice()) {
+                series.colors = Some(colors.into_iter().rev().map(|color| Some(Color::from(color))).collect());
+            }
             let bars = (drawing.labels.len() * drawing.series.len()).max(4);
+            let lines = [drawing.title.is_some(), drawing.series.len() > 1, !scale.is_empty()];
+            let lines = lines.into_iter().filter(|shown| *shown).count();
+            let height = BAR * bars as f32 + LINE * lines as f32 + AXIS;
+            let digits = values().filter(|_| exact).map(|value| number(*value).len()).max().unwrap_or_default();
             let mut chart = HorizontalBarChart::new(series, names);
-            (chart.width, chart.height) = (WIDTH, BAR * bars as f32 + 80.0);
-            chart.margin.right = MARGIN;
+            set_up(&mut chart.base, drawing, size.unwrap_or((WIDTH as f32, height)));
+            if let Some(axis) = chart.y_axis_configs.first_mut() {
+                set_ticks(axis, &ticks);
+            }
+            chart.base.x_axis.title = scale;
+            chart.base.margin.right = MARGIN.max(DIGIT * (digits + 1) as f32);
             chart.svg().map_err(failed)
         }
     }
 }
 
-/// The drawing as PNG.
+/// The chart as PNG, of twice the default size if `size` is `None`.
 ///
 /// # Errors
-/// One line of the library.
-pub(super) fn png(drawing: &Drawing) -> Result<Vec<u8>, String> {
-    let svg = svg(drawing)?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a constant that fits")]
-    let width = Some(2 * WIDTH as u32);
-    svg_to_png_with_size(&svg, width, None).map_err(|error| error.to_string())
+/// One line from the library.
+pub(super) fn png(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<Vec<u8>, String> {
+    let svg = svg(drawing, size)?;
+    let (width, height) = size.map_or((2 * WIDTH, None), |(width, height)| (width, Some(height)));
+    svg_to_png_with_size(&svg, Some(width), height).map_err(|error| error.to_string())
 }
 
-/// Whether a name has letters that the font of PNGs does not have: it has those of Latin, Greek and Cyrillic.
+/// True if the font of PNGs lacks letters of the chart: it has those of Latin, Greek and Cyrillic.
 pub(super) fn lacks_letters(drawing: &Drawing) -> bool {
-    let names = drawing.labels.iter().chain(drawing.series.iter().map(|(name, _)| name));
+    let names = drawing.labels.iter().chain(drawing.series.iter().map(|(name, _)| name)).chain(&drawing.title);
     names.flat_map(|name| name.chars()).any(|c| matches!(c, '\u{530}'..='\u{1dff}' | '\u{2e80}'..))
 }
 
-/// The power of ten by which numbers are divided so that an axis can name them.
+/// Sets the options common to lines and bars.
+fn set_up(chart: &mut ChartBase, drawing: &Drawing, size: (f32, f32)) {
+    (chart.width, chart.height) = size;
+    chart.title.text = drawing.title.clone().unwrap_or_default();
+    chart.title.font.size = 16.0;
+    // The title names a single series.
+    chart.legend.show = Some(drawing.series.len() > 1);
+    chart.series.stroke_width = STROKE;
+    chart.series.colors = drawing.colors(&SENTIMENTS, &COLORS).into_iter().map(Color::from).collect();
+}
+
+/// Replaces the library's ticks, which are multiples of numbers such as 15.
+fn set_ticks(axis: &mut YAxisConfig, ticks: &[f64]) {
+    if let [first, .., last] = ticks {
+        (axis.min, axis.max) = (Some(narrow(*first)), Some(narrow(*last)));
+        axis.split_number = ticks.len() - 1;
+        // Groups of three digits.
+        axis.formatter = Some("{t}".to_owned());
+    }
+}
+
+/// Power of ten by which numbers are divided so that an axis can show them.
 fn power(drawing: &Drawing) -> i32 {
     let (smallest, largest) = drawing.extent();
     let size = largest.max(-smallest);
     if size == 0.0 || (0.1..1e7).contains(&size) {
         return 0;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "a power of ten of a double is below a thousand")]
+    #[expect(clippy::cast_possible_truncation, reason = "the exponent of a double is below a thousand")]
     let power = (size.log10() / 3.0).floor() as i32 * 3;
     power
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a pixel is less than the digits that are lost")]
+#[expect(clippy::cast_possible_truncation, reason = "the digits lost are less than a pixel")]
 fn narrow(value: f64) -> f32 {
     value as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawing(labels: &[&str], series: &[&str]) -> Drawing {
+        let values =
+            |at: usize| -> Vec<Option<f64>> { (1..=labels.len()).map(|label| Some((label + at) as f64)).collect() };
+        Drawing {
+            title: Some("n by <kind>".to_owned()),
+            along: Along::Category,
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            series: series.iter().enumerate().map(|(at, name)| ((*name).to_owned(), values(at))).collect(),
+        }
+    }
+
+    fn over_time(drawing: Drawing) -> Drawing {
+        let instants = (0..drawing.labels.len()).map(|day| day as f64 * 86_400.0).collect();
+        Drawing { along: Along::Time(instants), ..drawing }
+    }
+
+    fn svg_of(drawing: &Drawing, size: Option<(u32, u32)>) -> String {
+        svg(drawing, size).expect("a picture").to_lowercase()
+    }
+
+    #[test]
+    fn a_title_is_shown_and_escaped() {
+        for drawing in [drawing(&["a", "b"], &["n"]), over_time(drawing(&["a", "b"], &["n"]))] {
+            assert!(svg_of(&drawing, None).contains("n by &lt;kind&gt;"));
+        }
+    }
+
+    #[test]
+    fn one_series_has_no_legend() {
+        for (names, shown) in [(&["zebra"][..], false), (&["zebra", "lion"][..], true)] {
+            for drawing in [drawing(&["a", "b"], names), over_time(drawing(&["a", "b"], names))] {
+                assert_eq!(svg_of(&drawing, None).contains(">\nzebra\n<"), shown, "{}", svg_of(&drawing, None));
+            }
+        }
+    }
+
+    #[test]
+    fn pictures_have_the_size_that_was_asked_for() {
+        let size = |drawing: &Drawing, size| {
+            let picture = svg_of(drawing, size);
+            let attribute = |name: &str| {
+                let rest = picture.split_once(&format!(" {name}=\"")).expect(name).1;
+                rest.split_once('"').expect("a quote").0.parse::<f32>().expect("a number")
+            };
+            (attribute("width"), attribute("height"))
+        };
+        let (few, many) = (drawing(&["a"; 5], &["n"]), drawing(&["a"; 20], &["n"]));
+        assert_eq!(size(&over_time(drawing(&["a", "b"], &["n"])), None), (800.0, 420.0));
+        assert!(size(&few, None).1 < size(&many, None).1);
+        for drawing in [few, many] {
+            assert_eq!(size(&drawing, Some((1200, 600))), (1200.0, 600.0));
+            let png = png(&drawing, Some((300, 200))).expect("a picture");
+            // The header has both as big-endian numbers.
+            assert_eq!(png[16..24], [0, 0, 1, 44, 0, 0, 0, 200]);
+        }
+    }
+
+    #[test]
+    fn sentiments_have_their_colours_in_any_order() {
+        let colors = |names: &[&str]| drawing(&["a"], names).colors(&SENTIMENTS, &COLORS);
+        assert_eq!(colors(&["Negative", "positive"]), ["#d64545", "#2e9e5b"]);
+        assert_eq!(colors(&["x", "y", "z"]), ["#0072b2", "#e69f00", "#009e73"]);
+        // The palette's green would be mistaken for that of positive.
+        assert_eq!(colors(&["x", "positive", "y", "z"]), ["#0072b2", "#2e9e5b", "#e69f00", "#cc79a7"]);
+        let all = ["positive", "a", "neutral", "b", "negative", "c", "unknown", "d", "e"];
+        let mut distinct = colors(&all);
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), all.len());
+        let bars = svg_of(&drawing(&["negative", "neutral"], &["n"]), None);
+        assert!(bars.contains("#d64545") && bars.contains("#8a8f98") && !bars.contains("#0072b2"), "{bars}");
+    }
+
+    #[test]
+    fn huge_numbers_have_their_scale_at_the_axis() {
+        let mut huge = drawing(&["a", "b"], &["n"]);
+        huge.series[0].1 = vec![Some(5e9), Some(2e9)];
+        for drawing in [over_time(drawing(&["a", "b"], &["n"])), drawing(&["a", "b"], &["n"])] {
+            assert!(!svg_of(&drawing, None).contains("×10^"));
+        }
+        assert!(svg_of(&huge, None).contains("×10^9"));
+        assert!(svg_of(&over_time(huge), None).contains("×10^9"));
+    }
 }

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::commands::Command;
 use super::interpreter::{Destination, Interpreter, Next};
 use super::line_editor::LineEditor;
-use super::output::Format;
+use super::output::{ChartOptions, Format};
 use super::run::{Failure, Shell};
 use super::splitter::{is_inside_token, pieces};
 
@@ -21,11 +21,11 @@ use super::splitter::{is_inside_token, pieces};
 ///
 /// # Errors
 /// The terminal cannot be read, or stdout was closed by its reader.
-pub async fn interact(shell: Shell, format: Format) -> Result<(), Failure> {
+pub async fn interact(shell: Shell, format: Format, charts: ChartOptions) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::line(format!("cannot read the terminal: {error}"));
     let mut editor = LineEditor::new().map_err(terminal)?;
     let quiet = shell.is_quiet();
-    let mut interpreter = Interpreter::new(shell, format, Destination::Prompt);
+    let mut interpreter = Interpreter::new(shell, format, Destination::Prompt).charts(charts);
     // Interrupts now go to whatever owns the terminal: the line editor, a query or a pager.
     let _interrupts = signal(SignalKind::interrupt())?;
     let before = tcgetattr(io::stdin()).ok();

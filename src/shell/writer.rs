@@ -19,7 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::chart::Drawing;
-use super::output::{Format, terminal_width};
+use super::output::{ChartOptions, Format, chart_height, terminal_width};
 use super::screen::{Display, Rest, Screen, Shown};
 use super::{picture, table};
 
@@ -37,6 +37,7 @@ pub(super) struct ResultWriter {
     expanded: bool,
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
+    charts: ChartOptions,
 }
 
 enum Writer {
@@ -73,19 +74,26 @@ impl ResultWriter {
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
             Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
         };
-        Self { schema, writer, rows: 0, terminal, expanded: false, zone: None }
+        let charts = ChartOptions::default();
+        Self { schema, writer, rows: 0, terminal, expanded: false, zone: None, charts }
     }
 
     /// Writer of a table for a person at the terminal.
     pub(super) fn on_screen(display: Display, schema: SchemaRef, zone: Option<Arc<str>>) -> Self {
         let shown = in_zone(&schema, zone.as_deref());
         let writer = Writer::Screen(Box::new(Screen::new(display, shown)));
-        Self { schema, writer, rows: 0, terminal: true, expanded: false, zone }
+        let charts = ChartOptions::default();
+        Self { schema, writer, rows: 0, terminal: true, expanded: false, zone, charts }
     }
 
     /// Prints one column per line, in the table format.
     pub(super) fn expanded(self, expanded: bool) -> Self {
         Self { expanded, ..self }
+    }
+
+    /// Draws charts with these options.
+    pub(super) fn charts(self, charts: ChartOptions) -> Self {
+        Self { charts, ..self }
     }
 
     /// Shows instants in a zone, in text formats. Binary formats keep UTC, which is part of their type.
@@ -133,13 +141,13 @@ impl ResultWriter {
 
     /// Completes the result.
     pub(super) fn finish(self) -> io::Result<Shown> {
-        let Self { schema, writer, rows, terminal, expanded, zone } = self;
+        let Self { schema, writer, rows, terminal, expanded, zone, charts } = self;
         let schema = in_zone(&schema, zone.as_deref());
         let shown = Shown { rows, ..Shown::default() };
         match writer {
             Writer::Screen(screen) => return screen.finish(),
             Writer::Held { mut sink, batches, format } => {
-                held(&mut sink, &schema, &batches, format, terminal, expanded)?;
+                held(&mut sink, &schema, &batches, format, terminal, expanded, &charts)?;
                 sink.flush()
             }
             Writer::Csv { mut sink, separator, header } => {
@@ -176,6 +184,7 @@ fn held(
     format: Format,
     terminal: bool,
     expanded: bool,
+    charts: &ChartOptions,
 ) -> io::Result<()> {
     let lines = match format {
         Format::Table if expanded => {
@@ -188,15 +197,18 @@ fn held(
         }
         Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
         Format::Chart | Format::Svg | Format::Png => {
-            let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
+            let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?.titled(charts.title.as_deref());
             if format == Format::Png && picture::lacks_letters(&drawing) {
                 eprintln!("note: PNG charts have Latin, Greek and Cyrillic letters only; use svg for other scripts");
             }
             match format {
-                Format::Svg => vec![picture::svg(&drawing).map_err(io::Error::other)?],
-                Format::Png => return sink.write_all(&picture::png(&drawing).map_err(io::Error::other)?),
-                // Colours are for terminals only.
-                _ => drawing.text(terminal_width(), terminal && console::colors_enabled()).map_err(io::Error::other)?,
+                Format::Svg => vec![picture::svg(&drawing, charts.size).map_err(io::Error::other)?],
+                Format::Png => return sink.write_all(&picture::png(&drawing, charts.size).map_err(io::Error::other)?),
+                _ => {
+                    // Colours are for terminals only.
+                    let color = terminal && console::colors_enabled();
+                    drawing.text(terminal_width(), chart_height(), color).map_err(io::Error::other)?
+                }
             }
         }
         _ => Vec::new(),

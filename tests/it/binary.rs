@@ -173,8 +173,9 @@ fn charts_and_pictures_show_the_result() {
     let sources = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' AND duration = '30d' GROUP BY source ORDER BY n DESC";
     let output = service.sql(&["--format", "chart", "-c", sources]).output().unwrap();
     let (chart, lines) = (out(&output), out(&output).lines().count());
-    assert!(lines > 3 && chart.lines().all(|line| line.contains('│') && line.chars().count() <= 80), "{chart}");
-    assert!(chart.starts_with("x.com") && !chart.contains('\x1b'), "{chart}");
+    let is_bar = |line: &str| line.contains('│') && line.chars().count() <= 80;
+    assert!(lines > 4 && chart.lines().skip(1).all(is_bar), "{chart}");
+    assert!(chart.starts_with("n by source\nx.com") && !chart.contains('\x1b'), "{chart}");
 
     let folder = tempfile::tempdir().unwrap();
     let days = "SELECT date_trunc('day', published_at) AS day, sentiment, count(*) AS n FROM mentions \
@@ -193,6 +194,20 @@ fn charts_and_pictures_show_the_result() {
             _ => assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 10_000),
         }
     }
+    let sized = folder.path().join("sized.png");
+    let options = ["--chart-size", "640x360", "--chart-title", "Sources", "-o", sized.to_str().unwrap(), "-c", sources];
+    let output = service.sql(&options).output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    // The header of a PNG has its width and height.
+    assert_eq!(fs::read(&sized).unwrap()[16..24], [0, 0, 2, 128, 0, 0, 1, 104]);
+    let output = service.sql(&["--format", "chart", "--chart-title", "Sources", "-c", sources]).output().unwrap();
+    assert!(out(&output).starts_with("Sources\nx.com"), "{}", out(&output));
+    for size in ["1200", "1200x", "100x600", "1200x4001", "axb"] {
+        let output = service.sql(&["--chart-size", size, "-c", sources]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = "expected WIDTHxHEIGHT in pixels from 200 to 4000, such as 1200x600";
+        assert!(err(&output).contains(said), "{}", err(&output));
+    }
     let exact = folder.path().join("exact.svg");
     let sql = "SELECT 'a' AS k, 16777217 AS v UNION ALL SELECT 'b', 0.001";
     let output = service.sql(&["--format", "svg", "-o", exact.to_str().unwrap(), "-c", sql]).output().unwrap();
@@ -200,7 +215,7 @@ fn charts_and_pictures_show_the_result() {
     let picture = fs::read_to_string(exact).unwrap();
     assert!(picture.contains("a: 16777217") && picture.contains("b: 0.001"), "{picture}");
     for (sql, said) in [
-        ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all others are numbers"),
+        ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all other columns are numbers"),
         ("SELECT 'a' AS a, 1 AS n WHERE false", "no rows to draw"),
         ("SELECT column1::text AS a, 1 AS n FROM (SELECT unnest(range(0, 200)) AS column1)", "200 bars are too many"),
     ] {

@@ -19,7 +19,9 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
-use datafusion_saved_search::shell::{Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts};
+use datafusion_saved_search::shell::{
+    ChartOptions, Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts,
+};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
 use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -171,6 +173,12 @@ struct SqlArguments {
     /// Write results to this file instead of stdout; it appears once they are complete
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Size of svg and png charts in pixels [default: 800 wide, png twice that; the height of bars grows with their number]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = chart_size)]
+    chart_size: Option<(u32, u32)>,
+    /// Title of charts, empty for none [default: from the names of the columns]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    chart_title: Option<String>,
     /// Print the estimated requests of the statements instead of running them
     #[arg(long)]
     estimate: bool,
@@ -359,8 +367,9 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
     let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate).quiet(arguments.quiet);
+    let charts = ChartOptions { size: sql.chart_size, title: sql.chart_title.clone() };
     if interactive {
-        return Ok(interact(shell, sql.format.unwrap_or(Format::Table)).await?);
+        return Ok(interact(shell, sql.format.unwrap_or(Format::Table), charts).await?);
     }
     if scripts.is_empty() {
         scripts.push(Script::stdin().map_err(Exit::usage)?);
@@ -373,7 +382,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         }
         None => Output::stdout(format).map_err(Exit::usage),
     };
-    run_scripts(shell, &scripts, format, output?).await.inspect_err(show_place)?;
+    run_scripts(shell, &scripts, format, output?.charts(charts)).await.inspect_err(show_place)?;
     Ok(())
 }
 
@@ -458,6 +467,12 @@ impl Ending {
 
 fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
+}
+
+fn chart_size(text: &str) -> Result<(u32, u32), String> {
+    let side = |text: &str| text.parse::<u32>().ok().filter(|pixels| (200..=4000).contains(pixels));
+    let size = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    size.ok_or_else(|| "expected WIDTHxHEIGHT in pixels from 200 to 4000, such as 1200x600".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
