@@ -73,7 +73,7 @@ pub use profile::Profile;
 pub use session::{install, now, session, session_config};
 pub use table::SavedSearchFactory;
 
-/// Compiles the README's code examples as doctests.
+/// Compiles the programs of the documentation as doctests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;

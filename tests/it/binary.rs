@@ -12,6 +12,7 @@ use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 
 use crate::flight::access::Authority;
+use crate::pages::{Page, page, pages};
 use crate::support::now;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_savedsearch");
@@ -537,45 +538,59 @@ fn a_rate_limit_is_kept_and_waited_out() {
     assert_eq!(out(&output), "n\n700\nwaited,allowed\ntrue,4\n", "{}", err(&output));
 }
 
-/// Runs every command in the README's `sh` blocks, on demo data or with a simulator in place of the service.
+/// The page that takes a user from a key to SQL. Its commands run with every dialect.
+const GUIDE: &str = "docs/connect.md";
+/// The page whose commands install the server, as root or in a container. They are never run.
+const DEPLOYMENT: &str = "docs/deploy.md";
+
+/// Runs every command in the `sh` blocks of README.md and docs/, on demo data or with a simulator in place of the service.
 #[test]
-fn the_commands_of_the_readme_work() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+fn the_commands_of_the_documentation_work() {
     let service = Simulate::start(&["--mentions", "2000"]);
     let faults = ["--fault", "429:retry-after=1@3", "--fault", "truncated@10%", "--fault", "delete@4-5"];
-    assert!(readme.contains(&faults.join(" ")));
+    assert!(page("docs/simulator.md").text.contains(&faults.join(" ")));
     let failing = Simulate::start(&[&["--mentions", "2000"], &faults[..]].concat());
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("key.txt"), "demo-key-comms").unwrap();
-    fs::write(folder.path().join("report.sql"), "SELECT 1;").unwrap();
-    fs::write(folder.path().join("users.toml"), users(&readme)).unwrap();
-    let (certificate, key) = Authority::new().vouch();
-    fs::write(folder.path().join("server.pem"), certificate).unwrap();
-    fs::write(folder.path().join("server.key"), key).unwrap();
     let replaced = [
         ("https://api.example.com/v4", service.base_url.as_str()),
         ("http://127.0.0.1:8080/v4", service.base_url.as_str()),
         ("http://127.0.0.1:8081/v4", failing.base_url.as_str()),
     ];
-    assert!(run_commands(&readme, &replaced, folder.path()) >= 6, "commands are missing from the README");
+    let (certificate, key) = Authority::new().vouch();
+    let users = users();
+    let files = [
+        ("key.txt", "demo-key-comms"),
+        ("report.sql", "SELECT 1;"),
+        ("users.toml", users.as_str()),
+        ("server.pem", certificate.as_str()),
+        ("server.key", key.as_str()),
+    ];
+    let mut blocks = 0;
+    for page in pages().iter().filter(|page| ![GUIDE, DEPLOYMENT].contains(&page.name.as_str())) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        blocks += run_commands(page, &replaced, folder.path());
+    }
+    assert!(blocks >= 25, "only {blocks} blocks of commands found");
 }
 
-/// The users file of the README, with a complete hash in place of the abbreviated one.
-fn users(readme: &str) -> String {
-    let file = readme.split("```toml\n").find(|block| block.starts_with("# users.toml")).unwrap();
-    let file = file.split("\n```").next().unwrap();
+/// The users file of the documentation, with a complete hash in place of the abbreviated one.
+fn users() -> String {
+    let page = page("docs/server.md");
+    let file = page.blocks("toml").into_iter().find(|block| block.starts_with("# users.toml")).unwrap();
     let hash = "$argon2id$v=19$m=19456,t=2,p=1$…";
     assert!(file.contains(hash));
     file.replace(hash, &hash_password("swordfish").unwrap())
 }
 
 #[test]
-fn the_servers_table_in_the_readme_has_the_defaults() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let file = readme.split("```toml\n").find(|block| block.starts_with("# savedsearch.toml")).unwrap();
+fn the_servers_table_in_the_documentation_has_the_defaults() {
+    let page = page("docs/server.md");
+    let file = page.blocks("toml").into_iter().find(|block| block.starts_with("# savedsearch.toml")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("savedsearch.toml");
-    fs::write(&path, file.split("\n```").next().unwrap()).unwrap();
+    fs::write(&path, file).unwrap();
     let serve = ServeDocument::read(&path).unwrap();
     assert_eq!(serve.limits, Limits::default());
     assert_eq!(serve.listen, Some("127.0.0.1:50051".parse().unwrap()));
@@ -634,12 +649,13 @@ fn a_server_takes_options_before_variables_before_its_table() {
 /// Runs every command of the guide with a simulator of each dialect in place of the service.
 #[test]
 fn the_commands_of_the_guide_work_with_every_dialect() {
-    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/connect.md")).unwrap();
+    let guide = page(GUIDE);
     for preset in Preset::ALL {
         let service = Simulate::start(&["--preset", preset.name(), "--mentions", "2000", "--searches", "3"]);
         let folder = tempfile::tempdir().unwrap();
         let replaced = [("https://api.example.com/v4", service.base_url.as_str())];
-        assert!(run_commands(&guide, &replaced, folder.path()) >= 6, "commands are missing from the guide");
+        let blocks = run_commands(&guide, &replaced, folder.path());
+        assert!(blocks >= 9, "only {blocks} blocks of commands in {GUIDE}");
     }
 }
 
@@ -653,13 +669,12 @@ fn served_for_a_moment(line: &str) -> String {
     format!("timeout --preserve-status --signal INT 3 {line}")
 }
 
-/// Runs the `sh` blocks of a document, one shell each, and returns their count.
-fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usize {
+/// Runs the `sh` blocks of a page, one shell each, and returns their count.
+fn run_commands(page: &Page, replaced: &[(&str, &str)], folder: &Path) -> usize {
     let path = format!("{}:{}", Path::new(BINARY).parent().unwrap().display(), "/usr/bin:/bin");
     let curl = Command::new("curl").arg("--version").output().is_ok();
-    let mut blocks = 0;
-    for block in document.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()) {
-        blocks += 1;
+    let blocks = page.blocks("sh");
+    for block in &blocks {
         let script = block.replace("cargo run -- ", "savedsearch ").replace("<API_KEY>", "demo-key-comms");
         let script = replaced.iter().fold(script, |script, (from, to)| script.replace(from, to));
         let script = script.replace("\\\n", " ");
@@ -675,12 +690,14 @@ fn run_commands(document: &str, replaced: &[(&str, &str)], folder: &Path) -> usi
             .envs(["BASE_URL", "PROFILE", "CONFIG"].map(|name| (format!("SAVEDSEARCH_{name}"), "")))
             .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
             .env("SAVEDSEARCH_LISTEN", "127.0.0.1:0")
+            // The user's own configuration file and history are left alone.
+            .envs(["CONFIG", "STATE"].map(|kind| (format!("XDG_{kind}_HOME"), folder)))
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        assert!(output.status.success(), "{block}\n{}{}", out(&output), err(&output));
+        assert!(output.status.success(), "{}\n{block}\n{}{}", page.name, out(&output), err(&output));
     }
-    blocks
+    blocks.len()
 }
 
 #[test]

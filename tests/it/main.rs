@@ -19,6 +19,7 @@ mod guide;
 mod later;
 mod layout;
 mod lies;
+mod pages;
 mod probing;
 mod proofs;
 #[path = "../../benches/requests/queries.rs"]

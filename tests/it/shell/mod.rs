@@ -13,7 +13,8 @@ use datafusion_saved_search::Clock;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, RateLimit, Running, Settings};
 
 use self::terminal::{Start, Terminal, without_times};
-use crate::support::{corpus, now};
+use crate::pages::pages;
+use crate::support::{corpus, knob, now};
 
 /// A service, a state folder, and terminals connected to the service.
 struct Desk {
@@ -134,22 +135,46 @@ fn a_session_at_40_columns() {
     show("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = '183772'", "complete", "narrow_line");
 }
 
+/// The screens of README.md and docs/. `SCREENS_UPDATE=1` writes them anew; review the diff.
 #[test]
-fn the_screens_of_the_readme_are_the_programs_own() {
+fn the_screens_of_the_documentation_are_the_programs_own() {
     let desk = Desk::new();
-    let mut terminal = desk.shell((40, 80), &[]);
-    let readme = include_str!("../../../README.md");
-    let screens: Vec<&str> =
-        readme.split("```text\nsavedsearch> ").skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect();
-    assert!(screens.len() >= 2);
-    for screen in screens {
-        // The input ends with the statement, or with the line of a command.
-        let end = if screen.starts_with('\\') { screen.find('\n') } else { screen.find(";\n").map(|at| at + 1) };
-        let (typed, shown) = screen.split_at(end.unwrap());
-        let last = without_times(shown.lines().last().unwrap());
-        terminal.line(typed, last.split(" · TIME").next().unwrap());
-        assert_eq!(terminal.last(), without_times(&format!("savedsearch> {screen}")), "{}", terminal.screen());
+    let mut count = 0;
+    for page in pages() {
+        let screens: Vec<&str> =
+            page.blocks("text").into_iter().filter(|block| block.starts_with("savedsearch> ")).collect();
+        if screens.is_empty() {
+            continue;
+        }
+        count += screens.len();
+        let mut terminal = desk.shell((40, 80), &[]);
+        let mut updated = page.text.clone();
+        for screen in screens {
+            let input = input_of(screen);
+            terminal.clear();
+            terminal.keys(&format!("{input}\r"));
+            let lines = input.lines().count();
+            // Further lines of a statement have another prompt.
+            terminal.wait("a result", |shown| shown.ends_with("\nsavedsearch>") && shown.lines().count() > lines + 1);
+            let shown = terminal.shown();
+            if without_times(&shown) == without_times(screen) {
+                continue;
+            }
+            assert_eq!(knob("SCREENS_UPDATE", 0), 1, "{} has\n{screen}\ninstead of\n{shown}", page.name);
+            updated = updated.replace(screen, &shown);
+        }
+        if updated != page.text {
+            fs::write(page.path(), updated).unwrap();
+        }
     }
+    assert!(count >= 3, "only {count} screens found");
+}
+
+/// The typed text of a screen: a command, or a statement up to its semicolon.
+fn input_of(screen: &str) -> String {
+    let typed = screen.strip_prefix("savedsearch> ").unwrap();
+    let end = if typed.starts_with('\\') { typed.find('\n') } else { typed.find(";\n").map(|at| at + 1) };
+    typed[..end.unwrap()].replace("\nsavedsearch-> ", "\n")
 }
 
 #[test]

@@ -130,12 +130,17 @@ impl Terminal {
         text.trim_end().to_owned()
     }
 
-    /// The last statement and its output, without times.
-    pub(crate) fn last(&self) -> String {
+    /// The last statement and its output.
+    pub(crate) fn shown(&self) -> String {
         let screen = self.unwrapped();
         let mut prompts = screen.rmatch_indices("savedsearch>").map(|(at, _)| at);
         let (end, begin) = (prompts.next().unwrap_or(screen.len()), prompts.next().unwrap_or_default());
-        without_times(screen[begin..end].trim_end())
+        screen[begin..end].trim_end().to_owned()
+    }
+
+    /// The last statement and its output, without times.
+    pub(crate) fn last(&self) -> String {
+        without_times(&self.shown())
     }
 
     /// True if any cell is coloured.

@@ -1,0 +1,24 @@
+"""Runs the Python examples of README.md and docs/, and checks that the packages they install are those of the tests."""
+
+import pathlib
+import re
+
+from service import Served
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGES = {page.relative_to(ROOT): page.read_text() for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]}
+
+programs = [(name, block) for name, text in PAGES.items() for block in re.findall(r"```python\n(.*?)```", text, re.S)]
+assert programs, "no Python examples in the documentation"
+with Served() as served:
+    for name, block in programs:
+        assert "grpc://127.0.0.1:50051" in block, name
+        exec(compile(block.replace("grpc://127.0.0.1:50051", served.uri), name, "exec"), {})
+
+installed = (HERE / "run").read_text()
+lines = [line for text in PAGES.values() for line in re.findall(r"^pip install (.*)$", text, re.M)]
+named = {package.strip("'") for line in lines for package in line.split()}
+missing = {package for package in named if re.split("[<=]", package)[0] not in installed}
+assert named and not missing, f"not installed by the tests: {missing}"
+print("the Python examples of the documentation passed")

@@ -1,0 +1,61 @@
+//! README.md and the pages of `docs/`. Tests run the commands that they show, and compare screens, costs and configuration
+//! files with the program's own. They go through all pages, so a new page is covered as soon as it exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A page of the documentation.
+pub(crate) struct Page {
+    /// Path from the root of the repository.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// README.md and all pages of `docs/`, by name.
+pub(crate) fn pages() -> Vec<Page> {
+    let files =
+        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> =
+        files.filter(|file| file.ends_with(".md")).map(|file| format!("docs/{file}")).collect();
+    names.push("README.md".to_owned());
+    names.sort();
+    names.iter().map(|name| page(name)).collect()
+}
+
+/// Reads a page by its path from the root of the repository.
+pub(crate) fn page(name: &str) -> Page {
+    let text = fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    Page { name: name.to_owned(), text }
+}
+
+impl Page {
+    pub(crate) fn path(&self) -> PathBuf {
+        root().join(&self.name)
+    }
+
+    /// Contents of the code blocks in a language.
+    pub(crate) fn blocks(&self, language: &str) -> Vec<&str> {
+        let start = format!("```{language}\n");
+        self.text.split(start.as_str()).skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect()
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_readme_names_every_page() {
+    let readme = page("README.md");
+    for page in pages() {
+        let is_linked = readme.text.contains(&format!("({})", page.name));
+        assert!(is_linked || ["README.md", "docs/SUMMARY.md"].contains(&page.name.as_str()), "{}", page.name);
+    }
+}
+
+#[test]
+fn programs_are_on_the_pages_that_doctests_compile() {
+    let pages = pages();
+    let programs = pages.iter().filter(|page| page.text.contains("```rust")).map(|page| page.name.as_str());
+    assert_eq!(programs.collect::<Vec<_>>(), ["docs/embedding.md"], "src/lib.rs names these pages");
+}
