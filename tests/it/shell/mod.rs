@@ -1,5 +1,6 @@
 //! The shell as a user sees it: keystrokes into a terminal, and the resulting screen.
 
+mod screenshot;
 mod terminal;
 
 use std::fs;

@@ -143,6 +143,11 @@ impl Terminal {
         without_times(&self.shown())
     }
 
+    /// Reads the screen.
+    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&vt100::Screen) -> T) -> T {
+        read(self.parser.lock().unwrap().screen())
+    }
+
     /// True if any cell is coloured.
     pub(crate) fn is_colored(&self) -> bool {
         let parser = self.parser.lock().unwrap();
