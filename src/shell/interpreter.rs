@@ -303,8 +303,13 @@ impl Interpreter {
             }
             Command::Cost(text) => {
                 let display = Display { wraps: true, ..self.display.clone() };
-                let mut output = Output::stdout(Format::Table)?.displaying(display);
-                self.shell.cost(&text, &mut output).await?;
+                if let (None, Destination::Script(output)) = (&self.file, &mut self.destination) {
+                    output.show_as(display);
+                    self.shell.cost(&text, output).await?;
+                } else {
+                    let mut output = Output::stdout(Format::Table)?.displaying(display);
+                    self.shell.cost(&text, &mut output).await?;
+                }
             }
             Command::Budget => self.budget().await?,
             Command::Watch(every) => self.watch(every).await?,

@@ -59,7 +59,7 @@ fn commands_work_in_scripts() {
     piped.stdin.take().unwrap().write_all(b"SELECT 9 AS n;").unwrap();
     assert_eq!(out(&piped.wait_with_output().unwrap()), "n\n1\nn\n9\n");
     // Nothing runs if anything cannot be parsed, and the place is named.
-    let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  2 FROM WHERE;\n");
+    let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  2 FROM mentions WHERE WHERE;\n");
     let line = refused(&["-f", &wrong]);
     assert!(line.contains("wrong.sql: line 3: syntax error: ") && !line.contains("Column:"), "{line}");
     let line = refused(&["-c", "SELECT 1", "-c", "\\nonsense"]);
@@ -185,7 +185,7 @@ fn messages_are_what_they_are() {
         ),
         (
             "SET savedsearch.max_requests = 1; SELECT id FROM mentions WHERE aid IN ('183772', '184889')",
-            "mentions: the query needs at least 2 requests, but savedsearch.max_requests allows 1".into(),
+            "the query needs at least 2 requests, but savedsearch.max_requests allows 1".into(),
         ),
         ("SELECT id FROM mentions WHERE aid = 'nope'", "mentions: aid nope: page at row 0: the service answered 404".into()),
         ("\\x perhaps", "\\x expects [on|off], found `perhaps`".into()),
@@ -343,6 +343,9 @@ fn estimates_use_the_last_list() {
     let printed = printed(&["--format", "csv", "-c", sql]);
     let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
     assert_eq!(totals.len(), 3, "{printed}");
-    assert!(totals[0].starts_with("all,,1 or more,") && totals[1].contains("13 or more by the last list"), "{printed}");
+    assert!(
+        totals[0].starts_with("all,,1 or more,1") && totals[1].contains("13 or more by the last list"),
+        "{printed}"
+    );
     assert!(totals[2].contains("2 by the last list"), "{printed}");
 }
