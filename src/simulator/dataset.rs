@@ -1,7 +1,6 @@
 //! The corpus: saved searches of two teams and their mentions, generated from a seed or loaded from a file.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use super::story::{self, Setting};
 
 /// The size and seed of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ pub struct Facts {
 #[derive(Debug, Clone)]
 enum Body {
     /// Generated on demand from this seed: a million records do not take a gigabyte of memory.
-    Seeded { seed: u64, seq: i64 },
+    Seeded { seed: u64, seq: i64, setting: Arc<Setting> },
     /// The line of the file.
     Stored(Box<RawValue>),
 }
@@ -142,9 +143,9 @@ const NAMES: [&str; 12] = [
     "Cyberdyne – AI",
     "Größenwahn & Söhne",
 ];
-const LANGUAGES: [&str; 6] = ["en", "de", "fr", "es", "ja", "ar"];
-const COUNTRIES: [&str; 7] = ["US", "DE", "GB", "FR", "ES", "JP", "BR"];
-const SOURCES: [(&str, &str, &str); 7] = [
+pub(super) const LANGUAGES: [&str; 6] = ["en", "de", "fr", "es", "ja", "ar"];
+pub(super) const COUNTRIES: [&str; 7] = ["US", "DE", "GB", "FR", "ES", "JP", "BR"];
+pub(super) const SOURCES: [(&str, &str, &str); 7] = [
     ("x.com", "social", "x"),
     ("reddit.com", "forum", "reddit"),
     ("news.example.org", "news", "web"),
@@ -157,48 +158,6 @@ const SENTIMENTS: [&str; 3] = ["positive", "neutral", "negative"];
 const KINDS: [&str; 4] = ["post", "comment", "article", "repost"];
 const KEYWORDS: [&str; 10] =
     ["launch", "recall", "battery", "price", "support", "outage", "Qualität", "sécurité", "発表", "قادم"];
-const WORDS: [&str; 40] = [
-    "the",
-    "new",
-    "device",
-    "is",
-    "out",
-    "and",
-    "everyone",
-    "talks",
-    "about",
-    "its",
-    "battery",
-    "life",
-    "which",
-    "seems",
-    "better",
-    "than",
-    "before",
-    "but",
-    "support",
-    "was",
-    "slow",
-    "to",
-    "answer",
-    "überraschend",
-    "gut",
-    "le",
-    "prix",
-    "reste",
-    "élevé",
-    "nous",
-    "verrons",
-    "新製品",
-    "発売",
-    "です",
-    "منتج",
-    "جديد",
-    "🚀",
-    "\"quoted\"",
-    "a\\b",
-    "so\nwhat",
-];
 
 impl Corpus {
     /// Generates a corpus.
@@ -298,7 +257,7 @@ impl Mention {
     pub fn json(&self) -> String {
         let record = match &self.body {
             Body::Stored(raw) => raw.get().to_owned(),
-            Body::Seeded { seed, seq } => written(&self.facts, *seed, *seq),
+            Body::Seeded { seed, seq, setting } => written(&self.facts, *seed, *seq, setting),
         };
         if self.edits == 0 { record } else { self.as_edited(&record) }
     }
@@ -321,9 +280,9 @@ impl Mention {
     }
 
     /// Generates a mention that arrives after the corpus was made.
-    pub(super) fn arrived(id: Box<str>, published: DateTime<Utc>, seed: u64) -> Self {
+    pub(super) fn arrived(id: Box<str>, published: DateTime<Utc>, seed: u64, setting: Arc<Setting>) -> Self {
         let facts = seeded_facts(id, published, seed, &Symbols::default());
-        Self { facts, body: Body::Seeded { seed, seq: 1 }, edits: 0 }
+        Self { facts, body: Body::Seeded { seed, seq: 1, setting }, edits: 0 }
     }
 }
 
@@ -341,6 +300,7 @@ fn generate_search(
         Some(name) => (*name).to_owned(),
         None => format!("{} {}", NAMES[index % NAMES.len()], index / NAMES.len() + 1),
     };
+    let setting = Arc::new(Setting::new(&name, now));
     // 90 days, a third of the mentions in five bursts of an hour each. Whole seconds, so that ties occur.
     let span: i64 = 90 * 86_400;
     let bursts: Vec<i64> = (0..5).map(|_| rng.random_range(3_600..span)).collect();
@@ -361,7 +321,8 @@ fn generate_search(
         // Above 2^53, where a float would merge neighbours.
         let id = (9_007_199_254_740_993 + 2 * position as u64 + 1_000_000_000 * index as u64).to_string();
         let facts = seeded_facts(id.into(), last - TimeDelta::seconds(age), own_seed, symbols);
-        Arc::new(Mention { facts, body: Body::Seeded { seed: own_seed, seq }, edits: 0 })
+        let body = Body::Seeded { seed: own_seed, seq, setting: Arc::clone(&setting) };
+        Arc::new(Mention { facts, body, edits: 0 })
     });
     SavedSearch {
         query: format!("{} OR #{}", name.to_lowercase(), name.split(' ').next().unwrap_or_default().to_lowercase()),
@@ -400,16 +361,13 @@ fn skewed(rng: &mut ChaCha8Rng, len: usize) -> usize {
     at.min(len - 1)
 }
 
-fn written(facts: &Facts, seed: u64, seq: i64) -> String {
+fn written(facts: &Facts, seed: u64, seq: i64, setting: &Setting) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5bd1_e995);
-    let words = 20 + skewed(&mut rng, 220);
-    let mut text = String::with_capacity(words * 7);
-    for _ in 0..words {
-        let _ = write!(text, "{} ", WORDS[rng.random_range(0..WORDS.len())]);
+    // Words were once drawn here. The draws remain, so that the fields drawn after them keep their values.
+    for _ in 0..20 + skewed(&mut rng, 220) {
+        let _: usize = rng.random_range(0..40);
     }
-    if let Some(keyword) = &facts.keyword {
-        text.push_str(keyword);
-    }
+    let (title, text) = setting.tell(facts, seed);
     let source = SOURCES.iter().find(|(name, ..)| facts.source.as_deref() == Some(name));
     let indexed = facts.published + TimeDelta::seconds(rng.random_range(0..20_000));
     let score: Option<f64> = facts.sentiment.as_deref().map(|label| {
@@ -426,7 +384,7 @@ fn written(facts: &Facts, seed: u64, seq: i64) -> String {
         "id": facts.id,
         "seq": seq,
         "url": rng.random_bool(0.9).then(|| format!("https://example.org/{}/{seq}", facts.id)),
-        "title": rng.random_bool(0.4).then(|| text.chars().take(60).collect::<String>()),
+        "title": (rng.random_bool(0.4) || setting.titled(facts)).then_some(title),
         "text": text,
         "snippet": snippet,
         "publishedAt": rfc3339(facts.published),
@@ -435,7 +393,7 @@ fn written(facts: &Facts, seed: u64, seq: i64) -> String {
         "source": {"name": facts.source, "type": source.map(|s| s.1), "platform": source.map(|s| s.2)},
         "author": facts.author.as_ref().map(|handle| json!({
             "id": format!("a-{handle}"),
-            "name": rng.random_bool(0.5).then(|| format!("Name of {handle}")),
+            "name": rng.random_bool(0.5).then(|| story::name_of(handle)),
             "handle": handle,
             "followers": rng.random_bool(0.6).then(|| rng.random_range(0..1_000_000)),
         })),

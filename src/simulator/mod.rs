@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Serves over real HTTP on loopback what `openapi.yaml` beside this file specifies: `/list` for the keys of two
-//! teams, and `/search` with every parameter. Equal seeds give equal bytes. Windows, zones, filters and sort orders
-//! are evaluated by separate code that shares nothing with the client, so that both cannot have the same bug.
+//! teams, and `/search` with every parameter. Equal seeds give equal bytes; `story` supplies the words of generated
+//! mentions. Windows, zones, filters and sort orders are evaluated by separate code that shares nothing with the
+//! client, so that both cannot have the same bug.
 //!
 //! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
 //! [`Simulator::alive`]; tests take their expectations from there.
@@ -23,6 +24,7 @@ mod render;
 mod routes;
 mod server;
 mod spoil;
+mod story;
 mod zone;
 
 pub use dataset::{Corpus, CorpusSpec, Facts, LoadError, Mention, SavedSearch};

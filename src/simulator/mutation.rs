@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Corpus, Mention, SavedSearch};
 use super::fault_injection::{Moved, Whereabouts};
+use super::story::Setting;
 
 /// The states of changed saved searches, by aid.
 #[derive(Debug, Default)]
@@ -43,6 +44,7 @@ impl Moving {
         let Some((state, changes)) = self.at(corpus, aid, request) else { return };
         let mut search = state.as_ref().clone();
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ changes as u64);
+        let setting = Arc::new(Setting::new(&search.name, now));
         for n in 0..count {
             let len = search.mentions.len();
             let tenth = (len / 10).max(1).min(len);
@@ -61,7 +63,7 @@ impl Moving {
                     let published = chosen.map_or(now, |at| search.mentions[at].facts.published);
                     let published = if newest { now - TimeDelta::seconds(1) } else { published };
                     let id = format!("9{request:06}{changes:05}{n:04}");
-                    let mention = Mention::arrived(id.into(), published, rng.random());
+                    let mention = Mention::arrived(id.into(), published, rng.random(), Arc::clone(&setting));
                     let at = search.mentions.partition_point(|other| other.facts.published <= published);
                     search.mentions.insert(at, Arc::new(mention));
                 }

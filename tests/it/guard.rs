@@ -293,7 +293,7 @@ fn cramped(connection: &Arc<Connection>, bytes: usize) -> SessionContext {
 async fn a_query_over_its_memory_ends_with_the_engines_error() {
     let world = service(&[], unchanged);
     let sql = all(BIG).replace("mentions", &format!("{CATALOG}.v4.mentions")).replace("SELECT id", "SELECT *");
-    let little = cramped(&world.connection, 100_000).sql(&sql).await.unwrap().collect().await;
+    let little = cramped(&world.connection, 40_000).sql(&sql).await.unwrap().collect().await;
     let error = little.expect_err("a page needs more memory");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error:?}");
     assert!(error.to_string().contains("FetchExec mentions"), "{error}");
