@@ -139,7 +139,7 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     };
     let read: Result<()> = read.await;
     span.ended(if read.is_ok() { "ok" } else { "error" }, rows);
-    metrics.requests.inc_by(spent(&counted).requests);
+    metrics.spent(spent(&counted));
     read?;
     making.register(session, name).map(drop)
 }

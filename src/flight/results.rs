@@ -255,9 +255,11 @@ impl Account {
         span
     }
 
-    /// Ends the accounting of the current plan: adds its requests to the total, and ends its span.
+    /// Ends the accounting of the current plan: counts its cost, and ends its span.
     fn settle(&mut self, outcome: &'static str) {
-        self.requests += self.plan.take().map_or(0, |plan| spent(&plan).requests);
+        let spent = self.plan.take().map(|plan| spent(&plan)).unwrap_or_default();
+        self.requests += spent.requests;
+        self.metrics.spent(spent);
         if let Some((span, before)) = self.span.take() {
             span.ended(outcome, self.rows - before);
         }
@@ -272,7 +274,7 @@ impl Drop for Account {
         if *end == Some(Code::Ok) && *requests > 0 {
             session.prove();
         }
-        metrics.ended(outcome, *rows, *bytes, *requests, begun.elapsed());
+        metrics.ended(outcome, *rows, *bytes, begun.elapsed());
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query finished");
     }
