@@ -25,8 +25,8 @@ pub use self::fields::UnknownField;
 use self::fields::Fields;
 pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
-    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, RetryPolicy, Scan, Secret,
-    parse_base_url,
+    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, QuerySpan, RetryPolicy, Scan,
+    Secret, parse_base_url,
 };
 use crate::clock::Clock;
 use crate::config::{SessionSettings, state_folder};
@@ -72,6 +72,8 @@ pub(crate) struct Query {
     answers: Mutex<HashMap<RequestKey, SharedAnswer>>,
     /// List of saved searches, once it has been requested.
     list: OnceLock<Arc<SavedSearches>>,
+    /// Span of the query, if its statement has none.
+    span: Mutex<Weak<QuerySpan>>,
 }
 
 /// Number of queries above which those that no scan reads any more are forgotten.
@@ -180,6 +182,21 @@ impl ConnectionBuilder {
     }
 }
 
+impl Query {
+    /// Returns the span that scans of the query belong to: that of its statement, or else one that lasts as long as a
+    /// scan does. The query itself may be remembered for longer than it runs, so it does not hold the span.
+    pub(crate) fn span(&self, statement: Option<Arc<QuerySpan>>) -> Arc<QuerySpan> {
+        statement.unwrap_or_else(|| {
+            let mut own = self.span.lock().unwrap_or_else(PoisonError::into_inner);
+            own.upgrade().unwrap_or_else(|| {
+                let span = QuerySpan::start(None);
+                *own = Arc::downgrade(&span);
+                span
+            })
+        })
+    }
+}
+
 impl Connection {
     /// Creates a builder for the service at `base_url`, such as `https://api.example.com/v4`.
     pub fn builder(base_url: impl Into<String>, key: Secret) -> ConnectionBuilder {
@@ -279,6 +296,7 @@ impl Connection {
             now: self.now(),
             answers: Mutex::default(),
             list: OnceLock::new(),
+            span: Mutex::default(),
         };
         let query = Arc::new(query);
         queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));

@@ -2,13 +2,12 @@
 
 use url::Url;
 
-use crate::config::variable;
 use crate::error::ErrorKind;
 
 /// Advice for a connection that failed with this message.
 pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> Option<String> {
     let with_scheme = |scheme: &str| base_url.as_str().replacen(base_url.scheme(), scheme, 1);
-    let proxy = proxy(base_url, &|name| variable(name));
+    let loopback = matches!(base_url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     Some(match (kind, base_url.scheme()) {
         // A plain-text answer to a TLS greeting.
         (ErrorKind::Tls, _) if message.contains("InvalidContentType") => {
@@ -19,10 +18,15 @@ pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> 
         (ErrorKind::Connect, "http") if message.contains("before message completed") => {
             format!("if the server uses TLS, try {}", with_scheme("https"))
         }
-        (ErrorKind::Connect, _) => match proxy {
-            Some(name) => format!("check {base_url} and the proxy in {name}; NO_PROXY lists hosts to reach directly"),
-            None => format!("check that {base_url} is the service's address"),
-        },
+        (ErrorKind::Connect, _) if message.contains("tunnel error") => {
+            "check the proxy in HTTPS_PROXY; NO_PROXY lists hosts to reach directly".to_owned()
+        }
+        // Proxies are not used for this machine.
+        (ErrorKind::Connect, _) if loopback => format!("check that {base_url} is the service's address"),
+        (ErrorKind::Connect, scheme) => {
+            let proxy = if scheme == "https" { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+            format!("check that {base_url} is the service's address, and the proxy if {proxy} is set")
+        }
         _ => return None,
     })
 }
@@ -33,16 +37,6 @@ pub(super) fn for_not_found(base_url: &Url) -> String {
         "" => format!("the base URL has no path; try {}/v4", base_url.as_str().trim_end_matches('/')),
         _ => format!("check the aid and the base URL {base_url}"),
     }
-}
-
-/// Variable that names the proxy of a URL, as curl reads them. Loopback addresses are reached directly.
-fn proxy(base_url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
-    let names: &[&str] = match base_url.scheme() {
-        "https" => &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
-        _ => &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
-    };
-    let loopback = matches!(base_url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    names.iter().copied().find(|name| !loopback && variable(name).is_some())
 }
 
 #[cfg(test)]
@@ -80,20 +74,23 @@ mod tests {
                 "http://127.0.0.1:1/v4",
                 "check that http://127.0.0.1:1/v4 is the service's address",
             ),
+            (
+                ErrorKind::Connect,
+                "connection refused",
+                "http://host/v4",
+                "check that http://host/v4 is the service's address, and the proxy if HTTP_PROXY is set",
+            ),
+            (
+                ErrorKind::Connect,
+                "tunnel error: failed to create underlying connection",
+                "https://host/v4",
+                "check the proxy in HTTPS_PROXY; NO_PROXY lists hosts to reach directly",
+            ),
         ] {
             assert_eq!(for_connection(kind, message, &url(base_url)).as_deref(), Some(expected));
         }
         assert_eq!(for_connection(ErrorKind::Timeout, "", &url("http://host/v4")), None);
         assert_eq!(for_not_found(&url("http://host:8080")), "the base URL has no path; try http://host:8080/v4");
         assert_eq!(for_not_found(&url("http://host/v5")), "check the aid and the base URL http://host/v5");
-    }
-
-    #[test]
-    fn the_proxy_is_named_by_its_variable() {
-        let set = |known: &'static str| move |name: &str| (name == known).then(|| "http://proxy:3128".to_owned());
-        assert_eq!(proxy(&url("https://host/v4"), &set("HTTPS_PROXY")), Some("HTTPS_PROXY"));
-        assert_eq!(proxy(&url("http://host/v4"), &set("HTTPS_PROXY")), None);
-        assert_eq!(proxy(&url("http://host/v4"), &set("all_proxy")), Some("all_proxy"));
-        assert_eq!(proxy(&url("http://127.0.0.1/v4"), &set("HTTP_PROXY")), None);
     }
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::principal::{Allowance, Caller};
+use super::trace::{self, QuerySpan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::RequestKey;
 
@@ -278,11 +280,16 @@ pub struct Scan {
     pub cuts: AtomicU64,
     /// Windows that were not read completely.
     pub incomplete: AtomicU64,
+    /// Rows returned, after filters of the query.
+    pub returned: AtomicU64,
     /// Rows that paging was found to reach; 0 if not found yet.
     depth: AtomicU64,
     memory: Option<Arc<dyn Memory>>,
     /// Responses already received for another purpose, to be used as pages.
     kept: Mutex<HashMap<RequestKey, Bytes>>,
+    span: Span,
+    /// Span of the query, which ends no earlier than this one.
+    within: Option<Arc<QuerySpan>>,
 }
 
 impl Scan {
@@ -304,16 +311,38 @@ impl Scan {
             passes: zero(),
             cuts: zero(),
             incomplete: zero(),
+            returned: zero(),
             depth: zero(),
             memory: None,
             kept: Mutex::default(),
+            span: Span::none(),
+            within: None,
         }
     }
 
     /// Sets the memory accounting.
     #[must_use]
-    pub fn with_memory(self, memory: Arc<dyn Memory>) -> Self {
-        Self { memory: Some(memory), ..self }
+    pub fn with_memory(mut self, memory: Arc<dyn Memory>) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// Starts the span of the scan, within that of its query.
+    #[must_use]
+    pub(crate) fn within(mut self, query: Arc<QuerySpan>, table: &str) -> Self {
+        self.span = query.scan(&self.query.id, table);
+        self.within = Some(query);
+        self
+    }
+
+    /// Span of the scan; disabled if none was started.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Marks the scan as failed in its span.
+    pub(crate) fn failed(&self) {
+        trace::failed(&self.span);
     }
 
     /// Reserves memory.
@@ -350,7 +379,25 @@ impl Scan {
         self.requests.fetch_add(attempts.into(), Ordering::Relaxed);
         self.retries.fetch_add(attempts.saturating_sub(1).into(), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.wait_ms.fetch_add(wait.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.wait_ms.fetch_add(trace::millis(wait), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        for (field, counter) in [
+            ("requests", &self.requests),
+            ("retries", &self.retries),
+            ("pages", &self.pages),
+            ("rows", &self.returned),
+            ("bytes", &self.bytes),
+            ("wait_ms", &self.wait_ms),
+        ] {
+            self.span.record(field, counter.load(Ordering::Relaxed));
+        }
+        if let Some(query) = &self.within {
+            query.spent(self.requests.load(Ordering::Relaxed));
+        }
     }
 }
 

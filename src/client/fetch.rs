@@ -13,6 +13,7 @@ use datafusion::error::DataFusionError;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, Span};
 use url::Url;
 
 use super::attempt::Outcome;
@@ -28,6 +29,7 @@ use super::recording::Exchanges;
 use super::retry::{Cause, Decision, RetryPolicy, RetryState};
 use super::single_flight::SingleFlight;
 use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, too_long};
+use super::trace;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Profile, RateWindow, RequestedBy};
@@ -117,11 +119,12 @@ impl Client {
         self.requests.get_or_init(Handle::current);
     }
 
-    /// Runs one or more requests on a task of their own.
+    /// Runs one or more requests on a task of their own, within the current span.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         requests: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
+        let requests = requests.in_current_span();
         AbortOnDropHandle::new(match self.requests.get() {
             Some(runtime) => runtime.spawn(requests),
             None => tokio::spawn(requests),
@@ -220,12 +223,32 @@ impl Client {
         request: &PageRequest,
         decode: impl Fn(&Bytes) -> Result<(T, u64)>,
     ) -> Result<(T, Option<u64>)> {
-        let query = scan.query.as_ref();
-        let begun = Instant::now();
         let key = request.key(&self.profile);
         if let Some(kept) = scan.take_kept(&key) {
             return decode(&kept).map(|(value, _)| (value, None));
         }
+        let span = trace::request(scan.span(), &scan.query.id, request.plan.endpoint);
+        let call = self.call(scan, request, key, decode, &span).instrument(span.clone()).await;
+        match call {
+            Ok((value, call)) => Ok((value, Some(call))),
+            Err(error) => {
+                trace::refused(&span, error.kind());
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a call, and returns the value with the number of the call in the log.
+    async fn call<T>(
+        &self,
+        scan: &Scan,
+        request: &PageRequest,
+        key: RequestKey,
+        decode: impl Fn(&Bytes) -> Result<(T, u64)>,
+        span: &Span,
+    ) -> Result<(T, u64)> {
+        let query = scan.query.as_ref();
+        let begun = Instant::now();
         let mut record = RequestRecord {
             at: self.clock.now(),
             caller: query.caller.as_ref().map(|caller| Arc::clone(&caller.name)),
@@ -309,8 +332,9 @@ impl Client {
         let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
         scan.count(record.attempts, record.bytes, record.wait);
         record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
+        trace::answered(span, &record);
         let call = self.log.add(record);
-        result.map(|value| (value, Some(call)))
+        result.map(|value| (value, call))
     }
 
     /// Units of the declared windows that a request costs: one, plus the cost of the records that it asks for.

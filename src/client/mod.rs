@@ -34,6 +34,7 @@ mod retry;
 mod single_flight;
 mod sliding_window;
 mod source;
+mod trace;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
@@ -49,3 +50,4 @@ pub use self::retry::RetryPolicy;
 #[cfg(feature = "probe")]
 pub(crate) use self::retry::asked_wait;
 pub use self::source::{AnswerSource, Direct, Exchange, Question, Unsent};
+pub(crate) use self::trace::QuerySpan;

@@ -35,6 +35,14 @@ impl Environment {
     }
 }
 
+/// Address of the collector of traces: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or else `OTEL_EXPORTER_OTLP_ENDPOINT`.
+/// `None` if `OTEL_SDK_DISABLED` is `true`.
+pub fn trace_collector() -> Option<String> {
+    let disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let address = || variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    (!disabled).then(address).flatten()
+}
+
 /// Folder for state that outlives the process: `savedsearch` in `XDG_STATE_HOME`, or else in `~/.local/state` (XDG Base
 /// Directory Specification).
 pub fn state_folder() -> Option<PathBuf> {

@@ -24,12 +24,16 @@ mod scan_config;
 mod scan_exec;
 mod stand_ins;
 mod stream;
+#[cfg(any(feature = "flight", feature = "shell"))]
+mod traced;
 mod usage;
 #[cfg(feature = "shell")]
 mod windows_read;
 
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use traced::{in_span, statement_kind};
 pub use usage::{Spent, spent};
 #[cfg(feature = "shell")]
 pub(crate) use windows_read::{WindowRead, windows};

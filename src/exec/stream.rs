@@ -36,7 +36,7 @@ use super::reader::Reader;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
-use crate::client::{Caller, Completeness, Pace, Scan, read_pages};
+use crate::client::{Caller, Completeness, Pace, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -65,6 +65,7 @@ pub(super) fn run(
     let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
     let caller = context.session_config().get_extension::<Caller>();
     let query = config.connection.query(&config.query, &execution, &settings, caller);
+    let within = query.span(context.session_config().get_extension::<QuerySpan>());
     let (connection, output) = (Arc::clone(&config.connection), Arc::clone(&schema));
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
@@ -80,13 +81,15 @@ pub(super) fn run(
             config.connection.client().log().note(&query.budget, None, note);
         }
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
-        let scan = Arc::new(Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory));
+        let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
+        let scan = Arc::new(scan.within(within, &config.spec.name));
         let driver = Arc::new(Driver { config, requests, reader, scan, counters, query, settings });
-        let mut batches = Arc::clone(&driver).start(&rows, merging).await?;
+        let mut batches = Arc::clone(&driver).start(&rows, merging).await.inspect_err(|_| driver.scan.failed())?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
-            let batch = batch?;
+            let batch = batch.inspect_err(|_| driver.scan.failed())?;
             driver.counters.baseline.record_output(batch.num_rows());
+            driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             yield batch;
         }
         driver.counters.spent(&driver.scan);
@@ -165,6 +168,7 @@ impl Driver {
         if let Some(column) = self.config.aid_column() {
             aids = prune::possible(aids, predicate.iter().chain(&late.above), column)?;
         }
+        self.scan.span().record("searches", aids.len());
         Ok(aids.iter().map(|aid| self.requests.of_search(aid)).collect())
     }
 

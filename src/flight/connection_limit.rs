@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,8 @@ pub(super) struct Standing {
     most: usize,
     /// Idle time after which an authenticated connection is closed.
     idle: Duration,
+    /// Connections closed before they were authenticated.
+    strangers_closed: Counter,
 }
 
 #[derive(Debug)]
@@ -52,8 +55,8 @@ pub(super) struct Call {
 }
 
 impl Standing {
-    pub(super) fn new(most: usize, idle: Duration) -> Self {
-        Self { connections: Mutex::default(), most, idle }
+    pub(super) fn new(most: usize, idle: Duration, strangers_closed: Counter) -> Self {
+        Self { connections: Mutex::default(), most, idle, strangers_closed }
     }
 
     /// Registers a new connection. Returns the token that closes it when cancelled.
@@ -67,6 +70,7 @@ impl Standing {
             let theirs = strangers().filter(|(_, connection)| Some(connection.address) == most);
             let oldest = theirs.min_by_key(|(_, connection)| connection.since).map(|(peer, _)| *peer);
             end(&mut connections, oldest);
+            self.strangers_closed.inc();
         }
         let ended = CancellationToken::new();
         let connection = Admitted { address, since: now, proven: false, calls: 0, used: now, ended: ended.clone() };
@@ -116,6 +120,9 @@ impl Standing {
             };
             if late {
                 connection.ended.cancel();
+                if !connection.proven {
+                    self.strangers_closed.inc();
+                }
             }
             !late
         });
@@ -156,7 +163,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn strangers_make_room_and_those_who_are_known_stay() {
-        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600)));
+        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600), Counter::default()));
         let known = standing.come(Peer(0), address(1));
         standing.prove(Peer(0));
         let alone = standing.come(Peer(1), address(2));
@@ -173,6 +180,7 @@ mod tests {
         tokio::time::advance(UNPROVEN).await;
         standing.sweep();
         assert_eq!(standing.len(), 1);
+        assert_eq!(standing.strangers_closed.get(), 1_999, "all but the known one");
         let call = standing.call(Peer(0)).expect("a call");
         tokio::time::advance(Duration::from_secs(6_000)).await;
         standing.sweep();
@@ -185,7 +193,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_known_that_are_idle_make_room_for_another() {
-        let standing = Arc::new(Standing::new(2, Duration::from_secs(600)));
+        let standing = Arc::new(Standing::new(2, Duration::from_secs(600), Counter::default()));
         let mut known = Vec::new();
         for number in 0..3 {
             tokio::time::advance(Duration::from_millis(1)).await;
@@ -205,7 +213,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stranger_makes_few_calls_at_once() {
-        let standing = Arc::new(Standing::new(2, Duration::from_secs(600)));
+        let standing = Arc::new(Standing::new(2, Duration::from_secs(600), Counter::default()));
         standing.come(Peer(0), address(1));
         let calls: Vec<_> = (0..CALLS).map(|_| standing.call(Peer(0)).expect("a call")).collect();
         assert!(standing.call(Peer(0)).is_none());

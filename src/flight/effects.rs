@@ -25,8 +25,9 @@ use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
 use super::sessions::Session;
 use super::state::ServerState;
 use super::temporary::{self, Making};
+use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
-use crate::exec::spent;
+use crate::exec::{in_span, spent};
 use crate::session::session_config;
 use crate::table::{ApiTable, SystemTable};
 
@@ -126,15 +127,19 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
     let Runnable { plan, task, .. } = runnable(session, Arc::unwrap_or_clone(input)).await?;
     let counted = Arc::clone(&plan);
-    let mut stream = execute_stream(plan, task)?;
+    let span = QuerySpan::start(Some("create_table"));
+    let mut stream = execute_stream(plan, in_span(task, &span))?;
+    let mut rows = 0;
     let read = async {
         while let Some(batch) = stream.try_next().await? {
+            rows += batch.num_rows() as u64;
             making.take(&batch)?;
         }
         Ok(())
     };
     let read: Result<()> = read.await;
-    metrics.requests.inc_by(spent(&counted).requests);
+    span.ended(if read.is_ok() { "ok" } else { "error" }, rows);
+    metrics.spent(spent(&counted));
     read?;
     making.register(session, name).map(drop)
 }

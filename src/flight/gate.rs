@@ -88,7 +88,7 @@ where
                     let credentials = credentials(&MetadataMap::from_headers(request.headers().clone()));
                     let found = match credentials {
                         Ok(credentials) => shared.sessions.find(credentials, caller).await,
-                        Err(status) => Err(status),
+                        Err(rejection) => Err(shared.sessions.rejected(rejection)),
                     };
                     match found {
                         Ok(session) => {

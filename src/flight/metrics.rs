@@ -1,7 +1,7 @@
 //! Prometheus metrics.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,9 +10,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::connection::Connection;
+use crate::exec::Spent;
 
 /// Labels of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -27,6 +29,12 @@ struct Ended {
     outcome: &'static str,
 }
 
+/// Labels of a rejected login.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rejected {
+    reason: &'static str,
+}
+
 /// Metrics of a server.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -36,8 +44,9 @@ pub(super) struct Metrics {
     seconds: Histogram,
     rows: Counter,
     bytes: Counter,
-    /// Requests sent to the service by statements.
-    pub(super) requests: Counter,
+    logins_rejected: Family<Rejected, Counter>,
+    requests: Counter,
+    throttle_wait: Counter<f64, AtomicU64>,
     /// Running queries.
     pub(super) queries_running: Gauge,
     /// Open connections.
@@ -56,10 +65,13 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn new() -> Arc<Self> {
         let mut registry = Registry::with_prefix("savedsearch");
+        registry.register("build", "Version of the server", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let calls = Family::<Call, Counter>::default();
         registry.register("calls", "Calls by clients, by kind and status code", calls.clone());
         let queries = Family::<Ended, Counter>::default();
         registry.register("queries", "Finished queries, by outcome", queries.clone());
+        let logins_rejected = Family::<Rejected, Counter>::default();
+        registry.register("logins_rejected", "Rejected logins, by reason", logins_rejected.clone());
         let seconds = Histogram::new(exponential_buckets(0.01, 4.0, 9));
         registry.register("query_seconds", "Time from starting a query to its end, in seconds", seconds.clone());
         let mut counter = |name, help| {
@@ -70,6 +82,12 @@ impl Metrics {
         let rows = counter("rows", "Rows sent to clients");
         let bytes = counter("bytes", "Bytes of the record batches sent to clients, measured in memory");
         let requests = counter("query_requests", "Requests sent to the service by statements");
+        let throttle_wait = Counter::<f64, AtomicU64>::default();
+        registry.register(
+            "throttle_wait_seconds",
+            "Time that requests of statements waited for rate limits and between attempts, in seconds",
+            throttle_wait.clone(),
+        );
         let mut gauge = |name, help| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
@@ -91,7 +109,9 @@ impl Metrics {
             seconds,
             rows,
             bytes,
+            logins_rejected,
             requests,
+            throttle_wait,
             queries_running,
             connections,
             sessions,
@@ -108,14 +128,24 @@ impl Metrics {
         self.calls.get_or_create(&Call { kind, code }).inc();
     }
 
+    /// Returns the count of logins rejected for this reason.
+    pub(super) fn rejected(&self, reason: &'static str) -> Counter {
+        self.logins_rejected.get_or_create_owned(&Rejected { reason })
+    }
+
     /// Records the end of a query, complete or not.
-    pub(super) fn ended(&self, outcome: &'static str, rows: u64, bytes: u64, requests: u64, time: Duration) {
+    pub(super) fn ended(&self, outcome: &'static str, rows: u64, bytes: u64, time: Duration) {
         self.queries_running.dec();
         self.queries.get_or_create(&Ended { outcome }).inc();
         self.seconds.observe(time.as_secs_f64());
         self.rows.inc_by(rows);
         self.bytes.inc_by(bytes);
-        self.requests.inc_by(requests);
+    }
+
+    /// Records what a statement has cost. Totals of the connections would not do: those of pass-through clients close.
+    pub(super) fn spent(&self, spent: Spent) {
+        self.requests.inc_by(spent.requests);
+        self.throttle_wait.inc_by(Duration::from_millis(spent.wait_ms).as_secs_f64());
     }
 
     /// Returns all metrics in the OpenMetrics text format.

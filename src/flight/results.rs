@@ -37,7 +37,8 @@ use super::planner::{Runnable, runnable};
 use super::sessions::{Busy, Session};
 use super::settings::Limits;
 use super::type_compat::{bytes_of, sent_batch};
-use crate::exec::spent;
+use crate::client::QuerySpan;
+use crate::exec::{in_span, spent, statement_kind};
 
 /// Size in bytes from which a batch is not merged with further ones. Clients refuse messages of more than 4 MiB.
 const GATHERED: usize = 1 << 20;
@@ -68,6 +69,8 @@ struct Account {
     rows: u64,
     bytes: u64,
     plan: Option<Arc<dyn ExecutionPlan>>,
+    /// Span of the current plan, and the number of rows sent before it.
+    span: Option<(Arc<QuerySpan>, u64)>,
     requests: u64,
     /// Final status; `None` if the client disconnected.
     end: Option<Code>,
@@ -113,6 +116,7 @@ impl Pending {
             rows: 0,
             bytes: 0,
             plan: None,
+            span: None,
             requests: 0,
             end: None,
             _busy: session.busy(),
@@ -189,12 +193,13 @@ async fn send(
     let failed = |error: DataFusionError| session.status(&error);
     let mut first = pending.first.lock().unwrap_or_else(PoisonError::into_inner).take();
     for plan in &pending.plans {
+        let kind = statement_kind(plan);
         let Runnable { plan, task, query } = match first.take() {
             Some(planned) => planned,
             None => runnable(&session, plan.clone()).await.map_err(failed)?,
         };
-        account.begin(query, &plan);
-        let mut stream = execute_stream(plan, task).map_err(failed)?.fuse();
+        let span = account.begin(kind, query, &plan);
+        let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
         while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
             account.rows += batch.num_rows() as u64;
@@ -239,29 +244,37 @@ async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<R
 }
 
 impl Account {
-    /// Starts the accounting of the next plan.
-    fn begin(&mut self, query: String, plan: &Arc<dyn ExecutionPlan>) {
+    /// Starts the accounting of the next plan, and returns its span.
+    fn begin(&mut self, kind: &'static str, query: String, plan: &Arc<dyn ExecutionPlan>) -> Arc<QuerySpan> {
         tracing::info!(query, principal = %self.session.principal.name, "query started");
-        self.settle();
+        self.settle(code_name(Code::Ok));
         self.query = query;
         self.plan = Some(Arc::clone(plan));
+        let span = QuerySpan::start(Some(kind));
+        self.span = Some((Arc::clone(&span), self.rows));
+        span
     }
 
-    /// Adds the requests of the current plan to the total.
-    fn settle(&mut self) {
-        self.requests += self.plan.take().map_or(0, |plan| spent(&plan).requests);
+    /// Ends the accounting of the current plan: counts its cost, and ends its span.
+    fn settle(&mut self, outcome: &'static str) {
+        let spent = self.plan.take().map(|plan| spent(&plan)).unwrap_or_default();
+        self.requests += spent.requests;
+        self.metrics.spent(spent);
+        if let Some((span, before)) = self.span.take() {
+            span.ended(outcome, self.rows - before);
+        }
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.settle();
+        let outcome = self.end.map_or("gone", code_name);
+        self.settle(outcome);
         let Self { query, session, metrics, begun, rows, bytes, requests, end, .. } = self;
-        let outcome = end.map_or("gone", code_name);
         if *end == Some(Code::Ok) && *requests > 0 {
             session.prove();
         }
-        metrics.ended(outcome, *rows, *bytes, *requests, begun.elapsed());
+        metrics.ended(outcome, *rows, *bytes, begun.elapsed());
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query finished");
     }

@@ -22,6 +22,7 @@ use super::auth::Auth;
 use super::gate::GateLayer;
 use super::lanes::Lanes;
 use super::listener::accept;
+use super::metrics::Metrics;
 use super::rpc::Service;
 use super::sessions::{Sessions, Upstream};
 use super::settings::Limits;
@@ -95,9 +96,10 @@ impl FlightServer {
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
         let runtime = runtime.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
-        let sessions = Sessions::new(auth, upstream, limits.clone(), runtime);
+        let metrics = Metrics::new();
+        let sessions = Sessions::new(auth, upstream, limits.clone(), runtime, Arc::clone(&metrics));
         let lanes = Lanes::start().map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
-        let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes));
+        let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes, metrics));
 
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(PING))

@@ -22,8 +22,9 @@ use tokio::time::Instant;
 use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Status};
 
-use super::auth::{Auth, Credentials, Principal, anybody, key_holder, unknown_token};
+use super::auth::{Auth, Credentials, Principal, Rejection, anybody, key_holder};
 use super::lanes::OwnLane;
+use super::metrics::Metrics;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
@@ -168,6 +169,7 @@ pub(super) struct Sessions {
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
     salt: [u8; 32],
     open: Mutex<HashMap<Found, Arc<Session>>>,
+    metrics: Arc<Metrics>,
 }
 
 /// Prefix of session tokens, so that an expired one is not treated as an API key and sent to the service.
@@ -176,8 +178,20 @@ const TOKEN: &str = "sst_";
 const RECENT: Duration = Duration::from_secs(60);
 
 impl Sessions {
-    pub(super) fn new(auth: Auth, upstream: Upstream, limits: Limits, runtime: Arc<RuntimeEnv>) -> Self {
-        Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default() }
+    pub(super) fn new(
+        auth: Auth,
+        upstream: Upstream,
+        limits: Limits,
+        runtime: Arc<RuntimeEnv>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default(), metrics }
+    }
+
+    /// Counts rejected credentials, and returns the status for the client.
+    pub(super) fn rejected(&self, rejection: Rejection) -> Status {
+        self.metrics.rejected(rejection.reason()).inc();
+        rejection.into()
     }
 
     /// Opens a session. Returns its token, and true if the credentials are verified.
@@ -236,7 +250,7 @@ impl Sessions {
         }
         let found = Found::Token(Sha256::digest(token.expose_secret()).into());
         let session = self.open().get(&found).filter(|session| !self.has_expired(session)).cloned();
-        let session = session.ok_or_else(unknown_token)?;
+        let session = session.ok_or_else(|| self.rejected(Rejection::UnknownToken))?;
         session.touch();
         Ok(Some(session))
     }
@@ -285,11 +299,12 @@ impl Sessions {
     }
 
     async fn principal(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Status> {
-        match &self.auth {
+        let principal = match &self.auth {
             Auth::None => Ok(anybody()),
             Auth::Users(users) => users.verify(credentials, caller).await,
             Auth::PassThrough => key_holder(credentials, &self.salt),
-        }
+        };
+        principal.map_err(|rejection| self.rejected(rejection))
     }
 
     fn make(&self, principal: &Principal) -> Result<Arc<Session>, Status> {

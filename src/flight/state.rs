@@ -40,12 +40,13 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    pub(super) fn new(sessions: Sessions, limits: Limits, lanes: Lanes) -> Self {
+    pub(super) fn new(sessions: Sessions, limits: Limits, lanes: Lanes, metrics: Arc<Metrics>) -> Self {
         let prepared = Store::new("prepared statement", limits.statements, limits.session_idle(), false);
         let results = Store::new("result", limits.results, limits.result_time(), true);
         let streams = Arc::new(Semaphore::new(limits.streams));
-        let (cancelled, metrics, ending) = (CancellationToken::new(), Metrics::new(), AtomicBool::new(false));
-        let standing = Arc::new(Standing::new(limits.connections, limits.session_idle()));
+        let (cancelled, ending) = (CancellationToken::new(), AtomicBool::new(false));
+        let standing = Standing::new(limits.connections, limits.session_idle(), metrics.rejected("no_login"));
+        let standing = Arc::new(standing);
         Self { sessions, limits, metrics, standing, cancelled, lanes, ending, prepared, results, streams }
     }
 

@@ -29,9 +29,10 @@ use super::progress::Progress;
 use super::report::{Report, counted};
 use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
+use crate::client::QuerySpan;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
-use crate::exec::{Spent, WindowRead, spent, windows};
+use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::session::resolve_time_zone;
 use crate::table::{is_read_only, read_only};
 
@@ -287,6 +288,7 @@ impl Shell {
             return Ok(None);
         }
         let at_once = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+        let kind = statement_kind(&plan);
         let before = self.counters();
         let progress = Progress::start(self.connections.iter().map(|(_, to)| Arc::clone(to)).collect(), self.quiet);
         let read = self.windows_of_input(&plan).await?;
@@ -310,8 +312,14 @@ impl Shell {
         output.show_times_in(SessionSettings::of(self.context.state().config_options()).timezone);
         let planning = begun.elapsed();
         self.last = None;
-        let printed = print_result(&plan, task, begun, progress, self.reports.is_some(), output).await?;
-        let Printed { shown, first, elapsed, kept } = printed;
+        let span = QuerySpan::start(Some(kind));
+        let task = in_span(task, &span);
+        let printed = print_result(&plan, task, begun, progress, self.reports.is_some(), output).await;
+        match &printed {
+            Ok(printed) => span.ended("ok", printed.shown.rows as u64),
+            Err(_) => span.ended("error", 0),
+        }
+        let Printed { shown, first, elapsed, kept } = printed?;
         self.last = Some(kept);
         self.warn(&before);
         if self.reports.is_none() && !self.quiet && shown.hidden > 0 {

@@ -313,7 +313,7 @@ fn failed_connections_advise_what_to_check() {
         (
             "http://service.invalid/v4".to_owned(),
             &[("HTTP_PROXY", "http://127.0.0.1:1")],
-            "check http://service.invalid/v4 and the proxy in HTTP_PROXY; NO_PROXY lists hosts to reach directly"
+            "check that http://service.invalid/v4 is the service's address, and the proxy if HTTP_PROXY is set"
                 .to_owned(),
         ),
     ] {

@@ -30,4 +30,5 @@ mod shell;
 mod sql_files;
 mod support;
 mod tables;
+mod telemetry;
 mod unseen;

@@ -5,6 +5,7 @@ mod connect;
 mod help;
 mod profiles;
 mod serve;
+mod telemetry;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
 use self::serve::ServeArguments;
+use self::telemetry::Telemetry;
 
 /// SQL over a saved-search analytics service (V4)
 ///
@@ -320,7 +322,7 @@ fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             None => help::greet(),
-            Some(Command::Sql(ref sql)) => Box::pin(run_sql(&arguments, sql, &matches)).await,
+            Some(Command::Sql(ref sql)) => Box::pin(run_traced_sql(&arguments, sql, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
@@ -340,6 +342,13 @@ fn main() -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+async fn run_traced_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches) -> Result<(), Exit> {
+    let telemetry = Telemetry::start(None)?;
+    let result = Box::pin(run_sql(arguments, sql, matches)).await;
+    telemetry.end().await;
+    result
 }
 
 async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches) -> Result<(), Exit> {

@@ -9,10 +9,12 @@ use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::{
     Auth, FlightServer, ServeDocument, ServerSpec, TlsSpec, Upstream, Users, hash_password,
 };
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::connect::{Connected, config_file, connect, pass_through};
 use crate::help::print;
+use crate::telemetry::{Receiver, Telemetry};
 use crate::{Arguments, Ending, Exit};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL
@@ -89,7 +91,13 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         Some(path) => ServeDocument::read(&path)?,
         None => ServeDocument::default(),
     };
-    log(serve)?;
+    let telemetry = Telemetry::start(Some(log(serve)?))?;
+    let served = Box::pin(listen(arguments, serve, document)).await;
+    telemetry.end().await;
+    served
+}
+
+async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let mode = match (serve.auth, &document.auth) {
         (Some(mode), _) => mode,
         (None, Some(name)) => AuthMode::from_str(name, false).map_err(|_| {
@@ -158,14 +166,17 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
     Ok(())
 }
 
-fn log(serve: &ServeArguments) -> Result<(), Exit> {
+/// Lines on stderr. Spans add nothing to them: a line names its query itself.
+fn log(serve: &ServeArguments) -> Result<Receiver, Exit> {
     let filter = EnvFilter::try_new(&serve.log).map_err(|error| Exit::usage(format!("--log: {error}")))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let started = match serve.log_format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
-    started.map_err(|error| Exit::usage(format!("cannot start logging: {error}")))
+    // The other filter decides the level. Without a hint here, its own would be lost.
+    let events = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(LevelFilter::TRACE);
+    let filter = tracing_subscriber::filter::FilterExt::<Registry>::and(filter, events);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    Ok(match serve.log_format {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
+    })
 }
 
 fn read(path: &Path) -> Result<String, Exit> {

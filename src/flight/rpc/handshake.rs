@@ -16,7 +16,7 @@ impl Service {
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Answers<HandshakeResponse>>, Status> {
         let caller = caller_of(request.extensions());
-        let mut given = credentials(request.metadata())?;
+        let mut given = credentials(request.metadata()).map_err(|rejection| self.0.sessions.rejected(rejection))?;
         // A client with credentials in its headers may send no message at all.
         if matches!(given, Credentials::None)
             && let Some(message) = timeout(PATIENCE, request.into_inner().message()).await.map_err(|_| late())??

@@ -153,6 +153,33 @@ async fn users_come_in_by_whatever_their_driver_sends_and_nobody_else_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rejected_logins_are_counted_by_reason() {
+    let served = Served::with(corpus(), Settings::default(), |spec| {
+        (spec.auth, spec.operations) = (Auth::Users(users()), Some("127.0.0.1:0".parse().unwrap()));
+    })
+    .await;
+    let wrong = format!("Basic {}", BASE64_STANDARD_NO_PAD.encode("ada:sword"));
+    for (name, value) in [
+        ("authorization", wrong.as_str()),
+        ("authorization", "Bearer sst_forged"),
+        ("x-api-key", "adas-token"),
+        ("authorization", "nonsense"),
+        ("x-nothing", "at all"),
+    ] {
+        refusal(&mut with_header(&served, name, value).await, "SELECT 1").await;
+    }
+    served.client().await.handshake("ada", "sword").await.unwrap_err();
+    served.client().await.handshake("ada", "swordfish").await.unwrap();
+    let (_, text) = super::ends::get(served.server.operations().unwrap(), "/metrics");
+    for (reason, count) in
+        [("wrong_password", 2), ("unknown_token", 2), ("malformed", 1), ("no_credentials", 1), ("no_login", 0)]
+    {
+        let line = format!("savedsearch_logins_rejected_total{{reason=\"{reason}\"}} {count}");
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_ends_with_its_session_and_with_time() {
     let served = Served::with(corpus(), Settings::default(), |spec| {
         spec.auth = Auth::Users(users());

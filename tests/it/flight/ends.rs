@@ -314,6 +314,8 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
         "savedsearch_calls_total{kind=\"CommandStatementQuery\",code=\"invalid_argument\"} 1".to_owned(),
         "savedsearch_sessions 1".to_owned(),
         "savedsearch_queries_running 0".to_owned(),
+        "savedsearch_logins_rejected_total{reason=\"no_login\"} 0".to_owned(),
+        format!("savedsearch_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
@@ -331,6 +333,23 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     assert_eq!(rest.iter().map(|batch| batch.num_rows()).sum::<usize>(), first.len());
     ending.await.unwrap().unwrap();
     tokio::net::TcpStream::connect(address).await.expect_err("the server no longer listens");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_that_requests_wait_is_counted() {
+    let settings = Settings { faults: vec!["429:retry-after=1@1".parse().unwrap()], ..Settings::default() };
+    let served = Served::with(corpus(), settings, |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let operations = served.server.operations().unwrap();
+    let waited = || {
+        let (_, text) = get(operations, "/metrics");
+        let found = text.lines().find_map(|line| line.strip_prefix("savedsearch_throttle_wait_seconds_total "));
+        found.unwrap_or_else(|| panic!("{text}")).parse::<f64>().unwrap()
+    };
+    assert!(waited() < 0.001);
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    assert_eq!(all_rows(&mut served.client().await, &sql).await.len(), 1);
+    let waited = waited();
+    assert!((0.5..60.0).contains(&waited), "{waited}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,45 @@
+//! Spans of statements whose caller knows their kind: in the shell and the server.
+
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::client::QuerySpan;
+
+/// Kind of a statement that returns rows, as its span names it.
+pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
+    match plan {
+        LogicalPlan::Explain(_) => "explain",
+        LogicalPlan::Analyze(_) => "explain_analyze",
+        _ => "query",
+    }
+}
+
+/// Puts the scans of a task into the span of their statement. Operators run inputs on tasks of their own, so the span
+/// travels in the context of the task and not on a thread.
+pub(crate) fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<TaskContext> {
+    match Arc::try_unwrap(task) {
+        Ok(task) => {
+            let config = task.session_config().clone().with_extension(Arc::clone(span));
+            Arc::new(task.with_session_config(config))
+        }
+        // Somebody else may run another statement with it.
+        Err(shared) => shared,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_travels_with_the_task_that_it_was_started_for() {
+        let span = QuerySpan::start(Some("query"));
+        let found = |task: &TaskContext| task.session_config().get_extension::<QuerySpan>();
+        let own = in_span(Arc::new(TaskContext::default()), &span);
+        assert!(found(&own).is_some_and(|found| Arc::ptr_eq(&found, &span)));
+        let shared = Arc::new(TaskContext::default());
+        assert!(found(&in_span(Arc::clone(&shared), &span)).is_none());
+    }
+}
