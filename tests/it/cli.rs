@@ -225,7 +225,10 @@ fn messages_are_what_they_are() {
             &["--base-url", "ftp://x/v4", "sql", "-c", "SELECT 1"],
             "invalid base URL `ftp://x/v4`: not an HTTP URL; expected http(s)://host/…/v4",
         ),
-        (&["--connection", "a", "sql", "-c", "SELECT 1"], "--connection requires --config or SAVEDSEARCH_CONFIG"),
+        (
+            &["--connection", "a", "sql", "-c", "SELECT 1"],
+            "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG",
+        ),
         (&["--profile", "/nowhere.toml", "sql", "-c", "SELECT 1"], "cannot read profile /nowhere.toml: "),
         (&["profile", "show", "mine"], "unknown built-in profile `mine`; available: v4, flags, pages, names"),
         (&["man", "sqll"], "unknown command `sqll`; available: "),

@@ -126,7 +126,7 @@ fn connections_have_names_and_are_asked_together() {
         assert!(err(&output).contains(why) && err(&output).lines().count() == 1, "{text}\n{}", err(&output));
     }
     let alone = run(folder, &["--connection", "comms", "sql", "-c", "SELECT 1"]);
-    assert!(err(&alone).contains("--connection requires --config"), "{}", err(&alone));
+    assert!(err(&alone).contains("--connection requires a configuration file"), "{}", err(&alone));
 }
 
 #[test]
@@ -219,4 +219,16 @@ fn a_probe_keeps_what_is_there_and_goes_on_from_what_a_person_corrected() {
         "{}",
         err(&few)
     );
+}
+
+#[test]
+fn a_connection_of_the_configuration_file_is_probed_and_checked() {
+    let service = Simulate::start(&["--mentions", "600", "--searches", "2"]);
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("[connections.comms]\nbase_url = '{}'\napi_key_env = 'SAVEDSEARCH_API_KEY'\n", service.base_url);
+    fs::write(folder.path().join("mine.cfg"), text).unwrap();
+    let with = |arguments: &[&str]| run(folder.path(), &[&["--config", "mine.cfg"], arguments].concat());
+    let probed = with(&["probe", "-o", "mine.toml"]);
+    assert!(well(&probed).is_empty() && !err(&probed).contains("demo data"), "{}", err(&probed));
+    assert!(well(&with(&["--connection", "comms", "profile", "check", "mine.toml"])).contains("counts: ok"));
 }

@@ -42,7 +42,7 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let environment = Environment::read()?;
     let Some(config) = config_file(arguments, &environment) else {
         if arguments.connection.is_some() {
-            return Err(Exit::usage("--connection requires --config or SAVEDSEARCH_CONFIG"));
+            return Err(Exit::usage(NO_CONFIGURATION));
         }
         let profile = profile(arguments, &environment)?;
         let Target { base_url, key, service, exchanges, clock, demo } = target(arguments).await?;
@@ -58,8 +58,7 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     let Connections { default, named } = Connections::read(&config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
     for (name, Named { base_url, key, profile, insecure }) in named {
-        let expected = "expected one of api_key_env, api_key_file and api_key_command";
-        let key = key.ok_or_else(|| Exit::usage(format!("{}: connection `{name}`: {expected}", config.display())))?;
+        let key = key.ok_or_else(|| no_key_source(&config, &name))?;
         let builder = match key {
             Ok(key) => {
                 let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
@@ -80,6 +79,14 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     Ok(Connected { connection, others, demo: None })
 }
 
+const NO_CONFIGURATION: &str = "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG, or create \
+                                savedsearch/savedsearch.toml in your configuration folder";
+
+fn no_key_source(config: &Path, connection: &str) -> Exit {
+    let expected = "expected one of api_key_env, api_key_file and api_key_command";
+    Exit::usage(format!("{}: connection `{connection}`: {expected}", config.display()))
+}
+
 /// Reads the profile that arguments or environment name.
 pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Result<Profile, Exit> {
     match arguments.profile.as_ref().or(environment.profile.as_ref()) {
@@ -88,10 +95,20 @@ pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Resul
     }
 }
 
-/// Returns the single service that arguments and environment name, or the demo data.
+/// Returns the single service that arguments, environment or configuration file name, or the demo data.
 pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
-    if arguments.config.is_some() || arguments.connection.is_some() {
-        return Err(Exit::usage("this command works on one service; use --base-url instead of --config"));
+    let environment = Environment::read()?;
+    if let Some(config) = config_file(arguments, &environment) {
+        let Connections { default, mut named } = Connections::read(&config, arguments.connection.as_deref())?;
+        let named = named.remove(&default).ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;
+        let Named { base_url, key, insecure, .. } = named;
+        let key = key.ok_or_else(|| no_key_source(&config, &default))??;
+        let service = network(&base_url, insecure || arguments.insecure)?;
+        let exchanges = recorded(&base_url, &key, arguments.record.as_deref())?;
+        return Ok(Target { base_url, key, service, exchanges, clock: Clock::system(), demo: None });
+    }
+    if arguments.connection.is_some() {
+        return Err(Exit::usage(NO_CONFIGURATION));
     }
     if let Some(folder) = &arguments.replay {
         let replay = Replay::read(folder)?;
@@ -108,7 +125,6 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
             demo: None,
         });
     }
-    let environment = Environment::read()?;
     let key = match &arguments.api_key_file {
         Some(path) => Some(Secret::read(path)?),
         None => environment.api_key,
