@@ -59,7 +59,7 @@ fn commands_work_in_scripts() {
     piped.stdin.take().unwrap().write_all(b"SELECT 9 AS n;").unwrap();
     assert_eq!(out(&piped.wait_with_output().unwrap()), "n\n1\nn\n9\n");
     // Nothing runs if anything cannot be parsed, and the place is named.
-    let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  2 FROM mentions WHERE WHERE;\n");
+    let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  (2;\n");
     let line = refused(&["-f", &wrong]);
     assert!(line.contains("wrong.sql: line 3: syntax error: ") && !line.contains("Column:"), "{line}");
     let line = refused(&["-c", "SELECT 1", "-c", "\\nonsense"]);

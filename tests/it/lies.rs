@@ -511,7 +511,7 @@ async fn every_encoding_is_unpacked() {
         assert_eq!(rows(&batches), [["1"], ["2"]], "{encoding}");
     }
     let error = list_error(&raw_service("compress", body.to_vec(), false).await).await;
-    assert!(error.to_string().contains("encoded as `compress`"), "{error}");
+    assert!(error.to_string().contains("unsupported content encoding `compress`"), "{error}");
 }
 
 #[tokio::test]
