@@ -189,7 +189,10 @@ async fn too_much_is_refused_before_the_first_request() {
     let sql = format!("{} UNION ALL {}", overview(1), overview(2));
     let error = failure(&world.context, &sql).await;
     assert_eq!(error.kind(), ErrorKind::Budget);
-    assert!(error.to_string().contains("needs at least 4 requests") && error.to_string().contains("max_requests"), "{error}");
+    assert!(
+        error.to_string().contains("needs at least 4 requests") && error.to_string().contains("max_requests"),
+        "{error}"
+    );
     assert_eq!(world.service.requests(), 0);
     // A query that exceeds the declared budget before its deadline is refused too, but EXPLAIN still shows it.
     let mut profile = Profile::v4();
@@ -300,7 +303,9 @@ async fn now_has_whole_seconds_so_that_ranges_by_it_can_be_counted() {
 async fn bounds_on_a_mention_are_counted_in_one_request() {
     let world = World::new().await;
     let time = |at: usize| {
-        format!("SELECT published_at FROM mentions WHERE aid = '{BIG}' AND duration = '90d' ORDER BY published_at LIMIT 1 OFFSET {at}")
+        format!(
+            "SELECT published_at FROM mentions WHERE aid = '{BIG}' AND duration = '90d' ORDER BY published_at LIMIT 1 OFFSET {at}"
+        )
     };
     let (early, late) = (world.rows(&time(50)).await, world.rows(&time(600)).await);
     let (early, late) = (&early[0][0], &late[0][0]);

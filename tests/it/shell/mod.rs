@@ -104,7 +104,7 @@ fn a_session_at_80_columns() {
     show("SELECT id FROM mentions WHERE aid IN ('183772', '184889');", "error", "over_budget");
     show("SELECT id FROM mentions WHERE published_at < '2026-06-01';", "error", "an_open_range");
     show("\\cost SELECT id FROM mentions WHERE aid = '183772'", "all", "a_cost");
-    show("\\budget", "so far", "a_budget");
+    show("\\budget", "in this session", "a_budget");
     show("\\?", "Ctrl-D leaves", "help");
     show("\\wacth", "error", "a_command_that_is_not");
 }
@@ -273,7 +273,7 @@ fn ctrl_c_cancels_the_query_and_keeps_the_shell() {
     assert!(screen.contains("requests") && screen.contains("rows"), "{screen}");
     terminal.keys("\x03");
     let screen = terminal.prompt("cancelled");
-    assert!(!screen.contains(" requests"), "the bar is gone:\n{screen}");
+    assert!(screen.contains(" sent\n") && !screen.contains(" of "), "the bar is gone:\n{screen}");
     terminal.line("SELECT 1 + 1 AS two;", "no request");
     let asked = desk.service.requests();
     terminal.line("SELECT 2 + 2 AS four;", "no request");
@@ -304,7 +304,7 @@ fn the_wait_for_a_rate_limit_is_counted_down() {
 #[test]
 fn a_pager_has_the_screen_until_it_is_left() {
     if !Command::new("sh").args(["-c", "command -v less"]).output().unwrap().status.success() {
-        println!("left out: there is no less");
+        println!("skipped: less not found");
         return;
     }
     let desk = Desk::new();
@@ -324,7 +324,7 @@ fn a_pager_has_the_screen_until_it_is_left() {
     let mut without = desk.shell((12, 80), &[("PAGER", "no-such-pager --at-all")]);
     without.line("SELECT value FROM generate_series(1, 30);", "30 rows · ");
     let mut failing = desk.shell((12, 80), &[("PAGER", "sh -c 'exit 3'")]);
-    failing.line("SELECT value FROM generate_series(1, 30);", "failed with status 3: \\pager off");
+    failing.line("SELECT value FROM generate_series(1, 30);", "failed with status 3; turn it off with \\pager off");
 }
 
 #[test]
@@ -332,21 +332,21 @@ fn nobody_reads_on_and_nothing_more_is_asked_for() {
     let desk = Desk::new();
     let all = "SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';";
     let mut whole = desk.shell((24, 80), &[]);
-    whole.line("\\rows 0", "all rows");
+    whole.line("\\rows 0", "row limit: none");
     let cost = desk.cost(|| drop(whole.line(all, "complete")));
     // A pager that is quit after one screen.
     let mut terminal = desk.shell((24, 80), &[("PAGER", "head -n 12")]);
-    let left = desk.cost(|| drop(terminal.line(all, "the pager was left, no more rows were asked for")));
+    let left = desk.cost(|| drop(terminal.line(all, "pager closed, remaining rows not requested")));
     assert!(left < cost, "{left} of {cost}");
     // Rows beyond the display limit.
-    terminal.line("\\rows 150", "150 rows at most");
+    terminal.line("\\rows 150", "row limit: 150");
     terminal.line("\\pager off", "pager: off");
-    let first = desk.cost(|| drop(terminal.line(all, "the first 150 rows of more")));
+    let first = desk.cost(|| drop(terminal.line(all, "first 150 rows shown")));
     assert!(first < cost, "{first} of {cost}");
-    terminal.line("\\rows 4", "4 rows at most");
+    terminal.line("\\rows 4", "row limit: 4");
     terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "4 rows · ");
-    terminal.line("\\rows 3", "3 rows at most");
-    terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "of more");
+    terminal.line("\\rows 3", "row limit: 3");
+    terminal.line("SELECT column1 AS n FROM (VALUES (1), (2), (3), (4));", "first 3 rows shown");
     insta::assert_snapshot!("the_first_rows", terminal.last());
 }
 
@@ -360,7 +360,7 @@ fn results_go_to_files_and_statements_come_from_them() {
     terminal.line("SELECT 1 AS a;", "no request");
     // A failing statement keeps the output of earlier ones.
     terminal.line("SELECT 1 / (column1 - 2) AS b FROM (VALUES (1), (2));", "error");
-    terminal.line("\\format json", "end that with \\o");
+    terminal.line("\\format json", "close it with \\o first");
     terminal.line("SELECT 2 AS c;", "no request");
     assert!(!Path::new(&csv).exists());
     terminal.line("\\o", "wrote");
@@ -382,8 +382,8 @@ fn results_go_to_files_and_statements_come_from_them() {
     terminal.line(&format!("\\i {script}"), "{\"z\":3}");
     insta::assert_snapshot!("a_script", terminal.last().split_once('\n').unwrap().1);
     fs::write(&more, format!("\\i {more}\n")).unwrap();
-    terminal.line(&format!("\\i {more}"), "include each other 16 deep");
-    terminal.line("\\i nowhere.sql", "nowhere.sql: cannot be read");
+    terminal.line(&format!("\\i {more}"), "files include each other (16 levels deep)");
+    terminal.line("\\i nowhere.sql", "cannot read nowhere.sql");
     fs::write(&more, "-- a report\n\\timing off\nSELECT 1;\n\nSELECT one;\n-- the end").unwrap();
     terminal.line(&format!("\\i {more}"), "d.sql: line 5: unknown column one");
 }
@@ -394,7 +394,7 @@ fn a_statement_is_edited_and_run_again() {
     let editor = desk.file("editor");
     fs::write(&editor, "sed -i 's/one/two/' \"$1\"\n").unwrap();
     let mut terminal = desk.shell((24, 80), &[("EDITOR", &format!("sh {editor}"))]);
-    terminal.line("\\watch", "there is no statement to watch");
+    terminal.line("\\watch", "no statement to watch yet");
     // Ctrl-C interrupts only the editor.
     let mut asleep = desk.shell((24, 80), &[("EDITOR", "sh -c 'echo busy; exec sleep 60' #")]);
     asleep.keys("\\e\r");
@@ -436,10 +436,10 @@ fn connections_are_listed_and_chosen() {
         state: desk.path(),
     });
     terminal.prompt("\\d for tables.");
-    terminal.line("\\c nowhere", "there is no connection nowhere; there are here, there");
+    terminal.line("\\c nowhere", "unknown connection `nowhere`; available: here, there");
     let asks = "SELECT count(*) AS n FROM mentions('183772');";
     let (first, none) = (desk.cost(|| drop(terminal.line(asks, "complete"))), other.service.requests());
-    terminal.enter("\\c there", "queries ask there");
+    terminal.enter("\\c there", "connection: there");
     let second = other.cost(|| drop(terminal.line(asks, "complete")));
     let third =
         other.cost(|| drop(terminal.line("SELECT count(*) AS n FROM mentions WHERE aid = '183772';", "complete")));
@@ -449,11 +449,11 @@ fn connections_are_listed_and_chosen() {
     assert!(screen.contains("| * | there "), "{screen}");
     terminal.line("\\d mentions", "\\cost SQL");
     // Views are local to the connection at which they were created.
-    terminal.enter("\\c here", "queries ask here");
+    terminal.enter("\\c here", "connection: here");
     terminal.line("CREATE VIEW mine AS SELECT 'a view' AS v;", "done");
-    terminal.line("\\c there", "queries ask there");
-    terminal.line("SELECT * FROM mine;", "not found");
-    terminal.line("\\c here", "queries ask here");
+    terminal.line("\\c there", "connection: there");
+    terminal.line("SELECT * FROM mine;", "unknown table");
+    terminal.line("\\c here", "connection: here");
     terminal.line("SELECT * FROM mine;", "| a view ");
 }
 
@@ -466,8 +466,8 @@ fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
     assert_eq!(cost, 0);
     terminal.line("\\cost SET savedsearch.max_requests = 7", "\\cost takes a query");
     terminal.line("SHOW savedsearch.max_requests;", "| 1000 ");
-    terminal.line("SELECT FROM saved_searches;", "a query without columns has nothing to show");
-    terminal.line("SELECT * FROM mine;", "not found");
+    terminal.line("SELECT FROM saved_searches;", "the query selects no columns");
+    terminal.line("SELECT * FROM mine;", "unknown table");
     terminal.line(&format!("{create};"), "done · ");
     assert!(
         terminal.last().contains("done · TIME · 1 request · window 7d (default) · complete"),
@@ -485,7 +485,7 @@ fn what_is_pasted_is_run_line_by_line() {
     terminal.keys("\x1b[200~\\timing on\nSELECT 'one;\n' AS a;\n-- a note\nSELECT 2 AS b; SELECT 3 AS c;\x1b[201~\r");
     terminal.prompt("| 3 ");
     let screen = terminal.screen();
-    assert!(screen.contains("where the time went: on") && screen.contains("| one;\\n |"), "{screen}");
+    assert!(screen.contains("timing: on") && screen.contains("| one;\\n |"), "{screen}");
     assert_eq!(screen.matches("planned in").count(), 3, "{screen}");
 }
 
@@ -502,4 +502,79 @@ fn a_signal_ends_it_and_leaves_nothing_behind() {
         assert_eq!(terminal.status(), status);
     }
     assert_eq!(fs::read_dir(desk.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(), 0);
+}
+
+/// A terminal without bracketed paste sends a paste as keys: all statements run, in order.
+#[test]
+fn what_is_pasted_as_keys_is_run_completely() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[]);
+    terminal.clear();
+    terminal.keys("SELECT 'one' AS a;\rSELECT id FROM mentions WHERE aid = '183772' LIMIT 1;\rSELECT\r 'three' AS c;\r\\timing on\rSELECT 4 AS d;\r");
+    terminal.prompt("planned in");
+    let screen = terminal.screen();
+    for shown in ["| one ", "1 request", "| three ", "timing: on", "| 4 "] {
+        assert!(screen.contains(shown), "no `{shown}` in\n{screen}");
+    }
+}
+
+#[test]
+fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((24, 80), &[]);
+    terminal.clear();
+    terminal.keys("SELECT 'a;\r");
+    terminal.sees("savedsearch-> ");
+    // In a string a backslash is no command, and behind it one leaves the statement as it is.
+    terminal.keys("\\q' AS text,\r\\timing on\r");
+    terminal.sees("timing: on");
+    terminal.enter("1 AS one;", "| a;\\n\\q | ");
+    // Ctrl-C drops the statement.
+    terminal.keys("SELECT nonsense\r");
+    terminal.keys("\x03");
+    terminal.line("SELECT 2 AS two;", "| 2 ");
+    terminal.keys("SELECT 3\r");
+    terminal.sees("savedsearch-> ");
+    terminal.keys("\\q\r");
+    assert_eq!(terminal.status(), 0);
+}
+
+#[test]
+fn a_plan_keeps_its_indentation_at_any_width() {
+    let desk = Desk::new();
+    for width in [40, 60] {
+        let mut terminal = desk.shell((60, width), &[("NO_COLOR", "1")]);
+        terminal.line("EXPLAIN SELECT source, count(*) FROM mentions WHERE reach > 5 GROUP BY source;", "no requests");
+        let screen = terminal.screen();
+        let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with('|')).collect();
+        let scan = lines.iter().find(|line| line.contains("FetchExec")).expect("a scan");
+        let indent = |line: &str| line.rsplit('|').nth(1).map_or(0, |cell| cell.len() - cell.trim_start().len());
+        assert!(indent(scan) > 3, "{width}\n{screen}");
+        // What does not fit goes on behind the beginning of its line.
+        let at = lines.iter().position(|line| line.contains("FetchExec")).unwrap();
+        assert!(indent(lines[at + 1]) >= indent(scan), "{width}\n{screen}");
+    }
+}
+
+#[test]
+fn columns_aliases_and_values_are_completed() {
+    let desk = Desk::new();
+    let mut terminal = desk.shell((40, 80), &[]);
+    terminal.line("SELECT DISTINCT sentiment FROM mentions WHERE aid = '183772';", "complete");
+    terminal.clear();
+    let cost = desk.cost(|| {
+        terminal.keys("SELECT m.pub\t FROM mentions m");
+        terminal.sees("SELECT m.pub");
+        terminal.keys("\x01\x0bSELECT 1 FROM mentions m WHERE m.pub\t");
+        terminal.sees("WHERE m.published_at");
+        terminal.keys("\x01\x0bSELECT 1 FROM breakdowns WHERE dimension = 'hash\t");
+        terminal.sees("dimension = 'hashtag'");
+        terminal.keys("\x01\x0bSELECT 1 FROM mentions WHERE sentiment = 'neg\t");
+        terminal.sees("sentiment = 'negative'");
+        // A line of a statement knows the lines before it.
+        terminal.keys("\x01\x0bSELECT 1 FROM overview o\rWHERE o.tot\t");
+        terminal.sees("WHERE o.total_");
+        terminal.keys("\x03");
+    });
+    assert_eq!(cost, 0);
 }
