@@ -19,15 +19,15 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
 
 /// All commands, in help order.
 pub(super) const COMMANDS: [Entry; 17] = [
-    entry("\\d", "[TABLE]", "lists tables, or the columns of a table and what is pushed down"),
+    entry("\\d", "[TABLE]", "lists tables, or the columns of a table"),
     entry("\\l", "", "lists connections"),
     entry("\\c", "[NAME]", "switches to another connection"),
     entry("\\x", "[on|off]", "toggles expanded display, one column per line"),
     entry("\\rows", "[N]", "sets the number of rows to show; 0 shows all"),
-    entry("\\pager", "[on|off]", "toggles $PAGER for results longer than the screen"),
-    entry("\\timing", "[on|off]", "toggles planning time and time to the first row"),
+    entry("\\pager", "[on|off]", "toggles $PAGER for long results"),
+    entry("\\timing", "[on|off]", "toggles times of planning and of the first row"),
     entry("\\format", "[FORMAT]", "sets the format of results"),
-    entry("\\o", "[FILE]", "sends results to a file, until \\o alone closes it"),
+    entry("\\o", "[FILE]", "writes results to a file; \\o alone closes it"),
     entry("\\chart", "[SQL]", "draws the last result, or that of a statement"),
     entry("\\cost", "SQL", "estimates the requests of a statement; sends none"),
     entry("\\budget", "", "shows the limits of the key, and how much is used"),

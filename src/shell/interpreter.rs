@@ -33,9 +33,9 @@ use crate::error::{describe, one_line};
 /// Nesting depth of `\i` beyond which files are assumed to include each other.
 const DEEPEST: usize = 16;
 
-const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SELECT … shows the requests
-that a query will send. Tab completes, including saved searches by name.
-Ctrl-C drops a statement or cancels a query, Ctrl-R searches the history, Ctrl-D leaves.";
+const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SELECT … shows the
+requests of a query. Tab completes, also saved searches by their names. Ctrl-C
+drops a statement or cancels a query, Ctrl-R searches the history, Ctrl-D leaves.";
 
 /// What to do after a line.
 #[derive(Debug, PartialEq, Eq)]

@@ -417,7 +417,7 @@ impl Shell {
 }
 
 /// `7d` as "the last 7 days"; other periods as they are.
-fn period_in_words(period: &str) -> String {
+pub(super) fn period_in_words(period: &str) -> String {
     let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
     let unit = match unit {
         "h" => "hour",

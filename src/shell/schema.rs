@@ -9,6 +9,7 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use super::completion::tables;
+use super::run::period_in_words;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::table::ApiTable;
 
@@ -17,7 +18,7 @@ pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let found = tables(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
-        None if name.starts_with("system.") => (name.as_str(), String::new(), "none"),
+        None if name.starts_with("system.") => (name.as_str(), of_system(name).to_owned(), "none"),
         None => (name.as_str(), "a row of your table or view".to_owned(), "those of its query"),
     });
     let told: Vec<_> = told.collect();
@@ -56,7 +57,10 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
     if let Some((spec, profile)) = spec.zip(profile) {
         lines.push(format!("A row is {}. Requests: {}.", row_of(spec), cost_of(spec.kind)));
         if spec.kind.is_search() {
-            lines.push(format!("Without a time filter or a duration, the last {} are read.", profile.window.default));
+            lines.push(format!(
+                "Without a time filter or a duration, a query reads {}.",
+                period_in_words(&profile.window.default)
+            ));
             lines.push("Other conditions are evaluated locally, over all rows of the time window.".to_owned());
             lines.push("Columns with key `request` echo request parameters. \\cost SQL estimates requests.".to_owned());
         }
@@ -67,6 +71,18 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
 fn batch<const N: usize>(columns: [(&str, Vec<Option<String>>); N]) -> Result<RecordBatch> {
     let columns = columns.map(|(name, texts)| (name, Arc::new(StringArray::from(texts)) as ArrayRef));
     Ok(RecordBatch::try_from_iter(columns)?)
+}
+
+/// Rows of the tables of schema `system`.
+fn of_system(name: &str) -> &'static str {
+    match name {
+        "system.requests" => "a request sent",
+        "system.warnings" => "a warning or note on a query",
+        "system.profile" => "an entry of the profile",
+        "system.budget" => "a limit of the key",
+        "system.columns_seen" => "an unknown field in responses",
+        _ => "",
+    }
 }
 
 fn row_of(table: &TableSpec) -> &str {

