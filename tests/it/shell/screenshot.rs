@@ -27,7 +27,7 @@ fn the_screenshot_is_a_real_session() {
     let arguments = ["--now", "2026-07-01T12:00:00Z", "sql"];
     let mut terminal =
         Terminal::start(&Start { size: SIZE, arguments: &arguments, environment: &[], state: folder.path() });
-    terminal.prompt("\\d for tables.");
+    terminal.prompt("tables.");
     terminal.clear();
     let (first, second) = STATEMENT.split_once('\n').unwrap();
     terminal.keys(&format!("{first}\r"));
@@ -35,7 +35,7 @@ fn the_screenshot_is_a_real_session() {
     terminal.enter(second, "complete");
     terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772", "| all ");
     terminal
-        .enter("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = 183772 AND duration = '30d'", "complete");
+        .enter("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = 183772 AND duration = '30d'", "31 rows");
     let found = terminal.with_screen(svg);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.svg");
     if std::env::var_os("UPDATE_SCREENSHOT").is_some() {
