@@ -5,15 +5,26 @@
 //!                 the profile declares what the service supports; all stages consult it
 //! ```
 //!
-//! A session needs the service's address and an API key:
+//! A session needs the service's address and an API key. Here a simulator takes the place of the service:
 //!
-//! ```no_run
-//! use datafusion_saved_search::{Connection, Secret, session};
+//! ```
+//! use std::sync::Arc;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let connection = Connection::builder("https://api.example.com/v4", Secret::new("<API_KEY>")?).build()?;
+//! use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Settings};
+//! use datafusion_saved_search::{Clock, Connection, Secret, session};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = "2026-07-01T12:00:00Z".parse()?;
+//! let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 2, mentions: 500, now });
+//! let settings = Settings { clock: Clock::fixed(now), ..Settings::default() };
+//! let service = simulator::start("127.0.0.1:0".parse()?, Arc::new(corpus), settings).await?;
+//!
+//! let connection = Connection::builder(service.base_url(), Secret::new(simulator::KEY)?).build()?;
 //! let context = session(&connection)?;
-//! context.sql("SELECT language, count(*) FROM mentions GROUP BY 1").await?.show().await?;
+//! let query = "SELECT aid, count(*) FROM mentions WHERE duration = '365d' GROUP BY aid";
+//! context.sql(query).await?.show().await?;
+//! assert_eq!(service.requests(), 3);    // the list, and one for each saved search
 //! # Ok(()) }
 //! ```
 //!

@@ -532,7 +532,7 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     // Ctrl-C drops the statement.
     terminal.keys("SELECT nonsense\r");
     terminal.keys("\x03");
-    terminal.line("SELECT 2 AS two;", "| 2 ");
+    terminal.line("SELECT 2 AS two;", "  2 |");
     terminal.keys("SELECT 3\r");
     terminal.sees("savedsearch->");
     terminal.keys("\\q\r");
