@@ -689,7 +689,7 @@ mod tests {
                         "{}",
                         named()
                     );
-                    assert!(ticks.iter().any(|tick| *tick == 0.0), "{}", named());
+                    assert!(ticks.contains(&0.0), "{}", named());
                     assert!(ticks.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < rounding), "{}", named());
                     let digits = step / 10_f64.powf((step * 1.000_001).log10().floor());
                     let round = [1.0_f64, 2.0, 2.5, 5.0].iter().any(|digit| (digits - *digit).abs() < 1e-6);

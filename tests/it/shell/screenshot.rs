@@ -1,6 +1,6 @@
 //! The screenshot of the README: a real session in a terminal, as SVG.
 //!
-//! `UPDATE_SCREENSHOT=1 cargo test --test it the_screenshot` writes it; without the variable the test compares.
+//! `SCREENS_UPDATE=1 cargo test --test it the_screenshot` writes it; without the variable the test compares.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,6 +9,7 @@ use std::path::Path;
 use vt100::{Color, Screen};
 
 use super::terminal::{Start, Terminal};
+use crate::support::knob;
 
 /// Lines and columns of the terminal.
 const SIZE: (u16, u16) = (44, 100);
@@ -37,11 +38,11 @@ fn the_screenshot_is_a_real_session() {
     terminal.enter("\\chart SELECT bucket_start, mentions FROM volume('183772', '30d')", "31 rows");
     let found = terminal.with_screen(svg);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.svg");
-    if std::env::var_os("UPDATE_SCREENSHOT").is_some() {
+    if knob("SCREENS_UPDATE", 0) == 1 {
         fs::write(&path, &found).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap();
-    assert_eq!(text(&kept), text(&found), "outdated: set UPDATE_SCREENSHOT=1 and run this test");
+    assert_eq!(text(&kept), text(&found), "outdated: set SCREENS_UPDATE=1 and run this test");
 }
 
 /// The text of a picture, without positions and times.
@@ -91,7 +92,7 @@ fn svg(screen: &Screen) -> String {
                     Some(_) => run.push(' '),
                     None => {}
                 }
-                at += 1;
+                at += if wide { 2 } else { 1 };
                 if wide {
                     break;
                 }
