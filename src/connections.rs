@@ -15,9 +15,10 @@
 //! never part of the file: it names a variable, a file or a command that holds one. Paths are relative to the file's folder,
 //! and commands run there, in `sh`.
 //!
-//! A key that cannot be read affects its own connection only: [`Named::key`] holds the error, for whoever uses the connection.
+//! Keys are read by [`Named::key`], for the connections that are used: one that cannot be read affects its connection only.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -44,12 +45,42 @@ pub struct Connections {
 pub struct Named {
     /// Address of the service.
     pub base_url: String,
-    /// Key, or the reason why it cannot be read; `None` if the file names no source for it.
-    pub key: Option<Result<Secret>>,
+    /// Source of the key; `None` if the file names none.
+    key: Option<KeySource>,
     /// Profile.
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
+    /// File and name, for errors.
+    place: String,
+}
+
+/// Source of a key.
+#[derive(Debug)]
+enum KeySource {
+    Variable(String),
+    File(PathBuf),
+    /// A command, and the folder that it runs in.
+    Command(String, PathBuf),
+}
+
+impl Named {
+    /// Reads the key. A command may ask the user questions.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the file names no source, or the key cannot be read from it.
+    pub fn key(&self) -> Result<Secret> {
+        let bad = |what: &str| Error::new(ErrorKind::Config, format!("{}: {what}", self.place));
+        match &self.key {
+            None => Err(bad("expected one of api_key_env, api_key_file and api_key_command")),
+            Some(KeySource::Variable(name)) => match variable(name) {
+                Some(key) => Secret::new(&key),
+                None => Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key")),
+            },
+            Some(KeySource::File(file)) => Secret::read(file),
+            Some(KeySource::Command(command, folder)) => key_of_command(command, folder).map_err(|what| bad(&what)),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,20 +128,16 @@ impl Connections {
                 )));
             }
             let key = match (entry.api_key_env, entry.api_key_file, entry.api_key_command) {
-                (Some(name), None, None) => Some(match variable(&name) {
-                    Some(key) => Secret::new(&key),
-                    None => {
-                        Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key"))
-                    }
-                }),
-                (None, Some(file), None) => Some(Secret::read(&folder.join(file))),
-                (None, None, Some(command)) => Some(key_of_command(&command, folder).map_err(|what| bad(&what))),
+                (Some(name), None, None) => Some(KeySource::Variable(name)),
+                (None, Some(file), None) => Some(KeySource::File(folder.join(file))),
+                (None, None, Some(command)) => Some(KeySource::Command(command, folder.to_owned())),
                 (None, None, None) => None,
                 _ => return Err(bad("expected one of api_key_env, api_key_file and api_key_command")),
             };
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
-            named.insert(name, Named { base_url: entry.base_url, key, profile, insecure: entry.insecure });
+            let place = format!("{}: connection `{name}`", path.display());
+            named.insert(name, Named { base_url: entry.base_url, key, profile, insecure: entry.insecure, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;
@@ -129,7 +156,9 @@ fn key_of_command(command: &str, folder: &Path) -> std::result::Result<Secret, S
     // `Command` takes an empty path for a missing folder.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let mut process = Command::new("sh");
-    process.args(["-c", command]).current_dir(folder).stdin(Stdio::inherit()).stderr(Stdio::inherit());
+    // Statements on a pipe are not for the command.
+    let stdin = if std::io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
+    process.args(["-c", command]).current_dir(folder).stdin(stdin).stderr(Stdio::inherit());
     let output = process.output().map_err(|error| format!("cannot run api_key_command: {error}"))?;
     if !output.status.success() {
         return Err(format!("api_key_command failed: {}", output.status));

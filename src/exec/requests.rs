@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
 use crate::profile::Zone;
-use crate::pushdown::{Aids, CountedWindow, Counting, ServiceOrder, Summary, SummaryRows, counted_windows};
+use crate::pushdown::{Aids, CountedWindow, Counting, EDGE_PAGE, ServiceOrder, Summary, SummaryRows, counted_windows};
 use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
 /// The requests that a scan sends to the service.
@@ -34,8 +34,8 @@ impl Requests {
         let windows: Vec<CountedWindow> = match mode {
             Mode::Summary(summary) => counted_windows(config.connection.profile(), plan, summary),
             _ => {
-                let read = |words: &String| CountedWindow { words: words.clone(), counting: Counting::Read };
-                plan.windows.iter().map(read).collect()
+                let window = |words: &String| CountedWindow { words: words.clone(), counting: Counting::Overview };
+                plan.windows.iter().map(window).collect()
             }
         };
         let order = mode.order().map(|order| order.value.clone());
@@ -51,7 +51,7 @@ impl Requests {
             _ => None,
         });
         let page = match edge {
-            Some(_) => plan.template.pages.map(|pages| pages.size),
+            Some(_) => plan.template.pages.map(|pages| pages.size.min(EDGE_PAGE)),
             None => page_size(config),
         };
         let mut sent = sent_first(config, &template, page);
@@ -85,7 +85,10 @@ impl Requests {
     fn of(&self, aid: &str, window: &CountedWindow) -> RequestPlan {
         let plan = self.in_window(aid, &window.words);
         match &window.counting {
-            Counting::Edge(edge) => RequestPlan { sort: Some(edge.order.value.clone()), ..plan },
+            Counting::Edge(edge) => {
+                let pages = plan.pages.map(|pages| Pages { size: pages.size.min(EDGE_PAGE), ..pages });
+                RequestPlan { sort: Some(edge.order.value.clone()), pages, ..plan }
+            }
             Counting::Overview | Counting::Read => plan,
         }
     }
@@ -105,20 +108,27 @@ impl Requests {
     pub(super) fn shared(&self, config: &ScanConfig) -> &BTreeSet<RequestKey> {
         self.shared.get_or_init(|| {
             let list = config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::List(_)));
-            let size = self.page.unwrap_or_default();
+            let size = page_size(config).unwrap_or_default();
             let (Aids::Given(aids), true) = (&config.plan.aids, list || size == 0) else { return BTreeSet::new() };
             let profile = config.connection.profile();
             let question = |aid: &String, window: &CountedWindow| {
-                let request = match size {
-                    0 => {
-                        let (aid, duration) = (Some(aid.clone()), Some(window.words.clone()));
-                        PageRequest::overview(RequestPlan { aid, duration, ..self.sent.clone() })
+                let plan = self.of(aid, window);
+                let page = |plan: RequestPlan, size| PageRequest { plan: Arc::new(plan), row: 0, size, frozen: None };
+                let request = match window.counting {
+                    Counting::Read => return None,
+                    Counting::Edge(_) => {
+                        let size = plan.pages.map(|pages| pages.size).unwrap_or_default();
+                        page(RequestPlan { timezone: self.sent.timezone.clone(), ..plan }, size)
                     }
-                    size => PageRequest { plan: Arc::new(self.of(aid, window)), row: 0, size, frozen: None },
+                    Counting::Overview if size == 0 => {
+                        let (aid, duration) = (plan.aid, plan.duration);
+                        PageRequest::overview(RequestPlan { aid, duration, sort: None, ..self.sent.clone() })
+                    }
+                    Counting::Overview => page(plan, size),
                 };
-                request.key(profile)
+                Some(request.key(profile))
             };
-            aids.iter().flat_map(|aid| self.windows.iter().map(move |window| question(aid, window))).collect()
+            aids.iter().flat_map(|aid| self.windows.iter().filter_map(move |window| question(aid, window))).collect()
         })
     }
 

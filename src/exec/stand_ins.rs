@@ -13,7 +13,7 @@
 //! honoured the request: the window that it echoes, and the values in the lists of filtered columns. A response that
 //! contradicts the request is an error, since counts cannot be filtered here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ use arrow::datatypes::{FieldRef, Int64Type, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use datafusion::error::Result as DataFusionResult;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use futures::StreamExt;
 
 use super::reader::Reader;
@@ -82,22 +82,20 @@ impl Driver {
         stream.boxed()
     }
 
-    /// Reads the times of the mentions on a page, and the values that a list counts by.
+    /// Reads the mentions on a page at the edge of a window, and the values that a list counts by.
     fn edge_page(&self, summary: &Summary, request: &PageRequest, body: &[u8]) -> Result<EdgePage> {
-        let spec = &self.config.spec;
-        let time = spec.time.as_deref().unwrap_or_default();
-        let value = match &summary.rows {
-            SummaryRows::List(list) => Some(list.column.as_str()),
-            _ => None,
+        let Decoded { batch, ids, times, total, .. } = self.reader.decoder.decode(request, body)?;
+        let matching = self.reader.finish(&batch).map_err(|error| internal(&error))?.num_rows();
+        let values = match &summary.rows {
+            SummaryRows::List(list) => {
+                let decoder = self.decoder(picked(&self.config.spec, &[&list.column])).lossy(self.settings.lossy_text);
+                let page = decoder.decode(request, body)?.batch;
+                let values = page.column(0).as_string_opt::<i32>();
+                values.into_iter().flatten().map(|value| value.map(str::to_owned)).collect()
+            }
+            _ => Vec::new(),
         };
-        let columns: Vec<&str> = [Some(time), value].into_iter().flatten().collect();
-        let decoder = self.decoder(picked(spec, &columns)).lossy(self.settings.lossy_text);
-        let page = decoder.decode(request, body)?.batch;
-        let times = page.column(0).as_primitive_opt::<TimestampMicrosecondType>();
-        let times = times.map(|times| times.iter().collect::<Vec<_>>()).unwrap_or_default();
-        let values = page.columns().get(1).and_then(|values| values.as_string_opt::<i32>());
-        let values = values.into_iter().flatten().map(|value| value.map(str::to_owned)).collect();
-        Ok(EdgePage { times, values })
+        Ok(EdgePage { ids, times, total, matching, values })
     }
 
     /// The zone to request: days are counted in the zone of the summary.
@@ -184,7 +182,7 @@ impl Driver {
         let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
         let excluded = match edge {
             None => Vec::new(),
-            Some((edge, page)) => match page.excluded(edge, total) {
+            Some((edge, page)) => match page.excluded(edge, total)? {
                 Some(excluded) => excluded,
                 None => return Ok(None),
             },
@@ -240,10 +238,12 @@ impl Driver {
                     (0..names.len())
                         .find(|at| names.is_valid(*at).then(|| names.value(*at)) == mention.value.as_deref())
                 }
-                // Days are in order of time, and each begins where the one before ends.
+                // Its day is the last one that begins before it. Days may come in any order.
                 _ => {
-                    let days = values.as_primitive_opt::<TimestampMicrosecondType>();
-                    days.and_then(|days| days.values().iter().rposition(|day| *day <= mention.time))
+                    let days = values.as_primitive_opt::<TimestampMicrosecondType>().map(|days| days.values());
+                    let before = days.into_iter().flat_map(|days| days.iter().enumerate());
+                    let before = before.filter(|(_, day)| **day <= mention.time);
+                    before.max_by_key(|(_, day)| **day).map(|(at, _)| at)
                 }
             };
             match counted.and_then(|at| numbers.get_mut(at)) {
@@ -475,8 +475,14 @@ impl Driver {
 
 /// Mentions on a page at the edge of a window, in the order received.
 struct EdgePage {
+    /// Hashes of their ids, if mentions have ids.
+    ids: Option<Vec<u64>>,
     /// Times in microseconds since 1970.
-    times: Vec<Option<i64>>,
+    times: Option<Vec<i64>>,
+    /// Count of mentions in the window, if the page reports it.
+    total: Option<u64>,
+    /// Count of those that satisfy all conjuncts.
+    matching: usize,
     /// Values of the column that a list counts by; empty if none does.
     values: Vec<Option<String>>,
 }
@@ -488,15 +494,32 @@ struct Excluded {
 }
 
 impl EdgePage {
-    /// Returns the mentions that do not belong; `None` if the page does not show all of them. `total` is the count of
-    /// mentions in the window.
-    fn excluded(&self, edge: &Edge, total: i64) -> Option<Vec<Excluded>> {
-        let times: Vec<i64> = self.times.iter().copied().collect::<Option<_>>()?;
-        let all = i64::try_from(times.len()) == Ok(total);
-        let rows = edge.excluded(&times, all)?;
+    /// Returns the mentions that do not belong; `None` if the page does not show all of them, or contradicts `total`, the
+    /// overview's count of mentions in the window.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] if the page has mentions that do not match the requested filters.
+    fn excluded(&self, edge: &Edge, total: i64) -> Result<Option<Vec<Excluded>>> {
+        let (Some(ids), Some(times)) = (&self.ids, &self.times) else { return Ok(None) };
+        // A record that comes twice is counted once when mentions are read.
+        let repeated = ids.iter().collect::<HashSet<_>>().len() < ids.len();
+        let agree = self.total.is_none_or(|own| i64::try_from(own) == Ok(total));
+        let rows = i64::try_from(times.len()).unwrap_or(i64::MAX);
+        if repeated || !agree || rows > total {
+            return Ok(None);
+        }
+        let Some(excluded) = edge.excluded(times, rows == total) else { return Ok(None) };
+        let others = (times.len() - excluded.len()).abs_diff(self.matching);
+        if others > 0 {
+            return Err(filters_ignored(others));
+        }
         let value = |row: usize| self.values.get(row).cloned().flatten();
-        Some(rows.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect())
+        Ok(Some(excluded.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect()))
     }
+}
+
+fn internal(error: &DataFusionError) -> Error {
+    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Contradiction, error.strip_backtrace()))
 }
 
 /// Sums counts; `None` on overflow.

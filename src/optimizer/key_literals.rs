@@ -3,12 +3,11 @@
 //! Keys are strings that often look like numbers. The engine would compare both sides as numbers, and so convert the column:
 //! no saved search could then be selected before its mentions are read, and a single key such as `r-7` would fail the query.
 
-use std::sync::Arc;
-
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
@@ -25,8 +24,15 @@ impl AnalyzerRule for KeyLiterals {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| {
-            let schema = Arc::new(merge_schema(&plan.inputs()));
-            plan.map_expressions(|expr| expr.transform_up(|expr| Ok(as_text(expr, &schema))))
+            let schema = merge_schema(&plan.inputs());
+            // Columns of the result keep their names.
+            let names = NamePreserver::new(&plan);
+            let changed = plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let expr = expr.transform_up(|expr| Ok(as_text(expr, &schema)))?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })?;
+            if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
         })
         .map(|transformed| transformed.data)
     }
@@ -44,22 +50,33 @@ fn as_text(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             };
             Transformed::new_transformed(Expr::BinaryExpr(comparison), text.is_some())
         }
-        Expr::InList(mut list) if is_key(&list.expr, schema) => {
-            // A list of one type only: a mixed one is refused by the engine anyway.
-            let texts: Option<Vec<Expr>> = list.list.iter().map(text_of).collect();
-            let changed = texts.is_some();
-            list.list = texts.unwrap_or(list.list);
+        Expr::InList(mut list) if is_key(&list.expr, schema) && list.list.iter().all(is_literal) => {
+            let mut changed = false;
+            for item in &mut list.list {
+                if let Some(text) = text_of(item) {
+                    *item = text;
+                    changed = true;
+                }
+            }
             Transformed::new_transformed(Expr::InList(list), changed)
         }
         other => Transformed::no(other),
     }
 }
 
+fn is_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(..))
+}
+
 /// True for a string column whose name is that of a key.
 fn is_key(expr: &Expr, schema: &DFSchema) -> bool {
-    let Expr::Column(column) = expr else { return false };
+    let (column, kind) = match expr {
+        Expr::Column(column) => (column, schema.data_type(column).ok().cloned()),
+        Expr::OuterReferenceColumn(field, column) => (column, Some(field.data_type().clone())),
+        _ => return false,
+    };
     let named = matches!(column.name(), "id" | "aid") || column.name().ends_with("_id");
-    named && matches!(schema.data_type(column), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
+    named && matches!(kind, Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
 }
 
 /// An integer literal as a string literal.

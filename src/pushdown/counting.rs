@@ -23,6 +23,9 @@ use super::window::Piece;
 use crate::profile::{Profile, Zone};
 use crate::pushdown::granularity::SECOND;
 
+/// Mentions to request at an edge: a second rarely has more.
+pub(crate) const EDGE_PAGE: u64 = 10;
+
 /// A window, and how the mentions in it are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedWindow {
@@ -64,7 +67,9 @@ impl Edge {
         let descending = self.order.options.descending;
         let sorted = times.windows(2).all(|pair| if descending { pair[0] >= pair[1] } else { pair[0] <= pair[1] });
         let inside = |range: Range, at: i64| range.from <= at && at < range.to;
-        let reaches_past = times.iter().any(|at| !inside(self.step, *at));
+        // Two times show the direction, and one past the step that no mention of it is missing.
+        let distinct = times.first() != times.last();
+        let reaches_past = distinct && times.iter().any(|at| !inside(self.step, *at));
         if !sorted || !times.iter().all(|at| inside(self.window, *at)) || !(reaches_past || all) {
             return None;
         }
@@ -195,6 +200,7 @@ mod tests {
         assert_eq!(edge.excluded(&[0, 0, 500], true), Some(vec![0, 1]));
         assert_eq!(edge.excluded(&[500, 0, second(2)], true), None, "not sorted as requested");
         assert_eq!(edge.excluded(&[0, second(90)], true), None, "outside the window");
+        assert_eq!(edge.excluded(&[second(2), second(2)], false), None, "no direction");
         assert_eq!(edge.excluded(&[], true), Some(Vec::new()));
         assert_eq!(edge.excluded(&[], false), None);
     }

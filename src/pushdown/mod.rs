@@ -22,7 +22,7 @@ mod summary;
 mod time_predicate;
 mod window;
 
-pub(crate) use counting::{CountedWindow, Counting, Edge, counted_windows};
+pub(crate) use counting::{CountedWindow, Counting, EDGE_PAGE, Edge, counted_windows};
 pub(crate) use plan::{Aids, ScanPlan};
 pub(crate) use planned::PlannedScan;
 pub(crate) use predicate::can_claim;

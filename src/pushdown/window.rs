@@ -130,8 +130,9 @@ pub(super) fn windows_of(
 
 /// Splits a range widened to whole grid steps: the steps that it contains completely, and the partial ones at its ends.
 fn split(exact: Range, wide: Range, grid: Grid) -> Vec<Range> {
-    let from = exact.start().map_or(wide.from, |at| grid.ceil(at));
-    let to = exact.end().map_or(wide.to, |at| grid.floor(at));
+    // A range may begin before the earliest mention, where its window does not.
+    let from = exact.start().map_or(wide.from, |at| grid.ceil(at)).max(wide.from);
+    let to = exact.end().map_or(wide.to, |at| grid.floor(at)).min(wide.to);
     if from >= to {
         return vec![wide];
     }

@@ -88,7 +88,8 @@ impl Command {
         };
         let takes = || format!("{name} expects {}, found `{rest}`", entry.takes);
         let text = || (!rest.is_empty()).then(|| rest.to_owned());
-        let file = || Some(rest.trim_end_matches(';').trim_end()).filter(|name| !name.is_empty());
+        // Completion escapes blanks.
+        let file = || Some(rest.trim_end_matches(';').trim_end().replace("\\ ", " ")).filter(|name| !name.is_empty());
         let word = || match rest.trim_end_matches(';').split_whitespace().collect::<Vec<_>>().as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(*word)),

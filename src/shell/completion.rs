@@ -262,10 +262,11 @@ impl Words {
 
     /// Values for an open quote.
     fn quoted(&self, before: &str, typed: &str) -> Vec<Candidate> {
-        let lower = typed.to_lowercase();
+        let lower = typed.replace("''", "'").to_lowercase();
         let plain = |values: &mut dyn Iterator<Item = &str>| {
             let fits = values.filter(|value| value.to_lowercase().starts_with(&lower));
-            fits.map(|value| Candidate { shown: value.to_owned(), typed: format!("{value}'") }).collect()
+            fits.map(|value| Candidate { shown: value.to_owned(), typed: format!("{}'", value.replace('\'', "''")) })
+                .collect()
         };
         match compared(before).as_deref() {
             Some("aid") => {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use console::style;
 use datafusion::error::DataFusionError;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::commands::{COMMANDS, Command};
 use super::completion::Words;
@@ -71,6 +72,8 @@ pub(super) struct Interpreter {
     shell: Shell,
     destination: Destination,
     format: Format,
+    /// Set if the user chose the format, which then counts more than the name of a file.
+    chosen: bool,
     display: Display,
     charts: ChartOptions,
     reports: Reports,
@@ -87,7 +90,7 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(super) fn new(mut shell: Shell, format: Format, destination: Destination) -> Self {
+    pub(super) fn new(mut shell: Shell, format: Option<Format>, destination: Destination) -> Self {
         let reports = Reports::default();
         let mut display = Display::default();
         let mut charts = ChartOptions::default();
@@ -101,8 +104,22 @@ impl Interpreter {
             }
         }
         let (file, last, edited) = (None, String::new(), String::new());
-        let unfinished = Arc::default();
-        Self { shell, destination, format, display, charts, reports, file, unfinished, last, edited, remembered: None }
+        let (unfinished, chosen) = (Arc::default(), format.is_some());
+        let format = format.unwrap_or(Format::Table);
+        Self {
+            shell,
+            destination,
+            format,
+            chosen,
+            display,
+            charts,
+            reports,
+            file,
+            unfinished,
+            last,
+            edited,
+            remembered: None,
+        }
     }
 
     /// Draws charts with these options.
@@ -333,7 +350,7 @@ impl Interpreter {
             }
             *output = Output::stdout(format)?.charts(self.charts.clone());
         }
-        self.format = format;
+        (self.format, self.chosen) = (format, true);
         self.confirm(&format!("format: {}", format.name()));
         Ok(())
     }
@@ -376,8 +393,7 @@ impl Interpreter {
         self.finish_file()?;
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
-            // A format that was chosen counts more than the name of the file.
-            let named = Format::of_file(&path).filter(|_| self.format == Format::Table);
+            let named = Format::of_file(&path).filter(|_| !self.chosen);
             let format = named.unwrap_or(self.format);
             let file = Output::file(format, &path).map_err(cannot)?.charts(self.charts.clone());
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
@@ -448,9 +464,13 @@ impl Interpreter {
             if let Err(failure) = self.run_text(&text, None).await {
                 break Err(failure);
             }
+            let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+            let ended = |kind: SignalKind| Failure::Cancelled { signal: kind.as_raw_value(), requests: 0 };
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
                 _ = tokio::signal::ctrl_c() => break Ok(()),
+                _ = terminate.recv() => break Err(ended(SignalKind::terminate())),
+                _ = hang_up.recv() => break Err(ended(SignalKind::hangup())),
             }
         };
         self.display.pager = pager;

@@ -21,7 +21,7 @@ use super::splitter::{is_inside_token, pieces};
 ///
 /// # Errors
 /// The terminal cannot be read, or stdout was closed by its reader.
-pub async fn interact(shell: Shell, format: Format, charts: ChartOptions) -> Result<(), Failure> {
+pub async fn interact(shell: Shell, format: Option<Format>, charts: ChartOptions) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::line(format!("cannot read the terminal: {error}"));
     let mut editor = LineEditor::new().map_err(terminal)?;
     let quiet = shell.is_quiet();

@@ -314,19 +314,19 @@ impl Shell {
         self.last = None;
         let span = QuerySpan::start(Some(kind));
         let task = in_span(task, &span);
-        let printed = print_result(&plan, task, begun, progress, self.reports.is_some(), output).await;
+        let printed = print_result(&plan, task, begun, progress, output).await;
         match &printed {
             Ok(printed) => span.ended("ok", printed.shown.rows as u64),
             Err(_) => span.ended("error", 0),
         }
         let Printed { shown, first, elapsed, kept } = printed?;
         self.last = Some(kept);
-        self.warn(&before);
+        let warned = self.warn(&before);
         if self.reports.is_none() && !self.quiet && shown.hidden > 0 {
             let columns = counted(shown.hidden as u64, "column");
             eprintln!("note: {columns} hidden: terminal too narrow; use \\x or --format csv to see all");
         }
-        let (spent, windows, warned) = (spent(&plan), windows(&plan), self.counters().warned() > before.warned());
+        let (spent, windows) = (spent(&plan), windows(&plan));
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
     }
 
@@ -341,9 +341,9 @@ impl Shell {
     /// Summary of SET and DDL, which have no result.
     fn report_of_effect(&mut self, begun: Instant, before: &Counters, windows: Vec<WindowRead>) -> Report {
         let after = self.counters();
-        self.warn(before);
+        let warned = self.warn(before);
         let spent = Spent { requests: after.requests() - before.requests(), ..Spent::default() };
-        let (elapsed, warned) = (begun.elapsed(), after.warned() > before.warned());
+        let elapsed = begun.elapsed();
         Report { shown: None, planning: elapsed, first: None, elapsed, spent, windows, warned }
     }
 
@@ -384,13 +384,15 @@ impl Shell {
         Counters(logs.map(|log| (log.requests.load(Ordering::Relaxed), log.warned())).collect())
     }
 
-    /// Prints warnings and notes added since.
-    fn warn(&self, before: &Counters) {
+    /// Prints warnings and notes added since. Returns true if a warning concerns missing rows.
+    fn warn(&self, before: &Counters) -> bool {
+        let mut incomplete = false;
         for ((_, connection), (_, warned)) in self.connections.iter().zip(&before.0) {
             let log = connection.client().log();
             let new = usize::try_from(log.warned() - warned).unwrap_or(usize::MAX);
             let warnings = log.warnings();
             for warning in &warnings[warnings.len().saturating_sub(new)..] {
+                incomplete |= warning.incomplete;
                 match warning.incomplete {
                     true => eprintln!("warning: incomplete result: {}", warning.message),
                     false if self.quiet => {}
@@ -398,6 +400,7 @@ impl Shell {
                 }
             }
         }
+        incomplete
     }
 
     /// Prints a note once if a query has no time filter and reads the default window.
@@ -438,10 +441,6 @@ struct Counters(Vec<(u64, u64)>);
 impl Counters {
     fn requests(&self) -> u64 {
         self.0.iter().map(|(requests, _)| requests).sum()
-    }
-
-    fn warned(&self) -> u64 {
-        self.0.iter().map(|(_, warned)| warned).sum()
     }
 }
 
@@ -510,13 +509,12 @@ struct Printed {
     kept: Kept,
 }
 
-/// Prints a result as its batches arrive, until the display is full or closed. `keep` retains its rows for `\\chart`.
+/// Prints a result as its batches arrive, until the display is full or closed, and keeps its rows for `\chart`.
 async fn print_result(
     plan: &Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     begun: Instant,
     progress: Progress,
-    keep: bool,
     output: &mut Output,
 ) -> Result<Printed, Broken> {
     let mut progress = Some(progress);
@@ -544,9 +542,7 @@ async fn print_result(
         let printed = Instant::now();
         rest = result.write(&batch)?;
         printing += printed.elapsed();
-        if keep {
-            kept.add(batch);
-        }
+        kept.add(batch);
     }
     let soon = Instant::now() + ON_ITS_WAY;
     while matches!(rest, Rest::Unknown | Rest::Left) {

@@ -51,11 +51,16 @@ impl From<String> for Script {
 }
 
 /// Runs scripts one after another, until a statement fails or `\q` leaves. All results go to `output`, which is completed
-/// at the end.
+/// at the end. `format` is the one that the user chose, if any.
 ///
 /// # Errors
 /// [`Failure`], with one line for people. The output file then keeps its previous content.
-pub async fn run_scripts(shell: Shell, scripts: &[Script], format: Format, output: Output) -> Result<(), Failure> {
+pub async fn run_scripts(
+    shell: Shell,
+    scripts: &[Script],
+    format: Option<Format>,
+    output: Output,
+) -> Result<(), Failure> {
     for script in scripts {
         check_syntax(&shell, script).await?;
     }

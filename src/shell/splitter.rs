@@ -20,6 +20,15 @@ pub(super) struct Piece {
 pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
+        // Without tokenizing the rest of the text for each of many commands.
+        let rest = text[from..].trim_start();
+        let line = rest.lines().next().unwrap_or_default();
+        if line.starts_with('\\') && Command::parse(line).is_some() {
+            let start = text.len() - rest.len();
+            found.push(Piece { line: text[..start].matches('\n').count() + 1, text: line.trim().to_owned() });
+            from = start + line.len();
+            continue;
+        }
         match read(text, from, &mut found) {
             // The arguments of a command are not SQL, so tokenizing restarts behind them.
             Ended::AtCommand(next) => from = next,

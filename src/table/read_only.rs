@@ -1,10 +1,5 @@
 //! Refusal of writes: the service has no calls that write.
 
-use std::sync::Arc;
-
-use datafusion::catalog::TableProvider;
-
-use super::{ApiTable, SystemTable};
 use crate::error::{Error, ErrorKind};
 
 /// The error for a statement that would change one of our tables.
@@ -14,6 +9,7 @@ pub(crate) fn read_only(table: &str) -> Error {
 }
 
 /// True for the tables of the service and of schema `system`, false for those of the session.
-pub(crate) fn is_read_only(table: &Arc<dyn TableProvider>) -> bool {
-    table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<SystemTable>().is_some()
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) fn is_read_only(table: &std::sync::Arc<dyn datafusion::catalog::TableProvider>) -> bool {
+    table.downcast_ref::<super::ApiTable>().is_some() || table.downcast_ref::<super::SystemTable>().is_some()
 }

@@ -76,6 +76,22 @@ fn commands_work_in_scripts() {
 }
 
 #[test]
+fn a_script_charts_its_last_result_and_reads_many_commands_quickly() {
+    let sql = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC";
+    assert!(printed(&["-c", sql, "-c", "\\chart"]).contains("n by source\n"));
+    let commands = "\\x off\n".repeat(20_000);
+    assert_eq!(printed(&["--format", "csv", "-c", &format!("{commands}SELECT 1 AS n")]), "n\n1\n");
+    let huge = "SELECT * FROM (VALUES (timestamp '2026-01-01', 1e308), (timestamp '2026-01-02', 1.0)) t(day, n)";
+    let output = demo(&["--format", "chart", "-c", huge]);
+    assert!(err(&output).contains("too far apart"), "{}", err(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("a.parquet"), folder.path().join("b.csv"));
+    let redirect = format!("\\o {}", second.display());
+    printed(&["-o", first.to_str().unwrap(), "-c", "SELECT 1 AS a", "-c", &redirect, "-c", "SELECT 2 AS b"]);
+    assert_eq!(fs::read_to_string(&second).unwrap(), "b\n2\n");
+}
+
+#[test]
 fn the_extension_of_a_file_is_its_format() {
     let folder = tempfile::tempdir().unwrap();
     let sql = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC";
@@ -130,6 +146,14 @@ fn numbers_compared_with_keys_are_text() {
         );
         assert_eq!(printed(&["--format", "csv", "-c", &sql]), format!("found\ntrue\nrequests\n{requests}\n"));
     }
+    // Names of columns stay, lists may be mixed, and an outer reference is a key too.
+    let sql = "SELECT count(*) FILTER (WHERE aid = 183772) > 0 AS some, count(*) > 0 AS all FROM mentions; \
+               SELECT DISTINCT aid = 183772 FROM saved_searches WHERE aid IN (183772, '184889', NULL) ORDER BY 1; \
+               SELECT count(*) AS n FROM saved_searches s WHERE EXISTS (SELECT 1 FROM (VALUES (1)) v WHERE s.aid = 183772)";
+    assert_eq!(
+        printed(&["--format", "csv", "-c", sql]),
+        "some,all\ntrue,true\nsaved_searches.aid = Int64(183772)\nfalse\ntrue\nn\n1\n"
+    );
     assert_eq!(
         refused(&["-c", "SELECT id FROM mentions WHERE aid = \"183772\""]),
         "unknown column `183772`; double quotes enclose names; for a value write '183772'"
@@ -242,6 +266,7 @@ fn messages_are_what_they_are() {
         (&["simulate", "--preset", "v5"], "unknown preset `v5`; available: "),
         (&["simulate", "--rate-limit", "many"], "expected REQUESTS/SECONDS, such as 30/600"),
         (&["simulate", "--searches", "0"], "expected an integer of at least 1"),
+        (&["--now", "1969-12-31T23:59:59Z", "sql", "-c", "SELECT 1"], "expected an instant from 1971 to 9999"),
     ] {
         let output = savedsearch(arguments).env("SAVEDSEARCH_API_KEY", "x").stdin(Stdio::null()).output().unwrap();
         assert!(output.status.code() == Some(2) && err(&output).contains(expected), "{arguments:?}: {}", err(&output));
@@ -262,6 +287,7 @@ fn a_key_that_is_missing_concerns_its_connection_alone() {
         connection("research", &format!("api_key_command = \"printf '%s\\n' {OTHER_KEY}\"")),
         connection("sales", "api_key_env = \"NO_SUCH_KEY\""),
         connection("broken", "api_key_command = \"echo secret-part; exit 3\""),
+        connection("keyless", ""),
     ];
     fs::write(&config, text.concat()).unwrap();
     // The file is found in the user's configuration folder.
@@ -276,6 +302,7 @@ fn a_key_that_is_missing_concerns_its_connection_alone() {
     for (name, why) in [
         ("sales", "connection `sales`: environment variable NO_SUCH_KEY is not set; set it to the API key"),
         ("broken", "connection `broken`: api_key_command failed: exit status: 3"),
+        ("keyless", "connection `keyless`: expected one of api_key_env, api_key_file and api_key_command"),
     ] {
         let output = sql(&[], &teams(&format!("{name}.v4.")));
         assert_eq!(output.status.code(), Some(1), "{}", err(&output));

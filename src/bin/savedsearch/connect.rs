@@ -50,15 +50,12 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let connection = builder.clock(clock).build()?;
         return Ok(Connected { connection, others: Vec::new(), demo });
     };
-    if arguments.profile.is_some() || arguments.api_key_file.is_some() {
-        return Err(Exit::usage(
-            "--profile and --api-key-file cannot be combined with a configuration file; add --base-url, or set them in the file",
-        ));
-    }
+    check_alone(arguments)?;
     let Connections { default, named } = Connections::read(&config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
-    for (name, Named { base_url, key, profile, insecure }) in named {
-        let key = key.ok_or_else(|| no_key_source(&config, &name))?;
+    for (name, named) in named {
+        let key = named.key();
+        let Named { base_url, profile, insecure, .. } = named;
         let builder = match key {
             Ok(key) => {
                 let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
@@ -82,9 +79,14 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
 const NO_CONFIGURATION: &str = "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG, or create \
                                 savedsearch/savedsearch.toml in your configuration folder";
 
-fn no_key_source(config: &Path, connection: &str) -> Exit {
-    let expected = "expected one of api_key_env, api_key_file and api_key_command";
-    Exit::usage(format!("{}: connection `{connection}`: {expected}", config.display()))
+/// Refuses options that a configuration file would make meaningless.
+fn check_alone(arguments: &Arguments) -> Result<(), Exit> {
+    match arguments.profile.is_some() || arguments.api_key_file.is_some() {
+        true => Err(Exit::usage(
+            "--profile and --api-key-file cannot be combined with a configuration file; add --base-url, or set them in the file",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Reads the profile that arguments or environment name.
@@ -99,10 +101,11 @@ pub(crate) fn profile(arguments: &Arguments, environment: &Environment) -> Resul
 pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
     let environment = Environment::read()?;
     if let Some(config) = config_file(arguments, &environment) {
+        check_alone(arguments)?;
         let Connections { default, mut named } = Connections::read(&config, arguments.connection.as_deref())?;
         let named = named.remove(&default).ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;
-        let Named { base_url, key, insecure, .. } = named;
-        let key = key.ok_or_else(|| no_key_source(&config, &default))??;
+        let key = named.key()?;
+        let Named { base_url, insecure, .. } = named;
         let service = network(&base_url, insecure || arguments.insecure)?;
         let exchanges = recorded(&base_url, &key, arguments.record.as_deref())?;
         return Ok(Target { base_url, key, service, exchanges, clock: Clock::system(), demo: None });
@@ -183,6 +186,7 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
     let environment = Environment::read()?;
     let (base_url, profile, insecure, demo) = match config_file(arguments, &environment) {
         Some(config) => {
+            check_alone(arguments)?;
             let Connections { default, mut named } = Connections::read(&config, arguments.connection.as_deref())?;
             let Named { base_url, profile, insecure, .. } =
                 named.remove(&default).ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
@@ -63,7 +63,7 @@ struct Arguments {
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["base_url", "config", "record"])]
     replay: Option<PathBuf>,
     /// Freeze the clock of the demo data and of `simulate` at this instant (RFC 3339), for reproducible results
-    #[arg(long, value_name = "INSTANT", global = true)]
+    #[arg(long, value_name = "INSTANT", global = true, value_parser = instant)]
     now: Option<DateTime<Utc>>,
     /// Print results, warnings and errors only
     #[arg(short = 'q', long, global = true)]
@@ -378,7 +378,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate).quiet(arguments.quiet);
     let charts = ChartOptions { size: sql.chart_size, title: sql.chart_title.clone() };
     if interactive {
-        return Ok(interact(shell, sql.format.unwrap_or(Format::Table), charts).await?);
+        return Ok(interact(shell, sql.format, charts).await?);
     }
     if scripts.is_empty() {
         scripts.push(Script::stdin().map_err(Exit::usage)?);
@@ -391,7 +391,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         }
         None => Output::stdout(format).map_err(Exit::usage),
     };
-    run_scripts(shell, &scripts, format, output?.charts(charts)).await.inspect_err(show_place)?;
+    run_scripts(shell, &scripts, sql.format, output?.charts(charts)).await.inspect_err(show_place)?;
     Ok(())
 }
 
@@ -482,6 +482,13 @@ fn chart_size(text: &str) -> Result<(u32, u32), String> {
     let side = |text: &str| text.parse::<u32>().ok().filter(|pixels| (200..=4000).contains(pixels));
     let size = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
     size.ok_or_else(|| "expected WIDTHxHEIGHT in pixels from 200 to 4000, such as 1200x600".to_owned())
+}
+
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let at: Option<DateTime<Utc>> = text.parse().ok();
+    // Dates of HTTP have four digits.
+    at.filter(|at| (1971..=9999).contains(&at.year()))
+        .ok_or_else(|| "expected an instant from 1971 to 9999, such as 2026-07-01T12:00:00Z".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
