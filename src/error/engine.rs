@@ -37,7 +37,34 @@ pub fn describe(error: &DataFusionError) -> String {
 
 /// A message of planning or execution in our words.
 fn translated(text: &str) -> String {
-    let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
+    let text = without_plea(text.split("\n\nbacktrace:").next().unwrap_or(text));
+    if text == "TOP" {
+        return "TOP is not supported; use LIMIT".to_owned();
+    }
+    // The engine prints its syntax tree.
+    if text.contains("span: Span(") {
+        let head = text.split('{').next().unwrap_or_default().trim_end();
+        return match head.strip_prefix("Unsupported expr") {
+            Some(_) => "unsupported expression; a string needs single quotes".to_owned(),
+            None => head.rsplit_once(' ').map_or(head, |(message, _)| message).to_owned(),
+        };
+    }
+    if let Some(name) = between(text, "Function '", "' failed to match any signature") {
+        return format!("wrong types of arguments for `{name}`");
+    }
+    if let Some(column) = between(text, "column \"", "\" must appear in the GROUP BY clause") {
+        return format!("column `{column}` must be in GROUP BY or inside an aggregate function");
+    }
+    if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
+        let dates = types.contains("Timestamp") || types.contains("Date");
+        let advice = if dates { "; write dates in single quotes: '2026-05-01'" } else { "" };
+        return format!("cannot compare {types}{advice}");
+    }
+    if let Some(types) = between(text, "Cannot coerce arithmetic expression ", " to valid types") {
+        let dates = types.contains("Timestamp") || types.contains("Date");
+        let advice = if dates { "; for spans of time use INTERVAL '7 days'" } else { "" };
+        return format!("cannot compute {types}{advice}");
+    }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
         let verb: String = statement.chars().take_while(|c| c.is_ascii_alphabetic() || *c == ' ').collect();
         let verb = verb.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
@@ -62,6 +89,9 @@ fn translated(text: &str) -> String {
 /// A message of a computation without the layers that it passed.
 fn arrow(text: &str) -> String {
     let text = text.strip_prefix("Arrow error: ").unwrap_or(text);
+    if let Some(value) = between(text, "Error parsing timestamp from '", "'") {
+        return format!("invalid timestamp '{value}'; expected a form such as '2026-05-01' or '2026-05-01T12:00:00Z'");
+    }
     match text {
         "Divide by zero error" => "division by zero".to_owned(),
         _ => match text.split_once(" error: ") {
@@ -71,9 +101,10 @@ fn arrow(text: &str) -> String {
     }
 }
 
-/// An internal message without the request to report it.
+/// A message without the request to report it.
 fn without_plea(text: &str) -> &str {
-    text.split(".\nThis issue was likely caused by a bug in DataFusion's code").next().unwrap_or(text)
+    let end = text.find("This issue was likely caused by a bug in DataFusion's code").unwrap_or(text.len());
+    text[..end].trim_end().trim_end_matches('.')
 }
 
 /// The message for an unknown column. Suggests a similar one, or single quotes where the name was meant to be a value.
@@ -124,6 +155,19 @@ mod tests {
                 "internal error of the SQL engine: no such node",
             ),
             (DataFusionError::from(arrow::error::ArrowError::DivideByZero), "division by zero"),
+            (DataFusionError::NotImplemented("TOP".into()), "TOP is not supported; use LIMIT"),
+            (
+                DataFusionError::Plan("Unsupported expr BinaryOp { left: Identifier(Ident { value: \"E\", span: Span(1) }) }".into()),
+                "unsupported expression; a string needs single quotes",
+            ),
+            (
+                DataFusionError::Plan("Internal error: Function 'sum' failed to match any signature, errors: x.\nThis issue was likely caused by a bug in DataFusion's code".into()),
+                "wrong types of arguments for `sum`",
+            ),
+            (
+                DataFusionError::Plan("Cannot infer common argument type for comparison operation Timestamp(µs, \"UTC\") > Int64".into()),
+                "cannot compare Timestamp(µs, \"UTC\") > Int64; write dates in single quotes: '2026-05-01'",
+            ),
             (DataFusionError::Execution("as it is".into()), "as it is"),
         ] {
             assert_eq!(describe(&error), expected);

@@ -16,37 +16,40 @@ pub struct Mistake {
     pub line: String,
     /// The offending line of the statement, and a line that marks the column.
     pub marked: Option<[String; 2]>,
+    /// 1-based line within the statement, if the message names it.
+    row: Option<usize>,
 }
 
 impl Mistake {
     /// A message without a place in a statement.
     pub(super) fn new(line: impl Into<String>) -> Self {
-        Self { line: line.into(), marked: None }
+        Self { line: line.into(), marked: None, row: None }
     }
 
     /// Message of an engine error about a statement, with a suggestion where a similar name exists.
     pub(super) async fn of(error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
         let place = place(error);
         let mut line = without_place(&describe(error)).to_owned();
-        if let Some((at, _)) = place
-            && text.trim_end().contains('\n')
-        {
-            line.push_str(&format!(" (line {at})"));
+        let row = place.map(|(row, _)| row).filter(|_| text.trim_end().contains('\n'));
+        if let Some(row) = row {
+            line.push_str(&format!(" (line {row})"));
         }
         if let Some(suggestion) = suggestion(&line, context).await {
             line.push_str(&format!("; {suggestion}"));
         }
-        Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)) }
+        Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)), row }
     }
 
-    /// The message with the file and the line on which the statement begins.
-    pub(super) fn in_file(self, path: &Path, line: usize) -> Self {
-        Self { line: format!("{}: line {line}: {}", path.display(), self.line), ..self }
+    /// The message with its place in a file, of whose lines the statement begins with number `first`.
+    pub(super) fn in_file(self, path: &Path, first: usize) -> Self {
+        let row = self.row.unwrap_or(1);
+        let message = self.line.replacen(&format!(" (line {row})"), "", 1);
+        Self { line: format!("{}: line {}: {message}", path.display(), first + row - 1), row: None, ..self }
     }
 
     /// The message with its texts changed, such as redacted.
     pub(super) fn map_text(self, change: impl Fn(String) -> String) -> Self {
-        Self { line: change(self.line), marked: self.marked.map(|lines| lines.map(&change)) }
+        Self { line: change(self.line), marked: self.marked.map(|lines| lines.map(&change)), row: self.row }
     }
 }
 

@@ -61,7 +61,7 @@ fn commands_work_in_scripts() {
     // Nothing runs if anything cannot be parsed, and the place is named.
     let wrong = file("wrong.sql", b"SELECT 1;\n\nSELECT\n  (2;\n");
     let line = refused(&["-f", &wrong]);
-    assert!(line.contains("wrong.sql: line 3: syntax error: ") && !line.contains("Column:"), "{line}");
+    assert!(line.contains("wrong.sql: line 4: syntax error: ") && !line.contains("Column:"), "{line}");
     let line = refused(&["-c", "SELECT 1", "-c", "\\nonsense"]);
     assert_eq!(line, "unknown command \\nonsense; \\? lists commands");
     let latin = file("latin.sql", b"SELECT '\xe4'");

@@ -385,6 +385,10 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     }
     let named = sql.output.as_deref().and_then(Format::of_file);
     let format = sql.format.or(named).unwrap_or(Format::Table);
+    let extension = sql.output.as_deref().and_then(|path| path.extension()).filter(|name| *name != "txt");
+    if let Some(extension) = extension.filter(|_| named.is_none() && sql.format.is_none() && !arguments.quiet) {
+        eprintln!("note: unknown extension .{}: writing a text table; --format changes this", extension.display());
+    }
     let output = match &sql.output {
         Some(path) => {
             Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))

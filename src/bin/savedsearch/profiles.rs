@@ -29,6 +29,11 @@ pub(crate) async fn probe(
         let what = format!("{} exists; choose another file, or overwrite it with --force", path.display());
         return Err(Exit::usage(what));
     }
+    if let Some(folder) = output.as_ref().and_then(|path| path.parent()).filter(|folder| !folder.as_os_str().is_empty())
+        && !folder.is_dir()
+    {
+        return Err(Exit::usage(format!("cannot write to {}: no such folder", folder.display())));
+    }
     let known = match resume {
         Some(path) => {
             let text = std::fs::read_to_string(path);
@@ -68,7 +73,11 @@ pub(crate) async fn probe(
     match output {
         Some(path) => {
             let written = std::fs::write(path, &document);
-            written.map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))?;
+            if let Err(error) = written {
+                // The requests are spent: what they found must not be lost.
+                print(document.as_bytes())?;
+                return Err(Exit::usage(format!("cannot write {}: {error}; the profile is on stdout", path.display())));
+            }
             eprintln!(
                 "\nWrote the profile to {}. Review it, correct what you know better, and use it with --profile.",
                 path.display()

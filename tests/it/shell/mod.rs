@@ -136,10 +136,12 @@ fn a_session_at_40_columns() {
     show("\\chart SELECT bucket_start, mentions FROM volume WHERE aid = '183772'", "complete", "narrow_line");
 }
 
-/// The screens of README.md and docs/. `SCREENS_UPDATE=1` writes them anew; review the diff.
+/// The screens of README.md and docs/, on demo data with a fixed clock. `SCREENS_UPDATE=1` writes them anew; review the diff.
 #[test]
 fn the_screens_of_the_documentation_are_the_programs_own() {
-    let desk = Desk::new();
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--now", "2026-07-01T12:00:00Z", "sql"];
+    let start = Start { size: (40, 80), arguments: &arguments, environment: &[], state: folder.path() };
     let mut count = 0;
     for page in pages() {
         let screens: Vec<&str> =
@@ -148,7 +150,8 @@ fn the_screens_of_the_documentation_are_the_programs_own() {
             continue;
         }
         count += screens.len();
-        let mut terminal = desk.shell((40, 80), &[]);
+        let mut terminal = Terminal::start(&start);
+        terminal.prompt("tables.");
         let mut updated = page.text.clone();
         for screen in screens {
             let input = input_of(screen);
