@@ -239,7 +239,7 @@ impl Interpreter {
     /// Prints a failure.
     pub(super) fn report(&self, failure: Failure) {
         match failure {
-            Failure::Query(Mistake { line, marked }) => {
+            Failure::Query(Mistake { line, marked, .. }) => {
                 marked.iter().flatten().for_each(|line| eprintln!("{line}"));
                 let line = self.shell.redact(one_line(&line));
                 eprintln!("{} {line}", style("error:").for_stderr().red().bold());
