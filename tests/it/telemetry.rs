@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use datafusion_saved_search::simulator::KEY;
@@ -83,6 +83,11 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Capture {
 impl Capture {
     /// Captures the spans of the library on this thread until the guard is dropped.
     fn start(&self) -> DefaultGuard {
+        // Tests on other threads have no subscriber. A span that they meet first must not be cached as one that nobody wants.
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| {
+            let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
+        });
         let own = filter_fn(|metadata| metadata.target().starts_with("datafusion_saved_search"));
         tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone().with_filter(own)))
     }
