@@ -270,6 +270,12 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
+/// The part of a text between two others.
+pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

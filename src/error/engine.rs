@@ -6,7 +6,7 @@
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::{Error, nearest, one_line};
+use super::{Error, between, nearest, one_line};
 
 /// Returns one line for people: our own errors as they are, those of the engine in our words where they are known.
 pub fn describe(error: &DataFusionError) -> String {
@@ -123,12 +123,6 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
         None => format!("available: {}", known.join(", ")),
     };
     format!("unknown column `{}`; {advice}", field.flat_name().replace('"', ""))
-}
-
-/// The part of a text between two others.
-fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(before)?;
-    rest.split_once(after).map(|(name, _)| name)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::config::SessionSettings;
-use crate::error::{describe, nearest};
+use crate::error::{between, describe, nearest};
 
 /// An error message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,11 +121,6 @@ async fn suggestion(line: &str, context: &SessionContext) -> Option<String> {
         Some(near) => Some(did_you_mean(near)),
         None => Some("\\d lists the tables".to_owned()),
     }
-}
-
-fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(before)?;
-    rest.split_once(after).map(|(name, _)| name)
 }
 
 #[cfg(test)]
