@@ -51,7 +51,7 @@ impl Requests {
             _ => None,
         });
         let page = match edge {
-            Some(_) => plan.template.pages.map(|pages| pages.size.min(EDGE_PAGE)),
+            Some(_) => edge_pages(plan.template.pages).map(|pages| pages.size),
             None => page_size(config),
         };
         let mut sent = sent_first(config, &template, page);
@@ -86,8 +86,7 @@ impl Requests {
         let plan = self.in_window(aid, &window.words);
         match &window.counting {
             Counting::Edge(edge) => {
-                let pages = plan.pages.map(|pages| Pages { size: pages.size.min(EDGE_PAGE), ..pages });
-                RequestPlan { sort: Some(edge.order.value.clone()), pages, ..plan }
+                RequestPlan { sort: Some(edge.order.value.clone()), pages: edge_pages(plan.pages), ..plan }
             }
             Counting::Overview | Counting::Read => plan,
         }
@@ -96,6 +95,17 @@ impl Requests {
     /// Returns the request for the rows of a saved search in a window, in the usual sort order.
     pub(super) fn in_window(&self, aid: &str, words: &str) -> RequestPlan {
         RequestPlan { aid: Some(aid.to_owned()), duration: Some(words.to_owned()), ..self.template.clone() }
+    }
+
+    /// Returns the request whose response counts the mentions of a plan of this scan: with the plan's first page, or the
+    /// overview alone.
+    pub(super) fn for_counts(&self, plan: &RequestPlan, with_page: bool) -> PageRequest {
+        // Days are counted in the zone of the summary.
+        let plan = RequestPlan { timezone: self.sent.timezone.clone(), ..plan.clone() };
+        match plan.pages.filter(|_| with_page) {
+            Some(pages) => PageRequest { plan: Arc::new(plan), row: 0, size: pages.size, frozen: None },
+            None => PageRequest::overview(plan),
+        }
     }
 
     /// The first request, without an aid; several windows or sort orders are separated by `|`.
@@ -112,21 +122,12 @@ impl Requests {
             let (Aids::Given(aids), true) = (&config.plan.aids, list || size == 0) else { return BTreeSet::new() };
             let profile = config.connection.profile();
             let question = |aid: &String, window: &CountedWindow| {
-                let plan = self.of(aid, window);
-                let page = |plan: RequestPlan, size| PageRequest { plan: Arc::new(plan), row: 0, size, frozen: None };
-                let request = match window.counting {
+                let with_page = match window.counting {
                     Counting::Read => return None,
-                    Counting::Edge(_) => {
-                        let size = plan.pages.map(|pages| pages.size).unwrap_or_default();
-                        page(RequestPlan { timezone: self.sent.timezone.clone(), ..plan }, size)
-                    }
-                    Counting::Overview if size == 0 => {
-                        let (aid, duration) = (plan.aid, plan.duration);
-                        PageRequest::overview(RequestPlan { aid, duration, sort: None, ..self.sent.clone() })
-                    }
-                    Counting::Overview => page(plan, size),
+                    Counting::Edge(_) => true,
+                    Counting::Overview => size > 0,
                 };
-                Some(request.key(profile))
+                Some(self.for_counts(&self.of(aid, window), with_page).key(profile))
             };
             aids.iter().flat_map(|aid| self.windows.iter().filter_map(move |window| question(aid, window))).collect()
         })
@@ -141,6 +142,11 @@ impl Requests {
 /// Minimum number of rows to request: two in a sort order, since a single row cannot reveal a wrong direction.
 pub(super) fn least_rows(order: Option<&ServiceOrder>) -> usize {
     if order.is_some() { 2 } else { 1 }
+}
+
+/// Returns the pages to request at the edge of a window.
+fn edge_pages(pages: Option<Pages>) -> Option<Pages> {
+    pages.map(|pages| Pages { size: pages.size.min(EDGE_PAGE), ..pages })
 }
 
 /// Returns the page size of mentions.

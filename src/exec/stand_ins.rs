@@ -31,7 +31,7 @@ use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
@@ -50,14 +50,7 @@ impl Driver {
     /// not to belong. If the page does not show all of these, the two parts of the window are requested apart.
     fn counted_at_edge(self: Arc<Self>, edge: Edge, summary: Summary, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let size = plan.pages.map(|pages| pages.size).unwrap_or_default();
-            let timezone = self.zone_of_counts(&summary, &plan);
-            let request = PageRequest {
-                plan: Arc::new(RequestPlan { timezone, ..plan.clone() }),
-                row: 0,
-                size,
-                frozen: None,
-            };
+            let request = self.requests.for_counts(&plan, true);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let page = self.edge_page(&summary, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
@@ -98,17 +91,10 @@ impl Driver {
         Ok(EdgePage { ids, times, total, matching, values })
     }
 
-    /// The zone to request: days are counted in the zone of the summary.
-    fn zone_of_counts(&self, summary: &Summary, plan: &RequestPlan) -> Option<String> {
-        match summary.rows {
-            SummaryRows::Days(zone) => self.config.connection.profile().timezone.words_of(Zone::Named(zone)),
-            _ => plan.timezone.clone(),
-        }
-    }
-
     fn counted(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let request = self.overview_request(&summary, &plan);
+            // The first page comes along if mentions may be needed.
+            let request = self.requests.for_counts(&plan, !summary.without_mentions());
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
@@ -126,18 +112,6 @@ impl Driver {
             }
         };
         stream.boxed()
-    }
-
-    /// The request for the counts: one without mentions, or the first page if mentions may be needed.
-    fn overview_request(&self, summary: &Summary, plan: &RequestPlan) -> PageRequest {
-        match plan.pages.filter(|_| !summary.without_mentions()) {
-            Some(pages) => PageRequest { plan: Arc::new(plan.clone()), row: 0, size: pages.size, frozen: None },
-            None => {
-                let timezone = self.zone_of_counts(summary, plan);
-                let plan = RequestPlan { pages: None, sort: None, timezone, ..plan.clone() };
-                PageRequest { plan: Arc::new(plan), row: 0, size: 0, frozen: None }
-            }
-        }
     }
 
     async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
