@@ -22,7 +22,7 @@ use arrow::datatypes::{FieldRef, Int64Type, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::reader::Reader;
@@ -53,7 +53,7 @@ impl Driver {
             let request = self.requests.for_counts(&plan, true);
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
-            let page = self.edge_page(&summary, &request, &body).map_err(|error| self.at_plan(error, &plan))?;
+            let page = self.edge_page(&summary, &request, &body)?;
             let counted = self
                 .count(&summary, &plan, &request, &body, Some((&edge, &page)))
                 .map_err(|error| self.at_plan(error, &plan))?;
@@ -76,13 +76,15 @@ impl Driver {
     }
 
     /// Reads the mentions on a page at the edge of a window, and the values that a list counts by.
-    fn edge_page(&self, summary: &Summary, request: &PageRequest, body: &[u8]) -> Result<EdgePage> {
-        let Decoded { batch, ids, times, total, .. } = self.reader.decoder.decode(request, body)?;
-        let matching = self.reader.finish(&batch).map_err(|error| internal(&error))?.num_rows();
+    fn edge_page(&self, summary: &Summary, request: &PageRequest, body: &[u8]) -> DataFusionResult<EdgePage> {
+        let decode =
+            |decoder: &Decoder| decoder.decode(request, body).map_err(|error| self.at_plan(error, &request.plan));
+        let Decoded { batch, ids, times, total, .. } = decode(&self.reader.decoder)?;
+        let matching = self.reader.finish(&batch)?.num_rows();
         let values = match &summary.rows {
             SummaryRows::List(list) => {
                 let decoder = self.decoder(picked(&self.config.spec, &[&list.column])).lossy(self.settings.lossy_text);
-                let page = decoder.decode(request, body)?.batch;
+                let page = decode(&decoder)?.batch;
                 let values = page.column(0).as_string_opt::<i32>();
                 values.into_iter().flatten().map(|value| value.map(str::to_owned)).collect()
             }
@@ -490,10 +492,6 @@ impl EdgePage {
         let value = |row: usize| self.values.get(row).cloned().flatten();
         Ok(Some(excluded.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect()))
     }
-}
-
-fn internal(error: &DataFusionError) -> Error {
-    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Contradiction, error.strip_backtrace()))
 }
 
 /// Sums counts; `None` on overflow.
