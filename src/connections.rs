@@ -147,6 +147,14 @@ impl Connections {
         }
         Ok(Self { default, named })
     }
+
+    /// Returns the default connection alone.
+    ///
+    /// # Panics
+    /// If the fields were changed, so that the default is none of the connections.
+    pub fn into_default(mut self) -> Named {
+        self.named.remove(&self.default).expect("`read` refuses a default that is not defined")
+    }
 }
 
 /// Runs a command that prints a key, such as that of a password manager, which may ask its own questions on the terminal.

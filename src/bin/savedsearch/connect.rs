@@ -102,8 +102,7 @@ pub(crate) async fn target(arguments: &Arguments) -> Result<Target, Exit> {
     let environment = Environment::read()?;
     if let Some(config) = config_file(arguments, &environment) {
         check_alone(arguments)?;
-        let Connections { default, mut named } = Connections::read(&config, arguments.connection.as_deref())?;
-        let named = named.remove(&default).ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;
+        let named = Connections::read(&config, arguments.connection.as_deref())?.into_default();
         let key = named.key()?;
         let Named { base_url, insecure, .. } = named;
         let service = network(&base_url, insecure || arguments.insecure)?;
@@ -187,9 +186,8 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
     let (base_url, profile, insecure, demo) = match config_file(arguments, &environment) {
         Some(config) => {
             check_alone(arguments)?;
-            let Connections { default, mut named } = Connections::read(&config, arguments.connection.as_deref())?;
-            let Named { base_url, profile, insecure, .. } =
-                named.remove(&default).ok_or_else(|| Exit::usage(format!("unknown connection `{default}`")))?;
+            let connections = Connections::read(&config, arguments.connection.as_deref())?;
+            let Named { base_url, profile, insecure, .. } = connections.into_default();
             (base_url, profile, insecure, None)
         }
         None => {
