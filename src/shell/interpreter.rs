@@ -67,6 +67,25 @@ pub(super) enum Destination {
     Script(Output),
 }
 
+impl Destination {
+    /// Output for a table that is not a result: that of a script, or a new one to the terminal, which is put into
+    /// `terminal`. An open `\o` file is for results only, so that the terminal gets the table even in a script.
+    fn for_table<'o>(
+        &'o mut self,
+        file_open: bool,
+        display: Display,
+        terminal: &'o mut Option<Output>,
+    ) -> io::Result<&'o mut Output> {
+        match self {
+            Self::Script(output) if !file_open => {
+                output.show_as(display);
+                Ok(output)
+            }
+            _ => Ok(terminal.insert(Output::stdout(Format::Table)?.displaying(display))),
+        }
+    }
+}
+
 /// Shell state that outlives a line.
 pub(super) struct Interpreter {
     shell: Shell,
@@ -253,12 +272,9 @@ impl Interpreter {
     fn show(&mut self, batches: &[RecordBatch]) -> Result<(), Failure> {
         let Some(first) = batches.first() else { return Ok(()) };
         let display = Display { expanded: false, rows: 0, wraps: true, ..self.display.clone() };
-        if let (None, Destination::Script(output)) = (&self.file, &mut self.destination) {
-            output.show_as(display);
-            write(&first.schema(), batches, output)?;
-        } else {
-            write(&first.schema(), batches, &mut Output::stdout(Format::Table)?.displaying(display))?;
-        }
+        let mut terminal = None;
+        let output = self.destination.for_table(self.file.is_some(), display, &mut terminal)?;
+        write(&first.schema(), batches, output)?;
         Ok(())
     }
 
@@ -320,13 +336,9 @@ impl Interpreter {
             }
             Command::Cost(text) => {
                 let display = Display { wraps: true, ..self.display.clone() };
-                if let (None, Destination::Script(output)) = (&self.file, &mut self.destination) {
-                    output.show_as(display);
-                    self.shell.cost(&text, output).await?;
-                } else {
-                    let mut output = Output::stdout(Format::Table)?.displaying(display);
-                    self.shell.cost(&text, &mut output).await?;
-                }
+                let mut terminal = None;
+                let output = self.destination.for_table(self.file.is_some(), display, &mut terminal)?;
+                self.shell.cost(&text, output).await?;
             }
             Command::Budget => self.budget().await?,
             Command::Watch(every) => self.watch(every).await?,
