@@ -21,12 +21,10 @@ pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
         // Without tokenizing the rest of the text for each of many commands.
-        let rest = text[from..].trim_start();
-        let line = rest.lines().next().unwrap_or_default();
-        if line.starts_with('\\') && Command::parse(line).is_some() {
-            let start = text.len() - rest.len();
-            found.push(Piece { line: text[..start].matches('\n').count() + 1, text: line.trim().to_owned() });
-            from = start + line.len();
+        let start = text.len() - text[from..].trim_start().len();
+        if let Some(command) = command_at(text, start) {
+            found.push(Piece { line: text[..start].matches('\n').count() + 1, text: command.trim().to_owned() });
+            from = start + command.len();
             continue;
         }
         match read(text, from, &mut found) {
@@ -35,6 +33,15 @@ pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
             Ended::AtEnd(open) => return (found, open),
         }
     }
+}
+
+/// Returns the command at a byte offset where a statement could begin, up to the end of its line. One without a backslash,
+/// such as `exit`, begins its line.
+fn command_at(text: &str, at: usize) -> Option<&str> {
+    let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let alone = text[line_start..at].trim().is_empty();
+    let tail = text[at..].lines().next().unwrap_or_default();
+    ((alone || tail.starts_with('\\')) && Command::parse(tail).is_some()).then_some(tail)
 }
 
 /// Position at which reading ended.
@@ -59,14 +66,11 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
         if matches!(token.token, Token::Whitespace(_) | Token::EOF) {
             continue;
         }
-        if begun.is_none() {
-            let line_start = rest[..start].rfind('\n').map_or(0, |at| at + 1);
-            let alone = rest[line_start..start].trim().is_empty();
-            let tail = rest[start..].lines().next().unwrap_or_default();
-            if (alone || tail.starts_with('\\')) && Command::parse(tail).is_some() {
-                found.push(Piece { line: line_of(line), text: tail.trim().to_owned() });
-                return Ended::AtCommand(from + start + tail.len());
-            }
+        if begun.is_none()
+            && let Some(command) = command_at(rest, start)
+        {
+            found.push(Piece { line: line_of(line), text: command.trim().to_owned() });
+            return Ended::AtCommand(from + start + command.len());
         }
         let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
         if token.token == Token::SemiColon {
