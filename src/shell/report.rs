@@ -106,6 +106,22 @@ pub(super) fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
+/// `7d` as "the last 7 days"; other periods as they are.
+pub(super) fn period_in_words(period: &str) -> String {
+    let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
+    let unit = match unit {
+        "h" => "hour",
+        "d" => "day",
+        "w" => "week",
+        _ => return format!("the default window, {period}"),
+    };
+    match number.parse::<u64>() {
+        Ok(1) => format!("the last {unit}"),
+        Ok(number) => format!("the last {number} {unit}s"),
+        Err(_) => format!("the default window, {period}"),
+    }
+}
+
 /// Message for a cancelled statement that had sent this many requests.
 pub fn cancelled(requests: u64) -> String {
     match requests {

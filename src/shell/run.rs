@@ -26,7 +26,7 @@ use super::diagnostics::Mistake;
 use super::estimate::estimate;
 use super::output::Output;
 use super::progress::Progress;
-use super::report::{Report, counted};
+use super::report::{Report, counted, period_in_words};
 use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
 use crate::client::QuerySpan;
@@ -416,22 +416,6 @@ impl Shell {
             );
             self.noted_window = true;
         }
-    }
-}
-
-/// `7d` as "the last 7 days"; other periods as they are.
-pub(super) fn period_in_words(period: &str) -> String {
-    let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
-    let unit = match unit {
-        "h" => "hour",
-        "d" => "day",
-        "w" => "week",
-        _ => return format!("the default window, {period}"),
-    };
-    match number.parse::<u64>() {
-        Ok(1) => format!("the last {unit}"),
-        Ok(number) => format!("the last {number} {unit}s"),
-        Err(_) => format!("the default window, {period}"),
     }
 }
 

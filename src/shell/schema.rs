@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use super::completion::tables;
-use super::run::period_in_words;
+use super::report::period_in_words;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
 use crate::table::ApiTable;
 
