@@ -31,8 +31,6 @@ pub struct Cost {
     pub lists: bool,
     /// The same if the list still has the saved searches that it had last, for a scan that reads all of them.
     pub by_last_list: Option<ByLastList>,
-    /// Set if the plan is certain to start this scan.
-    certain: bool,
 }
 
 /// Expected cost of a scan that reads all saved searches, by the last list. The list may have changed since, so that no query
@@ -62,32 +60,66 @@ pub struct PlanCost {
 
 /// Estimates the cost of a plan. Scans that send the same request share its response.
 pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
+    let scans = scans_of(plan);
+    let Total { at_least, exact } = total(&scans);
+    let cost = |Planned { scan, certain }| {
+        let cost = Cost { by_last_list: scan.by_last_list(), ..scan.cost().clone() };
+        if certain { cost } else { Cost { at_least: 0, exact: false, lists: false, ..cost } }
+    };
+    PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact }
+}
+
+/// Returns the minimum number of requests of a plan, without estimating each scan by the last list.
+pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    total(&scans_of(plan)).at_least
+}
+
+/// A scan of a plan.
+struct Planned<'p> {
+    scan: &'p FetchExec,
+    /// Set if the plan is certain to start it.
+    certain: bool,
+}
+
+/// Requests of all scans of a plan.
+struct Total {
+    at_least: u64,
+    exact: bool,
+}
+
+fn total(scans: &[Planned<'_>]) -> Total {
+    let lists = scans.iter().any(|planned| planned.certain && planned.scan.cost().lists);
+    let certain = || {
+        let certain = scans.iter().filter(|planned| planned.certain).map(|planned| planned.scan);
+        certain.filter(|scan| scan.cost().at_least > 0)
+    };
+    let all = |scan: &FetchExec| scan.cost().at_least == scan.shared().len() as u64;
+    let shared: BTreeSet<_> =
+        certain().filter(|scan| all(scan)).flat_map(|scan| scan.shared().iter().cloned()).collect();
+    // Scans that share only some of their requests, or read mentions, each add their own.
+    let others = certain().filter(|scan| !all(scan) && scan.shared().is_disjoint(&shared));
+    let at_least = u64::from(lists) + shared.len() as u64;
+    let at_least = others.map(|scan| scan.cost().at_least).fold(at_least, u64::saturating_add);
+    // A scan that may not run adds nothing if other scans send all of its requests.
+    let adds_nothing = |scan: &FetchExec| {
+        let (asked, needs_list) = (scan.shared(), scan.cost().lists);
+        let listed = asked.is_empty() && needs_list;
+        (!needs_list || lists) && (listed || !asked.is_empty()) && asked.is_subset(&shared)
+    };
+    let exact = scans.iter().all(|Planned { scan, certain }| scan.cost().exact && (*certain || adds_nothing(scan)));
+    Total { at_least, exact }
+}
+
+fn scans_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<Planned<'_>> {
     let mut scans = Vec::new();
     collect(plan, true, &mut scans);
-    let lists = scans.iter().any(|(_, cost)| cost.lists && cost.certain);
-    let certain = || scans.iter().filter(|(_, cost)| cost.certain && cost.at_least > 0);
-    let all = |scan: &FetchExec, cost: &Cost| cost.at_least == scan.shared().len() as u64;
-    let shared: BTreeSet<_> =
-        certain().filter(|(scan, cost)| all(scan, cost)).flat_map(|(scan, _)| scan.shared().iter().cloned()).collect();
-    // Scans that share only some of their requests, or read mentions, each add their own.
-    let others = certain().filter(|(scan, cost)| !all(scan, cost) && scan.shared().is_disjoint(&shared));
-    let at_least = u64::from(lists) + shared.len() as u64;
-    let at_least = others.map(|(_, cost)| cost.at_least).fold(at_least, u64::saturating_add);
-    // A scan that may not run adds nothing if other scans send all of its requests.
-    let adds_nothing = |scan: &FetchExec, cost: &Cost| {
-        let asked = scan.shared();
-        let listed = asked.is_empty() && cost.lists;
-        (!cost.lists || lists) && (listed || !asked.is_empty()) && asked.is_subset(&shared)
-    };
-    let exact = scans.iter().all(|(scan, cost)| cost.exact && (cost.certain || adds_nothing(scan, cost)));
-    let said = |cost: Cost| if cost.certain { cost } else { Cost { at_least: 0, exact: false, lists: false, ..cost } };
-    PlanCost { scans: scans.into_iter().map(|(_, cost)| said(cost)).collect(), at_least, exact }
+    scans
 }
 
 /// Collects the scans of a plan. Scans that the plan may end early, or never start, have no certain cost.
-fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<(&'p FetchExec, Cost)>) {
+fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<Planned<'p>>) {
     if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push((scan, Cost { certain, by_last_list: scan.by_last_list(), ..scan.cost().clone() }));
+        scans.push(Planned { scan, certain });
         return;
     }
     // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
@@ -148,7 +180,6 @@ impl Cost {
             exact: exact && certain,
             lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
             by_last_list: None,
-            certain: true,
         }
     }
 }

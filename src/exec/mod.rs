@@ -30,6 +30,7 @@ mod usage;
 #[cfg(feature = "shell")]
 mod windows_read;
 
+pub(crate) use cost::least_requests;
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
 #[cfg(any(feature = "flight", feature = "shell"))]

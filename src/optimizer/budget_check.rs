@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::exec::{FetchExec, plan_cost};
+use crate::exec::{FetchExec, least_requests};
 
 /// See the module's documentation. It replaces no node, since filters may already refer to them.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl PhysicalOptimizerRule for BudgetCheck {
     }
 
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let requests = plan_cost(&plan).at_least;
+        let requests = least_requests(&plan);
         plan.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>() {
                 scan.check_bounds()?;
