@@ -152,8 +152,10 @@ impl Words {
         words
     }
 
-    /// Adds the values of string columns of a result, which a next query may filter by.
+    /// Adds values of string columns of a result, which a next query may filter by.
     pub(super) fn add_values(&mut self, batches: &[RecordBatch]) {
+        /// Rows read, since this happens before every prompt.
+        const ROWS: usize = 1_000;
         /// Values per column.
         const MOST: usize = 50;
         /// Longer strings are prose.
@@ -161,8 +163,8 @@ impl Words {
         let Some(schema) = batches.first().map(RecordBatch::schema) else { return };
         for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| field.data_type() == &DataType::Utf8)
         {
-            let values = batches.iter().flat_map(|batch| batch.column(at).as_string::<i32>().iter().flatten());
-            let short = values.filter(|value| value.len() <= LONGEST && !value.contains(char::is_control));
+            let values = batches.iter().flat_map(|batch| batch.column(at).as_string::<i32>()).take(ROWS);
+            let short = values.flatten().filter(|value| value.len() <= LONGEST && !value.contains(char::is_control));
             let distinct: BTreeSet<&str> = short.collect();
             let pairs = distinct.into_iter().take(MOST).map(|value| (field.name().clone(), value.to_owned()));
             self.values.extend(pairs.collect::<Vec<_>>());
