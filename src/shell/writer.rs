@@ -232,8 +232,15 @@ fn in_zone(schema: &SchemaRef, zone: Option<&str>) -> SchemaRef {
 
 /// The batch with instants in a zone.
 fn zoned(batch: &RecordBatch, zone: Option<&str>) -> io::Result<RecordBatch> {
+    if zone.is_none() {
+        return Ok(batch.clone());
+    }
     let schema = in_zone(&batch.schema(), zone);
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let column = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type() {
+        kind @ DataType::Timestamp(_, Some(_)) => cast(column, kind),
+        _ => Ok(Arc::clone(column)),
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(column);
     let columns = columns.collect::<Result<Vec<_>, _>>().map_err(io_error)?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema, columns, &options).map_err(io_error)
