@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
-use datafusion::common::{Result, plan_err};
+use datafusion::common::Result;
 
 use crate::connection::Connection;
-use crate::table::{ApiTable, SystemTable};
+use crate::table::{ApiTable, SystemTable, read_only};
 
 /// Catalog name of the first connection.
 pub const CATALOG: &str = "savedsearch";
@@ -84,7 +84,7 @@ impl SchemaProvider for FixedSchema {
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.own.read().unwrap_or_else(PoisonError::into_inner).iter().any(|own| own == name) {
-            return plan_err!("`{name}` is a built-in table, which cannot be dropped or replaced");
+            return Err(read_only(name).into());
         }
         self.tables.deregister_table(name)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow::datatypes::Schema;
 use arrow_flight::FlightData;
 use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
-use datafusion::common::{ScalarValue, TableReference};
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{
@@ -29,7 +29,7 @@ use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
 use crate::session::session_config;
-use crate::table::{ApiTable, SystemTable};
+use crate::table::{is_read_only, read_only};
 
 /// Runs a statement that changes the session, once for each set of parameters.
 ///
@@ -115,12 +115,8 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         (_, true, true) => {
             return Err(Error::new(ErrorKind::Query, "OR REPLACE and IF NOT EXISTS cannot be combined").into());
         }
-        (true, false, true) if is_fixed(session, &name).await? => {
-            return Err(Error::new(
-                ErrorKind::Query,
-                format!("`{name}` is a built-in table, which cannot be dropped or replaced"),
-            )
-            .into());
+        (true, false, true) if is_read_only(&session.context.table_provider(name.clone()).await?) => {
+            return Err(read_only(name.table()).into());
         }
         _ => {}
     }
@@ -142,12 +138,6 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     metrics.spent(spent(&counted));
     read?;
     making.register(session, name).map(drop)
-}
-
-/// True if a table is built in and cannot be replaced.
-async fn is_fixed(session: &Session, name: &TableReference) -> Result<bool> {
-    let table = session.context.table_provider(name.clone()).await?;
-    Ok(table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<SystemTable>().is_some())
 }
 
 /// Creates a temporary table from rows that a client sends. Returns the number of rows.

@@ -16,6 +16,5 @@ pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use read_only::is_read_only;
-#[cfg(feature = "shell")]
 pub(crate) use read_only::read_only;
 pub(crate) use system::SystemTable;
