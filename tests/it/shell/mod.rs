@@ -416,6 +416,7 @@ fn a_statement_is_edited_and_run_again() {
     assert!(screen.contains("UTC"), "{screen}");
     terminal.wait("another run", |screen| screen.matches("| two ").count() >= 2);
     terminal.keys("\x03");
+    terminal.prompt("until Ctrl-C");
     terminal.enter("SELECT 'on' AS goes;", "| on ");
 }
 
@@ -532,9 +533,10 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     terminal.keys("\\q' AS text,\r\\timing on\r");
     terminal.sees("timing: on");
     terminal.enter("1 AS one;", "| a;\\n\\q | ");
-    // Ctrl-C drops the statement.
-    terminal.keys("SELECT nonsense\r");
+    // Ctrl-C drops the statement, and any keys typed ahead of the next prompt.
+    terminal.enter("SELECT nonsense", "SELECT nonsense");
     terminal.keys("\x03");
+    terminal.prompt("savedsearch->");
     terminal.line("SELECT 2 AS two;", "  2 |");
     terminal.keys("SELECT 3\r");
     terminal.sees("savedsearch->");
