@@ -469,6 +469,9 @@ impl Interpreter {
         if self.last.is_empty() {
             return Err(Failure::line("no statement to watch yet; run one first"));
         }
+        // Registered before the first run, so that no signal between two runs is lost.
+        let (mut interrupt, mut terminate, mut hang_up) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
         let (text, pager) = (self.last.clone(), std::mem::replace(&mut self.display.pager, false));
         let result = loop {
             let now = self.shell.connection().clock().now().format("%Y-%m-%d %H:%M:%S UTC");
@@ -476,11 +479,10 @@ impl Interpreter {
             if let Err(failure) = self.run_text(&text, None).await {
                 break Err(failure);
             }
-            let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
             let ended = |kind: SignalKind| Failure::Cancelled { signal: kind.as_raw_value(), requests: 0 };
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
-                _ = tokio::signal::ctrl_c() => break Ok(()),
+                _ = interrupt.recv() => break Ok(()),
                 _ = terminate.recv() => break Err(ended(SignalKind::terminate())),
                 _ = hang_up.recv() => break Err(ended(SignalKind::hangup())),
             }
