@@ -71,6 +71,8 @@ pub enum ErrorKind {
     Memory,
     /// The file, terminal or stream that receives the results failed.
     Output,
+    /// The local store cannot be read or written.
+    Store,
 }
 
 /// Place in the service where an error happened. Every part is optional; known parts are printed.

@@ -49,6 +49,18 @@ pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
     open(path, OpenOptions::new().write(true).create_new(true))?.write_all(text.as_bytes())
 }
 
+/// Creates a folder and its parents if missing, for their owner only. Existing folders keep their permissions.
+///
+/// # Errors
+/// I/O errors.
+#[cfg(feature = "store")]
+pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
 /// Opens a lock file, creating it and its folder if missing. It is never written to.
 ///
 /// # Errors

@@ -70,18 +70,26 @@ mod session;
 pub mod shell;
 #[cfg(feature = "simulator")]
 pub mod simulator;
+#[cfg(feature = "store")]
+mod store;
+#[cfg(feature = "store")]
+mod sync;
 mod table;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
 pub use clock::Clock;
-pub use config::{CountFromOverview, SessionSettings};
+pub use config::{CountFromOverview, SessionSettings, StoreUse};
 pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config};
+#[cfg(feature = "store")]
+pub use store::Holding;
+#[cfg(feature = "store")]
+pub use sync::{SyncOptions, SyncStep, Synced, sync};
 pub use table::SavedSearchFactory;
 
 /// Compiles the programs of the documentation as doctests.

@@ -37,7 +37,7 @@ use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::value::ColumnBuilder;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
+use crate::profile::{ColumnType, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -105,6 +105,8 @@ enum Source {
     Aid,
     Duration,
     Timezone,
+    /// NULL: a reader fills it in.
+    AsOf,
 }
 
 /// Target of a pointer into the envelope.
@@ -164,6 +166,7 @@ impl Decoder {
                 Origin::Aid => Source::Aid,
                 Origin::Duration => Source::Duration,
                 Origin::Timezone => Source::Timezone,
+                Origin::AsOf => Source::AsOf,
                 Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(builder(&mut builders)),
                 _ => continue,
             };
@@ -325,6 +328,7 @@ impl Decoder {
                 Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
                 Source::Duration => Ok(constant(request.plan.duration.as_deref(), count)),
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
+                Source::AsOf => Ok(arrow::array::new_null_array(&data_type(ColumnType::Timestamp), count)),
             })
             .collect::<Result<_>>()?;
         let unnamed = self.name(request, text, &mut columns)?;

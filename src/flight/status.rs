@@ -67,7 +67,7 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
         | ErrorKind::TooDeep => Code::ResourceExhausted,
         // The data changed while it was read: the client may retry.
         ErrorKind::Incomplete => Code::Aborted,
-        ErrorKind::Output => Code::Internal,
+        ErrorKind::Output | ErrorKind::Store => Code::Internal,
     }
 }
 

@@ -125,6 +125,9 @@ pub enum Origin {
     Rank,
     /// Fields that belong to no column, and values that did not fit their column's type, as JSON.
     Extra,
+    /// Instant by the service's clock at which the row was read. No profile declares such a column: connections with a
+    /// store have one.
+    AsOf,
 }
 
 /// Starting point of a pointer.

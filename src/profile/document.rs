@@ -12,7 +12,7 @@ use super::extends::extended;
 use super::keys::{Dimension, dimensions, key_at, span_of};
 use super::spec::{
     Auth, Budget, Checks, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset, PageSpec,
-    SearchEndpoint, Sort, Tables, Throttle, Timezone, Total, Trust,
+    Retention, SearchEndpoint, Sort, Tables, Throttle, Timezone, Total, Trust,
 };
 use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
@@ -57,6 +57,9 @@ pub struct Profile {
     pub counts: Option<Counts>,
     /// Request values that a response repeats.
     pub echo: EchoSpec,
+    /// When mentions of a day stop changing.
+    #[serde(default)]
+    pub store: Retention,
     /// Layout of errors.
     pub error: ErrorSpec,
     /// Layout of tables and columns.

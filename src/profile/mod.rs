@@ -27,8 +27,8 @@ pub use document::Profile;
 pub use spec::{
     Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,
     Evidence, FilterParameter, Filters, Flag, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, PageSpec,
-    RateWindow, RequestedBy, ResetFormat, SearchEndpoint, Several, Sort, SortValue, TableKind, Tables, Throttle,
-    ThrottleRule, Timezone, TimezoneKind, Total, Trust,
+    RateWindow, RequestedBy, ResetFormat, Retention, SearchEndpoint, Several, Sort, SortValue, TableKind, Tables,
+    Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
 };
 pub use window::{End, Grid, Instants, Period, WindowSpec};
 pub use zone::Zone;

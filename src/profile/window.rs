@@ -121,6 +121,11 @@ pub struct Period {
 }
 
 impl Period {
+    /// A period of this many days.
+    pub(super) fn days(n: u32) -> Self {
+        Self { n, unit: Unit::Day }
+    }
+
     /// Length of the period.
     pub fn length(self) -> TimeDelta {
         TimeDelta::hours(i64::from(self.n) * self.unit.hours())

@@ -31,3 +31,5 @@ pub(crate) use sort::{ServiceOrder, order_named, service_order};
 pub(crate) use summary::{Summary, SummaryRows, Wanted, summarize};
 pub(crate) use time_predicate::{days_of, earliest};
 pub(crate) use window::CLOCK_SKEW;
+#[cfg(feature = "store")]
+pub(crate) use window::windows_between;

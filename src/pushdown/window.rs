@@ -128,6 +128,32 @@ pub(super) fn windows_of(
     }
 }
 
+/// Returns the windows that cover a span in microseconds since 1970, in order of time, each with the instants that it is
+/// for: these are disjoint, while windows may be wider if the service accepts no others.
+///
+/// # Errors
+/// [`ErrorKind::Query`] if the span is outside the calendar, or longer than the service accepts and cannot be cut.
+#[cfg(feature = "store")]
+pub(crate) fn windows_between(
+    spec: &WindowSpec,
+    span: std::ops::Range<i64>,
+    zone: Zone,
+) -> Result<Vec<(String, std::ops::Range<i64>)>> {
+    /// Named in errors.
+    const TIME: &str = "the time of mentions";
+    let grid = spec.grid(zone);
+    let wide = Range { from: grid.floor(span.start), to: grid.ceil(span.end) };
+    let (from, to) = instants(wide, TIME)?;
+    let slices = slices(spec, from, to, zone, false, TIME)?;
+    let last = slices.len() - 1;
+    let window = |(at, (from, to)): (usize, (DateTime<Utc>, DateTime<Utc>))| {
+        let begin = if at == 0 { span.start } else { from.timestamp_micros() };
+        let end = if at == last { span.end } else { to.timestamp_micros() };
+        (spec.words_of(from, to, zone), begin..end)
+    };
+    Ok(slices.into_iter().enumerate().map(window).collect())
+}
+
 /// Splits a range widened to whole grid steps: the steps that it contains completely, and the partial ones at its ends.
 fn split(exact: Range, wide: Range, grid: Grid) -> Vec<Range> {
     // A range may begin before the earliest mention, where its window does not.

@@ -24,6 +24,7 @@ impl Checks {
         profile.throttle.check(&mut checks);
         profile.error.check(&mut checks);
         profile.budget.check(profile.page.max, &mut checks);
+        profile.store.check(&mut checks);
         profile.total.check(&mut checks);
         profile.tables.check(&mut checks);
         profile.sort.check(&profile.tables.mentions, &mut checks);

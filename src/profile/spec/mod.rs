@@ -10,6 +10,7 @@ mod counts;
 mod limits;
 mod pages;
 mod question;
+mod retention;
 mod tables;
 
 use schemars::JsonSchema;
@@ -26,6 +27,7 @@ pub use self::pages::{
 pub use self::question::{
     Direction, FilterParameter, Filters, Nulls, Several, Sort, SortValue, Timezone, TimezoneKind,
 };
+pub use self::retention::Retention;
 pub use self::tables::{TableKind, Tables};
 
 /// Evidence for the statements of a section.

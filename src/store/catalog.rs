@@ -1,0 +1,330 @@
+//! Catalog of a store: its regions, their files, and what synchronization remembers, in one SQLite file.
+//!
+//! ```text
+//! replace ──▶ one transaction ──▶ savedsearch_*   coverage: days, counts, instants   ──▶ regions
+//!                             └─▶ ducklake_*      snapshots, columns, files, bounds  ──▶ DuckDB and other readers
+//! ```
+//!
+//! The `ducklake_*` tables are a DuckLake 1.0 catalog. Unfiltered regions are its table `mentions`. Regions of filtered
+//! reads are `mentions_filtered`, so that no reader of `mentions` sees a mention twice. Other programs are expected to
+//! read only: a region is ignored once another program has ended or changed one of its files.
+//!
+//! A file is part of the catalog only after the transaction that names it. It is written and synced before, and deleted
+//! no earlier than a grace period after the transaction that replaced it, because queries may still read it.
+//!
+//! Invariant: regions of a subject never overlap, and every current file that this program wrote belongs to one region.
+
+mod check;
+mod columns;
+mod coverage;
+mod create;
+mod ducklake;
+mod failure;
+#[cfg(test)]
+mod tests;
+mod unused;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+
+pub(crate) use self::columns::{FileColumn, StoredColumn};
+use self::failure::{failure, instant};
+use super::region::Filters;
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::files;
+
+/// Name of the file below the store's folder.
+const FILE: &str = "catalog.sqlite";
+/// Version of our own tables. Later versions are refused.
+const VERSION: i64 = 1;
+/// Version of DuckLake's tables. All others are refused.
+const DUCKLAKE_VERSION: &str = "1.0";
+/// Responses that are kept.
+const RESPONSES: i64 = 10_000;
+/// Longest wait for a transaction of another process.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Open catalog of a store.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+    /// Commits through this connection, which SQLite's own version does not count.
+    commits: AtomicU32,
+    /// Version of the columns for new files.
+    schema: i64,
+    /// Name of the column that mentions are ordered by.
+    time: String,
+    clock: Clock,
+}
+
+/// The service and the key whose mentions a store holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Digest of base URL and key, in hexadecimal digits.
+    pub(crate) digest: String,
+}
+
+/// Use of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing is written, and a missing store is an error.
+    Read,
+    /// A missing store is created.
+    ReadWrite,
+}
+
+impl Catalog {
+    /// Opens the catalog in a folder. `columns` begin with `aid`; `time` is the name of the timestamp that mentions are
+    /// ordered by. For reading, the stored columns apply, whatever `columns` are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the file is damaged, of another program, owner or later version, or not accessible.
+    pub(crate) fn open(
+        dir: &Path,
+        owner: &Owner,
+        columns: &[StoredColumn],
+        time: &str,
+        clock: Clock,
+        access: Access,
+    ) -> Result<Self> {
+        let path = dir.join(FILE);
+        let data = data_path(dir)?;
+        match access {
+            Access::ReadWrite => {
+                columns::validate(columns)?;
+                files::private_folder(dir).map_err(|error| inaccessible(&path, &error))?;
+                if !path.exists() {
+                    create::create(&path, &data, owner, columns, clock.now())?;
+                }
+            }
+            Access::Read if !path.exists() => {
+                return Err(Error::new(ErrorKind::Store, format!("{}: no store in this folder", dir.display()))
+                    .advice("fill one with savedsearch sync, or correct the path"));
+            }
+            Access::Read => {}
+        }
+        let connection = connect(&path, access).map_err(|error| failure(&path, &error))?;
+        verify(&path, &connection, owner)?;
+        let mut catalog = Self {
+            path,
+            connection: Mutex::new(connection),
+            commits: AtomicU32::new(0),
+            schema: 0,
+            time: time.to_owned(),
+            clock,
+        };
+        catalog.schema = match access {
+            Access::Read => catalog.read(columns::current)?,
+            Access::ReadWrite => {
+                files::private_folder(&catalog.data()).map_err(|error| inaccessible(&catalog.data(), &error))?;
+                catalog.adopt(&data, columns)?
+            }
+        };
+        Ok(catalog)
+    }
+
+    /// Returns a number that changes whenever any process has committed.
+    pub(crate) fn version(&self) -> Result<u64> {
+        let others: u32 = self.read(|connection| connection.query_row("PRAGMA data_version", [], |row| row.get(0)))?;
+        Ok(u64::from(others) << 32 | u64::from(self.commits.load(Ordering::Relaxed)))
+    }
+
+    /// Version of the columns for new files.
+    pub(crate) fn schema(&self) -> i64 {
+        self.schema
+    }
+
+    /// Returns the columns of a version.
+    pub(crate) fn columns_of(&self, schema: i64) -> Result<Vec<FileColumn>> {
+        self.read(|connection| columns::of(connection, schema))
+    }
+
+    /// Folder of the files of regions with these filters, which their paths are relative to.
+    pub(crate) fn folder(&self, filters: &Filters) -> PathBuf {
+        self.data().join(ducklake::table_of(filters).name)
+    }
+
+    /// Folder of all files.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path.with_file_name("data")
+    }
+
+    /// Returns the kept response to a request, with the instant at which it was requested.
+    pub(crate) fn answer(&self, key: &str) -> Result<Option<(Bytes, DateTime<Utc>)>> {
+        self.read(|connection| {
+            let sql = "SELECT body, as_of FROM savedsearch_answer WHERE key = ?1";
+            connection
+                .query_row(sql, [key], |row| Ok((Bytes::from(row.get::<_, Vec<u8>>(0)?), instant(row, 1)?)))
+                .optional()
+        })
+    }
+
+    /// Keeps a response, unless a later one is kept. The oldest are removed where there are very many.
+    pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
+        self.write(|transaction| {
+            let sql = "INSERT INTO savedsearch_answer (key, body, as_of) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO \
+                       UPDATE SET body = excluded.body, as_of = excluded.as_of WHERE excluded.as_of >= as_of";
+            transaction.execute(sql, params![key, body, as_of.timestamp_micros()])?;
+            let sql = "DELETE FROM savedsearch_answer WHERE as_of < (SELECT as_of FROM savedsearch_answer ORDER BY as_of \
+                       DESC LIMIT 1 OFFSET ?1)";
+            transaction.execute(sql, [RESPONSES]).map(drop)
+        })
+    }
+
+    /// Removes responses that were requested before an instant, and returns their number.
+    pub(crate) fn forget_answers_before(&self, at: DateTime<Utc>) -> Result<u64> {
+        let sql = "DELETE FROM savedsearch_answer WHERE as_of < ?1";
+        let removed = self.write(|transaction| transaction.execute(sql, [at.timestamp_micros()]))?;
+        Ok(removed as u64)
+    }
+
+    /// Returns the value of a cursor.
+    pub(crate) fn cursor(&self, name: &str) -> Result<Option<String>> {
+        let sql = "SELECT value FROM savedsearch_cursor WHERE name = ?1";
+        self.read(|connection| connection.query_row(sql, [name], |row| row.get(0)).optional())
+    }
+
+    /// Sets the value of a cursor.
+    pub(crate) fn set_cursor(&self, name: &str, value: &str) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO savedsearch_cursor (name, value) VALUES (?1, ?2)";
+        self.write(|transaction| transaction.execute(sql, [name, value]).map(drop))
+    }
+
+    /// Makes the columns and the place of the files those of this process. Returns the version of the columns.
+    fn adopt(&self, data: &str, columns: &[StoredColumn]) -> Result<i64> {
+        let (stored, place) = self.read(|connection| {
+            let current = columns::current(connection)?;
+            let unchanged = columns::equal(&columns::of(connection, current)?, columns);
+            let sql = "SELECT value FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL";
+            Ok((unchanged.then_some(current), connection.query_row(sql, [], |row| row.get::<_, String>(0))?))
+        })?;
+        match stored {
+            Some(current) if place == data => Ok(current),
+            _ => self.write(|transaction| {
+                let sql = "UPDATE ducklake_metadata SET value = ?1 WHERE key = 'data_path' AND scope IS NULL";
+                transaction.execute(sql, [data])?;
+                columns::adopt(transaction, columns, self.clock.now())
+            }),
+        }
+    }
+
+    /// Reads in one transaction, so that several statements see the same state.
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let mut connection = self.lock();
+        connection
+            .transaction_with_behavior(TransactionBehavior::Deferred)
+            .and_then(|transaction| query(&transaction))
+            .map_err(|error| failure(&self.path, &error))
+    }
+
+    /// Writes in one transaction. Other processes wait for it to end, so that what it reads stays true.
+    fn write<T>(&self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
+        let mut connection = self.lock();
+        let committed = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        let value = committed.map_err(|error| failure(&self.path, &error))?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(value)
+    }
+
+    /// A panic while the lock was held has rolled its transaction back.
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the file, which exists.
+fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let connection = match access {
+        Access::Read => Connection::open_with_flags(path, READ),
+        Access::ReadWrite => {
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        }
+    }?;
+    connection.busy_timeout(PATIENCE)?;
+    let readable = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    match (access, readable) {
+        (Access::Read, Err(error)) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            return connect_alone(path).ok_or(error)?;
+        }
+        (Access::Read, readable) => readable?,
+        (Access::ReadWrite, readable) => {
+            readable?;
+            // A commit survives a power failure: the files that it replaces are deleted later on the strength of it.
+            connection.pragma_update(None, "synchronous", "FULL")?;
+        }
+    }
+    Ok(connection)
+}
+
+const READ: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// Opens the file without its journal, which SQLite cannot create on a read-only file system. None if there is one: the
+/// file is complete without it only after the last process that wrote has closed it.
+fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
+    let journal = path.with_file_name(format!("{FILE}-wal"));
+    if journal.metadata().is_ok_and(|journal| journal.len() > 0) {
+        return None;
+    }
+    let path = std::path::absolute(path).ok()?;
+    let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let address = format!("file:{path}?immutable=1");
+    Some(Connection::open_with_flags(address, READ | OpenFlags::SQLITE_OPEN_URI))
+}
+
+/// Verifies that the file is a catalog of this version and owner.
+fn verify(path: &Path, connection: &Connection, owner: &Owner) -> Result<()> {
+    let failure = |error: rusqlite::Error| failure(path, &error);
+    let refused = |what: String, advice: &str| {
+        Err(Error::new(ErrorKind::Store, format!("{}: {what}", path.display())).advice(advice))
+    };
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('savedsearch_store', 'ducklake_metadata')";
+    if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failure)? != 2 {
+        return refused("not a store of this program".into(), "use another folder");
+    }
+    let sql = "SELECT version, owner, (SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL) \
+               FROM savedsearch_store";
+    let (version, digest, ducklake): (i64, String, String) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failure)?;
+    match version {
+        ..VERSION => return refused(format!("invalid version {version} of the store"), failure::DAMAGED),
+        VERSION => {}
+        _ => {
+            let what = format!("version {version} of the store; this program supports version {VERSION}");
+            return refused(what, "update this program, or use another folder");
+        }
+    }
+    if ducklake != DUCKLAKE_VERSION {
+        let what = format!("DuckLake version {ducklake}; this program supports version {DUCKLAKE_VERSION}");
+        return refused(what, "another program has upgraded the catalog; update this program, or use another folder");
+    }
+    match digest == owner.digest {
+        true => Ok(()),
+        false => refused("the store belongs to another service or key".into(), "use a folder for each connection"),
+    }
+}
+
+/// Absolute path of the data folder as DuckLake stores it. A relative one would be relative to the reader's folder.
+fn data_path(dir: &Path) -> Result<String> {
+    let data = std::path::absolute(dir.join("data")).map_err(|error| inaccessible(dir, &error))?;
+    match data.to_str() {
+        Some(data) => Ok(format!("{data}/")),
+        None => Err(Error::new(ErrorKind::Store, format!("{}: the path is not valid UTF-8", dir.display()))
+            .advice("use another folder")),
+    }
+}
+
+fn inaccessible(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Store, format!("{}: cannot be opened: {error}", path.display()))
+}

@@ -1,0 +1,81 @@
+//! Consistency of the catalog: of SQLite's file, of our tables, and of ours with those of DuckLake.
+
+use rusqlite::Connection;
+
+use super::Catalog;
+use crate::error::Result;
+
+impl Catalog {
+    /// Returns the problems of the catalog, in words; none if it is sound. Files are not read.
+    pub(crate) fn check(&self) -> Result<Vec<String>> {
+        self.read(|connection| {
+            let mut problems = Vec::new();
+            for problem in texts(connection, "PRAGMA quick_check")? {
+                if problem != "ok" {
+                    problems.push(format!("damaged file: {problem}"));
+                }
+            }
+            for check in CHECKS {
+                problems.extend(texts(connection, check)?);
+            }
+            Ok(problems)
+        })
+    }
+}
+
+fn texts(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Queries for problems, a text a row. Tables 1 and 2 are `mentions` and `mentions_filtered`.
+const CHECKS: [&str; 11] = [
+    // Files of regions.
+    "SELECT 'aid ' || c.aid || ' from ' || date(c.from_day * 86400, 'unixepoch') || ': file ' || \
+            coalesce(d.path, r.data_file_id) || ' was removed by another program' \
+     FROM savedsearch_coverage c JOIN savedsearch_region_file r ON r.region = c.id \
+     LEFT JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id \
+     WHERE d.data_file_id IS NULL OR d.end_snapshot IS NOT NULL",
+    "SELECT 'file ' || d.path || ': another program deleted rows' \
+     FROM ducklake_delete_file e JOIN ducklake_data_file d ON d.data_file_id = e.data_file_id \
+     WHERE e.end_snapshot IS NULL AND d.end_snapshot IS NULL",
+    "SELECT 'file ' || r.data_file_id || ' belongs to region ' || r.region || ', which does not exist' \
+     FROM savedsearch_region_file r WHERE r.region NOT IN (SELECT id FROM savedsearch_coverage)",
+    "SELECT 'file ' || d.path || ' belongs to no region' FROM ducklake_data_file d \
+     WHERE d.table_id IN (1, 2) AND d.end_snapshot IS NULL \
+       AND d.data_file_id NOT IN (SELECT data_file_id FROM savedsearch_region_file)",
+    "SELECT 'file ' || d.path || ' is current twice' FROM ducklake_data_file d \
+     WHERE d.end_snapshot IS NULL GROUP BY d.table_id, d.path HAVING count(*) > 1",
+    "SELECT 'file ' || d.path || ' belongs to aid ' || coalesce(v.partition_value, '(none)') || ' of table ' || \
+            d.table_id || ', but its region to aid ' || c.aid || ' with filters ' || c.filters \
+     FROM savedsearch_coverage c JOIN savedsearch_region_file r ON r.region = c.id \
+     JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id \
+     LEFT JOIN ducklake_file_partition_value v ON v.data_file_id = d.data_file_id \
+     WHERE v.partition_value IS NOT c.aid OR d.table_id <> iif(c.filters = '{}', 1, 2)",
+    // Numbers of regions.
+    "SELECT 'aid ' || aid || ' from ' || date(from_day * 86400, 'unixepoch') || ': invalid numbers of days' \
+     FROM savedsearch_coverage \
+     WHERE NOT json_valid('[' || counts || ']') OR from_day >= to_day \
+        OR iif(json_valid('[' || counts || ']'), json_array_length('[' || counts || ']'), 0) <> to_day - from_day",
+    "SELECT 'aid ' || c.aid || ' from ' || date(c.from_day * 86400, 'unixepoch') || ': ' || c.mentions || \
+            ' mentions by day, ' || c.rows || ' in files' \
+     FROM (SELECT aid, from_day, \
+                  (SELECT coalesce(sum(value), -1) FROM \
+                   json_each(iif(json_valid('[' || counts || ']'), '[' || counts || ']', '[]'))) AS mentions, \
+                  (SELECT coalesce(sum(d.record_count), 0) FROM savedsearch_region_file r \
+                   JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id WHERE r.region = c.id) AS rows \
+           FROM savedsearch_coverage c) c \
+     WHERE c.mentions IS NOT c.rows",
+    "SELECT 'aid ' || a.aid || ': regions from ' || date(a.from_day * 86400, 'unixepoch') || ' and ' || \
+            date(b.from_day * 86400, 'unixepoch') || ' overlap' \
+     FROM savedsearch_coverage a JOIN savedsearch_coverage b ON b.aid = a.aid AND b.filters = a.filters \
+      AND b.id <> a.id AND b.from_day >= a.from_day AND b.from_day < a.to_day \
+     WHERE b.from_day > a.from_day OR b.id > a.id",
+    // What DuckLake readers see.
+    "SELECT 'table ' || s.table_id || ': fewer rows counted than there are in files' FROM ducklake_table_stats s \
+     WHERE s.record_count < (SELECT sum(record_count) FROM ducklake_data_file d \
+                             WHERE d.table_id = s.table_id AND d.end_snapshot IS NULL) \
+        OR s.next_row_id < (SELECT max(row_id_start + record_count) FROM ducklake_data_file d \
+                            WHERE d.table_id = s.table_id)",
+    "SELECT 'table ' || table_id || ': another program may keep rows in ' || table_name \
+     FROM ducklake_inlined_data_tables WHERE table_id IN (1, 2)",
+];

@@ -1,0 +1,253 @@
+//! Rows of a DuckLake catalog: snapshots, tables, files and their bounds, in the notation of DuckDB 1.5.
+//!
+//! ```text
+//! Snapshot::begin ─▶ end_file, add_file, … (each notes a change) ─▶ finish: a snapshot, if anything changed
+//! ```
+//!
+//! Readers skip files by the bounds of `ducklake_file_column_stats`, and all of a table by those of
+//! `ducklake_table_column_stats`, so neither may be too narrow. A file without bounds is never skipped. The bounds of a
+//! table begin with its first file, only widen, as those that DuckDB writes do, and are given up for good with the
+//! first file that has none: they also serve readers of older versions. Its counts of rows and bytes only grow too,
+//! which tells DuckDB that the bounds may be wider than the rows.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Datelike, Utc};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::columns::FileColumn;
+use crate::profile::ColumnType;
+use crate::store::region::{DataFile, Filters, Subject};
+
+/// Id of the column `filters`. Ids of other columns follow; both tables share them.
+pub(super) const FILTERS_ID: i64 = 1;
+/// Unfiltered regions.
+const MENTIONS: Table = Table { id: 1, partition: 3, name: "mentions" };
+/// Regions of filtered reads.
+pub(super) const FILTERED: Table = Table { id: 2, partition: 4, name: "mentions_filtered" };
+/// All tables.
+pub(super) const TABLES: [Table; 2] = [MENTIONS, FILTERED];
+
+/// DuckLake table of mentions, partitioned by `aid`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    pub(super) id: i64,
+    partition: i64,
+    /// Name of the table, and of the folder below the data folder.
+    pub(super) name: &'static str,
+}
+
+/// Changes of a transaction, which become one snapshot.
+#[derive(Debug)]
+pub(super) struct Snapshot<'c> {
+    connection: &'c Connection,
+    latest: i64,
+    schema_version: i64,
+    next_catalog_id: i64,
+    next_file_id: i64,
+    changes: BTreeSet<String>,
+}
+
+/// Least and greatest value of a column in a file.
+struct Bounds {
+    column: i64,
+    least: String,
+    most: String,
+    /// Number of values, if none is NULL; `None` if that is not known.
+    values: Option<u64>,
+}
+
+/// The table that has the regions with these filters.
+pub(super) fn table_of(filters: &Filters) -> Table {
+    if filters.is_empty() { MENTIONS } else { FILTERED }
+}
+
+/// Text of filters, as in the column `filters`: a JSON object, `{}` for none.
+pub(super) fn text_of(filters: &Filters) -> String {
+    serde_json::to_string(&filters.0).unwrap_or_default()
+}
+
+/// Text of an instant. The texts sort as the instants do, from year 1 to year 9999.
+pub(super) fn timestamp(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S%.6f+00").to_string()
+}
+
+/// Writes the snapshot and the schema that every DuckLake begins with.
+pub(super) fn create(connection: &Connection, now: DateTime<Utc>) -> rusqlite::Result<()> {
+    connection.execute("INSERT INTO ducklake_snapshot VALUES (0, ?1, 0, 1, 0)", [timestamp(now)])?;
+    let sql = "INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made) VALUES (0, 'created_schema:\"main\"')";
+    connection.execute(sql, [])?;
+    // The folders of tables are next to each other in the data folder, without one for the schema.
+    connection.execute("INSERT INTO ducklake_schema VALUES (0, ?1, 0, NULL, 'main', '', 1)", [uuid()]).map(drop)
+}
+
+impl<'c> Snapshot<'c> {
+    /// Begins a snapshot after the latest. The transaction must be writing, so that there is no later one.
+    pub(super) fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let sql = "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot \
+                   ORDER BY snapshot_id DESC LIMIT 1";
+        connection.query_row(sql, [], |row| {
+            Ok(Self {
+                connection,
+                latest: row.get(0)?,
+                schema_version: row.get(1)?,
+                next_catalog_id: row.get(2)?,
+                next_file_id: row.get(3)?,
+                changes: BTreeSet::new(),
+            })
+        })
+    }
+
+    /// Id of the snapshot that has the changes noted so far; of the latest if there are none.
+    pub(super) fn id(&self) -> i64 {
+        self.latest + i64::from(!self.changes.is_empty())
+    }
+
+    /// Writes the tables, still without columns, and their partitions. Returns the snapshot's id.
+    pub(super) fn create_tables(&mut self) -> rusqlite::Result<i64> {
+        for Table { id, partition, name } in TABLES {
+            self.changes.insert(format!("created_table:\"main\".\"{name}\""));
+            let begin = self.id();
+            let sql = "INSERT INTO ducklake_table VALUES (?1, ?2, ?3, NULL, 0, ?4, ?5, 1)";
+            self.connection.execute(sql, params![id, uuid(), begin, name, format!("{name}/")])?;
+            let sql = "INSERT INTO ducklake_partition_info VALUES (?1, ?2, ?3, NULL)";
+            self.connection.execute(sql, [partition, id, begin])?;
+            // The column `aid` follows `filters`.
+            let sql = "INSERT INTO ducklake_partition_column VALUES (?1, ?2, 0, ?3, 'identity')";
+            self.connection.execute(sql, [partition, id, FILTERS_ID + 1])?;
+        }
+        self.next_catalog_id = FILTERED.partition + 1;
+        self.new_schema_version()
+    }
+
+    /// Notes that columns of both tables change. Returns the snapshot's id.
+    pub(super) fn alter_tables(&mut self) -> rusqlite::Result<i64> {
+        self.changes.extend(TABLES.map(|table| format!("altered_table:{}", table.id)));
+        self.new_schema_version()
+    }
+
+    fn new_schema_version(&mut self) -> rusqlite::Result<i64> {
+        self.schema_version += 1;
+        let begin = self.id();
+        for table in TABLES {
+            let sql = "INSERT INTO ducklake_schema_versions VALUES (?1, ?2, ?3)";
+            self.connection.execute(sql, [begin, self.schema_version, table.id])?;
+        }
+        Ok(begin)
+    }
+
+    /// Ends a current file. Nothing changes if another program has ended or removed it.
+    pub(super) fn end_file(&mut self, file: i64) -> rusqlite::Result<()> {
+        let sql = "UPDATE ducklake_data_file SET end_snapshot = ?1 \
+                   WHERE data_file_id = ?2 AND end_snapshot IS NULL RETURNING table_id";
+        let ended = self.connection.query_row(sql, [self.latest + 1, file], |row| row.get::<_, i64>(0)).optional()?;
+        self.changes.extend(ended.map(|table| format!("deleted_from_table:{table}")));
+        Ok(())
+    }
+
+    /// Adds a file of a subject, with the time column of its version. Returns its id.
+    pub(super) fn add_file(
+        &mut self,
+        subject: &Subject,
+        file: &DataFile,
+        time: Option<&FileColumn>,
+    ) -> rusqlite::Result<i64> {
+        let table = table_of(&subject.filters);
+        self.changes.insert(format!("inserted_into_table:{}", table.id));
+        let id = self.next_file_id;
+        self.next_file_id += 1;
+        let first_row = self.grow(table, file)?;
+        let sql = "INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, \
+                   file_format, record_count, file_size_bytes, footer_size, row_id_start, partition_id) \
+                   VALUES (?1, ?2, ?3, ?4, 1, 'parquet', ?5, ?6, ?7, ?8, ?9)";
+        let DataFile { path, rows, bytes, footer, times, .. } = file;
+        let row = params![id, table.id, self.id(), path, rows, bytes, footer, first_row, table.partition];
+        self.connection.execute(sql, row)?;
+        let sql = "INSERT INTO ducklake_file_partition_value VALUES (?1, ?2, 0, ?3)";
+        self.connection.execute(sql, params![id, table.id, subject.aid])?;
+
+        let constant = |column, text: String| Bounds { column, least: text.clone(), most: text, values: Some(*rows) };
+        let mut bounds = vec![constant(FILTERS_ID + 1, subject.aid.clone())];
+        if table.id == FILTERED.id {
+            bounds.push(constant(FILTERS_ID, text_of(&subject.filters)));
+        }
+        if let (Some(time), Some(least), Some(most)) = (time, bound(times.0), bound(times.1)) {
+            bounds.push(Bounds { column: time.id, least, most, values: None });
+        }
+        self.bound_file(table, id, &bounds)?;
+        self.bound_table(table, first_row == 0, &bounds)?;
+        Ok(id)
+    }
+
+    fn bound_file(&self, table: Table, file: i64, bounds: &[Bounds]) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, value_count, null_count, \
+                   min_value, max_value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        for Bounds { column, least, most, values } in bounds {
+            let nulls = values.map(|_| 0);
+            self.connection.execute(sql, params![file, table.id, column, values, nulls, least, most])?;
+        }
+        Ok(())
+    }
+
+    /// Widens the bounds of a table by those of a file, and gives up those that the file has not.
+    fn bound_table(&self, table: Table, first: bool, bounds: &[Bounds]) -> rusqlite::Result<()> {
+        const BEGIN: &str = "INSERT INTO ducklake_table_column_stats (table_id, column_id, min_value, max_value, \
+                             contains_null) VALUES (?1, ?2, ?3, ?4, ?5)";
+        const WIDEN: &str = "UPDATE ducklake_table_column_stats SET min_value = min(min_value, ?3), \
+                             max_value = max(max_value, ?4), contains_null = ?5 WHERE table_id = ?1 AND column_id = ?2";
+        for Bounds { column, least, most, values } in bounds {
+            let nulls = values.map(|_| 0);
+            self.connection
+                .execute(if first { BEGIN } else { WIDEN }, params![table.id, column, least, most, nulls])?;
+        }
+        let bounded: Vec<i64> = bounds.iter().map(|bounds| bounds.column).collect();
+        let sql = "DELETE FROM ducklake_table_column_stats \
+                   WHERE table_id = ?1 AND column_id NOT IN (SELECT value FROM json_each(?2))";
+        self.connection.execute(sql, params![table.id, serde_json::to_string(&bounded).unwrap_or_default()]).map(drop)
+    }
+
+    /// Counts a file in its table's totals. Returns the id of its first row, 0 for the first file ever.
+    fn grow(&self, table: Table, file: &DataFile) -> rusqlite::Result<i64> {
+        let sql = "UPDATE ducklake_table_stats SET record_count = record_count + ?2, next_row_id = next_row_id + ?2, \
+                   file_size_bytes = file_size_bytes + ?3 WHERE table_id = ?1 RETURNING next_row_id - ?2";
+        let row = params![table.id, file.rows, file.bytes];
+        if let Some(first) = self.connection.query_row(sql, row, |row| row.get(0)).optional()? {
+            return Ok(first);
+        }
+        self.connection.execute("INSERT INTO ducklake_table_stats VALUES (?1, ?2, ?2, ?3)", row)?;
+        Ok(0)
+    }
+
+    /// Writes the snapshot, with a message for people. Without changes nothing is written.
+    pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> rusqlite::Result<()> {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let id = self.id();
+        let sql = "INSERT INTO ducklake_snapshot VALUES (?1, ?2, ?3, ?4, ?5)";
+        let row = params![id, timestamp(at), self.schema_version, self.next_catalog_id, self.next_file_id];
+        self.connection.execute(sql, row)?;
+        let changes: Vec<String> = self.changes.into_iter().collect();
+        let sql = "INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made, author, commit_message) \
+                   VALUES (?1, ?2, 'savedsearch', ?3)";
+        self.connection.execute(sql, params![id, changes.join(","), message]).map(drop)
+    }
+}
+
+/// Returns the column that files of a version are ordered by.
+pub(super) fn time_column<'f>(columns: &'f [FileColumn], name: &str) -> Option<&'f FileColumn> {
+    columns.iter().find(|column| column.name == name && column.kind == ColumnType::Timestamp)
+}
+
+/// Text of a bound; none where texts would not sort as the instants do.
+fn bound(micros: i64) -> Option<String> {
+    DateTime::from_timestamp_micros(micros).filter(|at| (1..=9999).contains(&at.year())).map(timestamp)
+}
+
+/// A random UUID, version 4.
+fn uuid() -> String {
+    let random: u128 = rand::random();
+    let bits = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let digits = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+}

@@ -1,0 +1,51 @@
+//! SQLite's errors in the user's terms, and values of a row that may not be what was written.
+
+use std::error::Error as StdError;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use rusqlite::types::Type;
+use rusqlite::{ErrorCode, Row};
+
+use super::PATIENCE;
+use crate::error::{Error, ErrorKind};
+
+/// Advice for a file with content that this program cannot have written.
+pub(super) const DAMAGED: &str = "run savedsearch store verify, or remove the folder";
+
+/// Describes a failed operation on a file.
+pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
+    let of = |what: &str| Error::new(ErrorKind::Store, format!("{}: {what}", path.display()));
+    let Some(code) = error.sqlite_error_code() else {
+        return of(&format!("the store is damaged: {error}")).advice(DAMAGED);
+    };
+    match code {
+        ErrorCode::DiskFull => of("no space left on the device").advice("free space, then retry"),
+        ErrorCode::ReadOnly => of("cannot be written: read-only").advice("check the permissions of file and folder"),
+        ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
+            of(&format!("cannot be opened: {error}")).advice("check the permissions of file and folder")
+        }
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            of(&format!("another process has held the lock for {} s", PATIENCE.as_secs()))
+                .advice("retry, or end that process")
+                .passing()
+        }
+        ErrorCode::NotADatabase => {
+            of("not a store of this program, or damaged").advice("use another folder, or remove this one")
+        }
+        ErrorCode::DatabaseCorrupt => of("the store is damaged").advice(DAMAGED),
+        ErrorCode::SystemIoFailure => of(&format!("cannot be read or written: {error}")),
+        // A missing table or column among them.
+        _ => of(&format!("the store cannot be used: {error}")).advice(DAMAGED),
+    }
+}
+
+/// The value of a column that is not what this program writes.
+pub(super) fn invalid(column: usize, error: impl Into<Box<dyn StdError + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+}
+
+/// Reads an instant, which is stored in microseconds since 1970.
+pub(super) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(row.get(column)?).ok_or_else(|| invalid(column, "not an instant"))
+}

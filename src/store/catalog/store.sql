@@ -1,0 +1,26 @@
+-- Our own tables, next to those of DuckLake. Instants are microseconds since 1970, days are counted from 1970-01-01.
+CREATE TABLE savedsearch_store (
+    version INTEGER NOT NULL, owner TEXT NOT NULL, created_at TEXT NOT NULL
+);
+-- The columns of each version, with their ids in DuckLake, which are the field ids in the files.
+CREATE TABLE savedsearch_column (
+    schema INTEGER NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, id INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (schema, position)
+);
+-- The regions. `filters` is a JSON object, `{}` for none; `counts` has the number of each day, separated by commas.
+CREATE TABLE savedsearch_coverage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, aid TEXT NOT NULL, filters TEXT NOT NULL, from_day INTEGER NOT NULL,
+    to_day INTEGER NOT NULL, counts TEXT NOT NULL, as_of INTEGER NOT NULL, confirmed INTEGER NOT NULL,
+    sealed INTEGER NOT NULL, snapshot INTEGER NOT NULL
+);
+CREATE INDEX savedsearch_coverage_subject ON savedsearch_coverage (aid, filters, from_day);
+-- The files of each region, with the version of their columns and the first and last instant in them.
+CREATE TABLE savedsearch_region_file (
+    region INTEGER NOT NULL, data_file_id INTEGER NOT NULL UNIQUE, schema INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, PRIMARY KEY (region, data_file_id)
+);
+-- Responses without mentions, by request.
+CREATE TABLE savedsearch_answer (key TEXT PRIMARY KEY, body BLOB NOT NULL, as_of INTEGER NOT NULL);
+CREATE INDEX savedsearch_answer_age ON savedsearch_answer (as_of);
+CREATE TABLE savedsearch_cursor (name TEXT PRIMARY KEY, value TEXT NOT NULL);

@@ -1,0 +1,500 @@
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use tempfile::TempDir;
+
+use super::*;
+use crate::profile::ColumnType;
+use crate::store::region::{DataFile, Day, Region, Subject};
+
+const DAY: i64 = 86_400_000_000;
+
+fn noon() -> DateTime<Utc> {
+    "2026-07-01T12:00:00Z".parse().expect("valid instant")
+}
+
+fn owner() -> Owner {
+    Owner { digest: "00ff".into() }
+}
+
+fn columns(kinds: &[(&str, ColumnType)]) -> Vec<StoredColumn> {
+    kinds.iter().map(|(name, kind)| StoredColumn { name: (*name).into(), kind: *kind, source: String::new() }).collect()
+}
+
+fn usual() -> Vec<StoredColumn> {
+    columns(&[
+        ("aid", ColumnType::Utf8),
+        ("id", ColumnType::Utf8),
+        ("published_at", ColumnType::Timestamp),
+        ("tags", ColumnType::Utf8List),
+        ("reach", ColumnType::Int64),
+    ])
+}
+
+fn open_with(dir: &TempDir, columns: &[StoredColumn], access: Access, now: DateTime<Utc>) -> Result<Catalog> {
+    Catalog::open(&dir.path().join("store"), &owner(), columns, "published_at", Clock::fixed(now), access)
+}
+
+fn open(dir: &TempDir) -> Catalog {
+    open_with(dir, &usual(), Access::ReadWrite, noon()).expect("a catalog")
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("temporary folder")
+}
+
+fn subject(aid: &str, filters: &[(&str, &[&str])]) -> Subject {
+    let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+    let filters: BTreeMap<_, _> = filters.iter().map(|(name, of)| ((*name).to_owned(), values(of))).collect();
+    Subject { aid: aid.into(), filters: Filters(filters) }
+}
+
+/// A region with one file of this name, or none without mentions.
+fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
+    let days = first..first + Day::try_from(counts.len()).expect("few days");
+    let rows = counts.iter().sum();
+    let times = (i64::from(days.start) * DAY + 1, i64::from(days.end) * DAY - 1);
+    let (path, schema) = (format!("aid=a/{name}.parquet"), catalog.schema());
+    let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema };
+    Region {
+        id: None,
+        days,
+        counts: counts.to_vec(),
+        as_of: noon(),
+        confirmed: noon(),
+        sealed: false,
+        files: if rows == 0 { Vec::new() } else { vec![file] },
+    }
+}
+
+fn ids(catalog: &Catalog, aid: &str) -> Vec<i64> {
+    let regions = catalog.regions(aid).expect("regions");
+    regions.iter().map(|(_, region)| region.id.expect("an id")).collect()
+}
+
+/// Runs SQL as another program would.
+fn tamper(dir: &TempDir, sql: &str) {
+    let connection = Connection::open(dir.path().join("store").join(FILE)).expect("the file");
+    connection.execute_batch(sql).expect("valid SQL");
+}
+
+fn value<T: rusqlite::types::FromSql>(dir: &TempDir, sql: &str) -> T {
+    let connection = Connection::open(dir.path().join("store").join(FILE)).expect("the file");
+    connection.query_row(sql, [], |row| row.get(0)).expect("a value")
+}
+
+#[test]
+fn a_catalog_is_created_private_and_opened_again() {
+    let dir = folder();
+    let error = open_with(&dir, &usual(), Access::Read, noon()).expect_err("nothing to read");
+    assert!(error.kind() == ErrorKind::Store && error.to_string().contains("no store in this folder"), "{error}");
+    let catalog = open(&dir);
+    assert_eq!((catalog.schema(), catalog.check().expect("sound"), ids(&catalog, "a")), (1, vec![], vec![]));
+    assert_eq!(catalog.folder(&Filters::default()), dir.path().join("store/data/mentions"));
+    assert_eq!(catalog.folder(&subject("a", &[("lang", &["de"])]).filters), catalog.data().join("mentions_filtered"));
+    drop(catalog);
+    #[cfg(unix)]
+    for (path, mode) in [("", 0o700), ("data", 0o700), (FILE, 0o600)] {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(dir.path().join("store").join(path)).expect("exists");
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
+    }
+    let names = std::fs::read_dir(dir.path().join("store")).expect("a folder").count();
+    assert_eq!(names, 2, "no temporary files remain");
+    assert_eq!(value::<String>(&dir, "PRAGMA journal_mode"), "wal");
+    let reader = open_with(&dir, &[], Access::Read, noon()).expect("a catalog");
+    assert_eq!(reader.columns_of(1).expect("columns"), open(&dir).columns_of(1).expect("columns"));
+    let error = reader.set_cursor("list", "x").expect_err("opened for reading");
+    assert!(error.to_string().contains("read-only"), "{error}");
+}
+
+#[test]
+fn catalogs_of_others_are_refused() {
+    let dir = folder();
+    drop(open(&dir));
+    let store = dir.path().join("store");
+    let other = Owner { digest: "1234".into() };
+    let error = Catalog::open(&store, &other, &usual(), "published_at", Clock::fixed(noon()), Access::ReadWrite);
+    assert!(error.expect_err("another owner").to_string().contains("belongs to another service or key"));
+    for (change, message) in [
+        ("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'", "DuckLake version 1.1"),
+        ("UPDATE savedsearch_store SET version = 2", "version 2 of the store"),
+        ("DROP TABLE savedsearch_store", "not a store of this program"),
+    ] {
+        tamper(&dir, change);
+        let error = open_with(&dir, &usual(), Access::Read, noon()).expect_err(message);
+        assert!(error.kind() == ErrorKind::Store && error.to_string().contains(message), "{error}");
+    }
+    for content in ["", "no database, but text of some length, enough for the header of SQLite, which has 100 bytes……"]
+    {
+        std::fs::write(store.join(FILE), content).expect("written");
+        let error = open_with(&dir, &usual(), Access::ReadWrite, noon()).expect_err("not a catalog");
+        assert!(error.to_string().contains("not a store of this program"), "{error}");
+        assert_eq!(std::fs::read_to_string(store.join(FILE)).expect("read"), content, "untouched");
+    }
+}
+
+#[test]
+fn regions_are_read_as_they_were_written() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let (all, german) = (subject("a", &[]), subject("a", &[("lang", &["de", "d\"e"])]));
+    let mut month = region(&catalog, 20_000, &[3, 0, 12], "month");
+    month.files[0].rows = 10;
+    month.files.push(DataFile { rows: 5, path: "aid=a/more.parquet".into(), ..month.files[0].clone() });
+    month.as_of = noon() + TimeDelta::microseconds(1);
+    let empty = region(&catalog, 19_999, &[0], "none");
+    assert!(catalog.replace(&all, &[], &[month.clone(), empty.clone()]).expect("written"));
+    assert!(catalog.replace(&german, &[], &[region(&catalog, 20_001, &[2], "german")]).expect("written"));
+    assert!(catalog.replace(&subject("b", &[]), &[], &[region(&catalog, 1, &[1], "b")]).expect("written"));
+    let read = catalog.regions("a").expect("regions");
+    let known: Vec<_> =
+        read.iter().map(|(filters, region)| (filters.clone(), Region { id: None, ..region.clone() })).collect();
+    let filtered = region(&catalog, 20_001, &[2], "german");
+    assert_eq!(known, [(all.filters.clone(), empty), (all.filters, month), (german.filters, filtered)]);
+    assert_eq!(catalog.aids().expect("aids"), ["a", "b"]);
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+}
+
+#[test]
+fn a_replacement_that_missed_another_changes_nothing() {
+    let dir = folder();
+    let (one, other) = (open(&dir), open(&dir));
+    let all = subject("a", &[]);
+    assert!(one.replace(&all, &[], &[region(&one, 10, &[1, 2], "first")]).expect("written"));
+    let first = ids(&other, "a");
+    assert!(!other.replace(&all, &[], &[region(&other, 11, &[5], "late")]).expect("read"), "unaware of the first");
+    assert!(
+        other.replace(&all, &first, &[region(&other, 10, &[1], "again"), region(&other, 11, &[3], "b")]).expect("ok")
+    );
+    assert!(!one.replace(&all, &first, &[region(&one, 10, &[9, 9], "late")]).expect("read"), "the first is gone");
+    assert!(one.replace(&all, &[], &[region(&one, 12, &[1], "next"), region(&one, 5, &[1; 5], "before")]).expect("ok"));
+    // A filtered read of the same days is another subject.
+    assert!(one.replace(&subject("a", &[("lang", &["de"])]), &[], &[region(&one, 11, &[1], "de")]).expect("ok"));
+    let days: Vec<_> = one.regions("a").expect("regions").into_iter().map(|(_, region)| region.days).collect();
+    assert_eq!(days, [5..10, 10..11, 11..12, 11..12, 12..13]);
+    assert_eq!(one.check().expect("checked"), Vec::<String>::new());
+
+    for wrong in [
+        vec![region(&one, 20, &[1, 1], "x"), region(&one, 21, &[1], "y")],
+        vec![Region { counts: vec![2], ..region(&one, 20, &[1], "x") }],
+        vec![Region { days: 20..22, ..region(&one, 20, &[1], "x") }],
+        vec![Region { days: 20..20, counts: vec![], ..region(&one, 20, &[0], "x") }],
+    ] {
+        assert!(one.replace(&all, &[], &wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_shared_file_stays() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("a", &[]);
+    let parts = [region(&catalog, 10, &[1], "one"), region(&catalog, 11, &[2], "two")];
+    assert!(catalog.replace(&all, &[], &parts).expect("written"));
+    let merged = Region { files: parts.map(|part| part.files[0].clone()).into(), ..region(&catalog, 10, &[1, 2], "") };
+    assert!(catalog.replace(&all, &ids(&catalog, "a"), &[merged]).expect("written"));
+    assert_eq!(catalog.regions("a").expect("regions")[0].1.files.len(), 2);
+    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files"), []);
+    assert_eq!(value::<i64>(&dir, "SELECT max(snapshot_id) FROM ducklake_snapshot"), 2, "no file has changed");
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+}
+
+#[test]
+fn numbers_are_confirmed_and_sealed() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let regions = [region(&catalog, 10, &[1], "x"), region(&catalog, 11, &[0], ""), region(&catalog, 12, &[1], "y")];
+    assert!(catalog.replace(&subject("a", &[]), &[], &regions).expect("written"));
+    let later = noon() + TimeDelta::hours(1);
+    let known = ids(&catalog, "a");
+    catalog.confirm(later, &[known[0], 77], &[known[1]]).expect("written");
+    catalog.confirm(noon(), &known[..1], &[]).expect("written");
+    let states =
+        catalog.regions("a").expect("regions").into_iter().map(|(_, region)| (region.confirmed, region.sealed));
+    assert_eq!(states.collect::<Vec<_>>(), [(later, false), (later, true), (noon(), false)]);
+}
+
+#[test]
+fn old_days_are_forgotten() {
+    let dir = folder();
+    let catalog = open(&dir);
+    for aid in ["a", "b"] {
+        let regions =
+            [region(&catalog, 10, &[1, 2], &format!("{aid}1")), region(&catalog, 12, &[4], &format!("{aid}2"))];
+        assert!(catalog.replace(&subject(aid, &[]), &[], &regions).expect("written"));
+    }
+    assert!(catalog.replace(&subject("b", &[("l", &["x"])]), &[], &[region(&catalog, 1, &[8], "f")]).expect("ok"));
+    assert_eq!(catalog.forget(None, 11).expect("written"), 8, "only what ends by then");
+    assert_eq!(catalog.forget(Some("b"), 12).expect("written"), 3);
+    assert_eq!((ids(&catalog, "a").len(), ids(&catalog, "b").len()), (2, 1));
+    assert_eq!(catalog.forget(None, 100).expect("written"), 11);
+    assert_eq!(catalog.aids().expect("aids"), Vec::<String>::new());
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files").len(), 5);
+}
+
+#[test]
+fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions() {
+    let dir = folder();
+    let all = subject("a", &[]);
+    let hours = |hours| noon() + TimeDelta::hours(hours);
+    for (hour, name) in [(0, "first"), (1, "second"), (2, "third")] {
+        let catalog = open_with(&dir, &usual(), Access::ReadWrite, hours(hour)).expect("a catalog");
+        let known = ids(&catalog, "a");
+        assert!(catalog.replace(&all, &known, &[region(&catalog, 10, &[1], name)]).expect("written"));
+    }
+    let catalog = open(&dir);
+    assert_eq!(catalog.unused_files(hours(1)).expect("files"), [], "replaced at that instant");
+    let unused = catalog.unused_files(hours(2)).expect("files");
+    assert_eq!(unused, [(0, "mentions/aid=a/first.parquet".to_owned())]);
+    assert_eq!(catalog.unused_files(hours(3)).expect("files").len(), 2);
+    catalog.removed_files(&[0, 2]).expect("written");
+    assert_eq!(catalog.unused_files(hours(3)).expect("files").len(), 1, "a current file is not removed");
+    assert_eq!(value::<i64>(&dir, "SELECT min(snapshot_id) FROM ducklake_snapshot"), 3, "those with the file are gone");
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_file_column_stats WHERE data_file_id = 0"), 0);
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+}
+
+#[test]
+fn changed_columns_are_a_new_version_and_keep_their_ids() {
+    let dir = folder();
+    let first = open(&dir);
+    let id = |catalog: &Catalog, schema, name: &str| {
+        let columns = catalog.columns_of(schema).expect("columns");
+        columns.into_iter().find(|column| column.name == name).map(|column| column.id)
+    };
+    assert_eq!(first.columns_of(1).expect("columns")[3].element(), Some(6), "after aid, id, published_at and tags");
+    let mut changed = usual();
+    changed.retain(|column| column.name != "tags");
+    changed[3].kind = ColumnType::Float64;
+    changed.push(StoredColumn { name: "extra".into(), kind: ColumnType::Json, source: String::new() });
+    let second = open_with(&dir, &changed, Access::ReadWrite, noon()).expect("a catalog");
+    assert_eq!((first.schema(), second.schema()), (1, 2));
+    assert_eq!(id(&second, 2, "tags"), None);
+    assert_eq!(id(&second, 2, "published_at"), id(&second, 1, "published_at"));
+    assert_eq!(
+        (id(&second, 1, "reach"), id(&second, 2, "reach"), id(&second, 2, "extra")),
+        (Some(7), Some(8), Some(9))
+    );
+    // The first process goes on with its own columns.
+    assert!(first.replace(&subject("a", &[]), &[], &[region(&first, 10, &[1], "old")]).expect("written"));
+    assert_eq!(second.regions("a").expect("regions")[0].1.files[0].schema, 1);
+    changed.reverse();
+    changed.rotate_right(1);
+    let reordered = open_with(&dir, &changed, Access::ReadWrite, noon()).expect("a catalog");
+    assert_eq!(reordered.schema(), 2, "the order does not matter");
+    let third = open(&dir);
+    assert_eq!(third.schema(), 3);
+    assert_eq!((id(&third, 3, "tags"), id(&third, 3, "reach")), (Some(5), Some(7)), "former columns are back");
+    assert_eq!(open_with(&dir, &changed, Access::Read, noon()).expect("a catalog").schema(), 3);
+    let current = "SELECT group_concat(column_name || ':' || column_type || ':' || column_id, ' ') FROM \
+                   (SELECT * FROM ducklake_column WHERE table_id = 2 AND end_snapshot IS NULL ORDER BY column_order)";
+    assert_eq!(
+        value::<String>(&dir, current),
+        "aid:varchar:2 id:varchar:3 published_at:timestamptz:4 tags:list:5 element:varchar:6 reach:int64:7 \
+         filters:varchar:1"
+    );
+    assert_eq!(value::<i64>(&dir, "SELECT max(schema_version) FROM ducklake_snapshot"), 3);
+    assert_eq!(third.check().expect("checked"), Vec::<String>::new());
+
+    for (wrong, message) in [
+        (columns(&[("id", ColumnType::Utf8)]), "first column"),
+        (columns(&[("aid", ColumnType::Utf8), ("Filters", ColumnType::Utf8)]), "rename that of the profile"),
+        (columns(&[("aid", ColumnType::Utf8), ("x", ColumnType::Utf8), ("x", ColumnType::Int64)]), "the same name"),
+    ] {
+        let error = open_with(&dir, &wrong, Access::ReadWrite, noon()).expect_err(message);
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
+#[test]
+fn processes_see_each_others_commits() {
+    let dir = folder();
+    let (one, other) = (open(&dir), open(&dir));
+    let version = |catalog: &Catalog| catalog.version().expect("a version");
+    let before = (version(&one), version(&other));
+    assert_eq!(before, (version(&one), version(&other)), "nothing has changed");
+    assert!(one.replace(&subject("a", &[]), &[], &[region(&one, 10, &[1], "x")]).expect("written"));
+    assert_ne!(version(&one), before.0);
+    assert_ne!(version(&other), before.1);
+    assert_eq!(ids(&one, "a"), ids(&other, "a"));
+
+    other.set_cursor("list", "7").expect("written");
+    other.set_cursor("list", "8").expect("written");
+    assert_eq!(one.cursor("list").expect("read").as_deref(), Some("8"));
+    assert_eq!(one.cursor("other").expect("read"), None);
+    let (early, late) = (noon(), noon() + TimeDelta::hours(1));
+    other.keep_answer("key", b"late", late).expect("written");
+    other.keep_answer("key", b"early", early).expect("ignored");
+    assert_eq!(one.answer("key").expect("read"), Some((Bytes::from_static(b"late"), late)));
+    assert_eq!(one.answer("none").expect("read"), None);
+    assert_eq!(one.forget_answers_before(late).expect("none"), 0);
+    assert_eq!(one.forget_answers_before(late + TimeDelta::hours(1)).expect("one"), 1);
+    assert_eq!(other.answer("key").expect("read"), None);
+}
+
+#[test]
+fn threads_that_write_at_once_take_turns() {
+    let dir = std::sync::Arc::new(folder());
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let dir = std::sync::Arc::clone(&dir);
+            std::thread::spawn(move || {
+                let catalog = open(&dir);
+                for day in 0..25 {
+                    let region = region(&catalog, day, &[1], &format!("{thread}-{day}"));
+                    let aid = format!("{}", thread % 2);
+                    // Two threads write the same days: one of them has to read again.
+                    while !catalog
+                        .replace(&subject(&aid, &[]), &at(&catalog, &aid, day), std::slice::from_ref(&region))
+                        .expect("ok")
+                    {}
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+    let catalog = open(&dir);
+    assert_eq!((ids(&catalog, "0").len(), ids(&catalog, "1").len()), (25, 25));
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_snapshot"), 102);
+    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files").len(), 50);
+
+    fn at(catalog: &Catalog, aid: &str, day: Day) -> Vec<i64> {
+        let regions = catalog.regions(aid).expect("regions");
+        regions.iter().filter(|(_, region)| region.days.contains(&day)).filter_map(|(_, region)| region.id).collect()
+    }
+}
+
+#[test]
+fn what_other_programs_change_is_found_and_not_used() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("a", &[]);
+    let regions: Vec<Region> = (0..4).map(|day| region(&catalog, day, &[2], &format!("f{day}"))).collect();
+    assert!(catalog.replace(&all, &[], &regions).expect("written"));
+    tamper(
+        &dir,
+        "UPDATE ducklake_data_file SET end_snapshot = 3 WHERE data_file_id = 0;
+         INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, data_file_id) VALUES (9, 1, 3, 1);
+         UPDATE ducklake_data_file SET record_count = 3 WHERE data_file_id = 2;
+         INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path) VALUES (8, 1, 3, 'other');
+         INSERT INTO ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_1', 1);",
+    );
+    let problems = catalog.check().expect("checked");
+    for problem in [
+        "aid a from 1970-01-01: file aid=a/f0.parquet was removed by another program",
+        "file aid=a/f1.parquet: another program deleted rows",
+        "aid a from 1970-01-03: 2 mentions by day, 3 in files",
+        "file other belongs to no region",
+        "table 1: another program may keep rows in ducklake_inlined_data_1_1",
+    ] {
+        assert!(problems.iter().any(|found| found == problem), "{problem}: {problems:#?}");
+    }
+    assert_eq!(problems.len(), 5, "{problems:#?}");
+    let usable = ids(&catalog, "a");
+    assert_eq!(usable.len(), 1, "only one region is still whole");
+    // They give way to new regions without being named.
+    let again: Vec<Region> = (0..4).map(|day| region(&catalog, day, &[2], &format!("g{day}"))).collect();
+    assert!(catalog.replace(&all, &usable, &again).expect("written"));
+    assert_eq!(ids(&catalog, "a").len(), 4);
+
+    tamper(
+        &dir,
+        "UPDATE savedsearch_coverage SET counts = '1,1' WHERE from_day = 0;
+         UPDATE savedsearch_coverage SET to_day = 3 WHERE from_day = 1;
+         UPDATE ducklake_file_partition_value SET partition_value = 'b' WHERE data_file_id = 5;
+         UPDATE ducklake_table_stats SET record_count = 1;
+         DELETE FROM savedsearch_coverage WHERE from_day = 3;",
+    );
+    let problems = catalog.check().expect("checked").join("\n");
+    for problem in [
+        "aid a from 1970-01-01: invalid numbers of days",
+        "regions from 1970-01-02 and 1970-01-03 overlap",
+        "belongs to aid b of table 1, but its region to aid a with filters {}",
+        "table 1: fewer rows counted than there are in files",
+        "which does not exist",
+    ] {
+        assert!(problems.contains(problem), "{problem}: {problems}");
+    }
+    tamper(&dir, "UPDATE savedsearch_coverage SET filters = 'x'");
+    let error = catalog.regions("a").expect_err("damaged");
+    assert!(error.to_string().contains("damaged") && error.to_string().contains("savedsearch store verify"), "{error}");
+}
+
+#[test]
+fn a_full_device_and_a_lock_are_told() {
+    let dir = folder();
+    let catalog = open(&dir);
+    catalog.lock().pragma_update(None, "max_page_count", 1).expect("set");
+    let error = catalog.keep_answer("key", &[7; 1_000_000], noon()).expect_err("full");
+    assert!(error.to_string().contains("no space left on the device; free space"), "{error}");
+    assert_eq!(catalog.answer("key").expect("readable"), None);
+
+    let other = open(&dir);
+    let holder = Connection::open(dir.path().join("store").join(FILE)).expect("the file");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    other.lock().busy_timeout(Duration::from_millis(20)).expect("set");
+    let error = other.set_cursor("list", "7").expect_err("locked");
+    assert!(error.may_pass() && error.to_string().contains("another process has held the lock"), "{error}");
+    assert_eq!(other.cursor("list").expect("readable"), None);
+}
+
+#[test]
+fn a_moved_store_has_its_new_place_after_writing() {
+    let dir = folder();
+    drop(open(&dir));
+    let place = "SELECT value FROM ducklake_metadata WHERE key = 'data_path'";
+    let old = dir.path().join("store/data/");
+    assert_eq!(value::<String>(&dir, place), old.to_str().expect("UTF-8"));
+    tamper(&dir, "UPDATE ducklake_metadata SET value = '/elsewhere/' WHERE key = 'data_path'");
+    drop(open_with(&dir, &usual(), Access::Read, noon()).expect("readable"));
+    assert_eq!(value::<String>(&dir, place), "/elsewhere/");
+    drop(open(&dir));
+    assert_eq!(value::<String>(&dir, place), old.to_str().expect("UTF-8"));
+}
+
+#[test]
+fn bounds_only_widen() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("b", &[]);
+    let at = |first, last, name: &str| {
+        let mut region = region(&catalog, 10, &[1], name);
+        region.files[0].times = (first, last);
+        region
+    };
+    let bounds = "SELECT min_value || ' ' || max_value FROM ducklake_table_column_stats WHERE column_id = 4";
+    assert!(catalog.replace(&all, &[], &[at(0, DAY, "x")]).expect("written"));
+    assert_eq!(value::<String>(&dir, bounds), "1970-01-01 00:00:00.000000+00 1970-01-02 00:00:00.000000+00");
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(1, 2, "y")]).expect("written"));
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(-1, 2, "z")]).expect("written"));
+    assert_eq!(value::<String>(&dir, bounds), "1969-12-31 23:59:59.999999+00 1970-01-02 00:00:00.000000+00");
+    let counted = "SELECT record_count || ' ' || next_row_id || ' ' || file_size_bytes FROM ducklake_table_stats";
+    assert_eq!(value::<String>(&dir, counted), "3 3 300", "gross, as DuckDB counts");
+
+    let bounded = "SELECT group_concat(column_id, ' ') FROM ducklake_table_column_stats";
+    assert_eq!(value::<String>(&dir, bounded), "2 4");
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(i64::MIN, 0, "w")]).expect("written"));
+    assert_eq!(value::<String>(&dir, bounded), "2", "nothing is known of a file");
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(0, 1, "v")]).expect("written"));
+    assert_eq!(value::<String>(&dir, bounded), "2", "readers of older versions need to see that file");
+    let files = "SELECT group_concat(data_file_id, ' ') FROM ducklake_file_column_stats WHERE column_id = 4";
+    assert_eq!(value::<String>(&dir, files), "0 1 2 4");
+}
+
+#[test]
+fn a_complete_file_is_readable_where_nothing_can_be_created() {
+    let dir = folder();
+    let store = dir.path().join("st?re #1%20");
+    let open = |access| Catalog::open(&store, &owner(), &usual(), "published_at", Clock::fixed(noon()), access);
+    let catalog = open(Access::ReadWrite).expect("a catalog");
+    catalog.set_cursor("list", "7").expect("written");
+    assert!(connect_alone(&store.join(FILE)).is_none(), "the journal has a commit");
+    drop(catalog);
+    let alone = connect_alone(&store.join(FILE)).expect("no journal").expect("opened");
+    assert_eq!(alone.query_row("SELECT value FROM savedsearch_cursor", [], |row| row.get(0)), Ok("7".to_owned()));
+}

@@ -1,0 +1,272 @@
+//! Writes what a query reads into the store, on a thread of its own: files while rows arrive, regions once all have.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::JoinHandle;
+
+use super::Store;
+use super::coverage::day_of;
+use super::files::{AID, AS_OF, FILTERS, FileWriter, Layout};
+use super::region::{DataFile, Day, Region, Subject};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Pages that wait for the writing thread.
+const WAITING: usize = 4;
+/// Files that one read writes at the same time.
+const OPEN: usize = 8;
+/// Days before today that have a file each; earlier ones share one with their month.
+pub(crate) const DAILY: Day = 35;
+
+/// Days of a subject that are being read into the store.
+///
+/// Nothing is stored unless [`commit`](Self::commit) is called: dropping this removes what was written.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    store: Arc<Store>,
+    subject: Subject,
+    as_of: DateTime<Utc>,
+    /// Pages, and `None` after the last one.
+    pages: Sender<Option<RecordBatch>>,
+    writing: JoinHandle<Result<Vec<Bucket>>>,
+}
+
+/// Days that share files.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub(crate) days: Range<Day>,
+    pub(crate) counts: Vec<u64>,
+    pub(crate) files: Vec<DataFile>,
+    /// Latest time so far, and whether all times were in order.
+    last: i64,
+    in_order: bool,
+}
+
+impl Filling {
+    /// Begins to store these whole days. `as_of`: instant by the service's clock at which their first page was
+    /// requested.
+    pub(crate) fn start(store: &Arc<Store>, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+        let (pages, mut arriving) = channel::<Option<RecordBatch>>(WAITING);
+        let mut writer = Writer::new(store, &subject, days, as_of);
+        let writing = tokio::task::spawn_blocking(move || {
+            while let Some(page) = arriving.blocking_recv() {
+                match page {
+                    Some(page) => writer.add(&page)?,
+                    None => return writer.finish(),
+                }
+            }
+            // The read has ended early: dropping the writer removes its files.
+            Ok(Vec::new())
+        });
+        Self { store: Arc::clone(store), subject, as_of, pages, writing }
+    }
+
+    /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the thread still writes:
+    /// if not, [`commit`](Self::commit) returns its error.
+    pub(crate) async fn add(&self, page: RecordBatch) -> bool {
+        self.pages.send(Some(page)).await.is_ok()
+    }
+
+    /// Makes the days a part of the store, after all their mentions have been added. Returns the number of mentions of each.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if they cannot be written. The store then is as before.
+    pub(crate) async fn commit(self) -> Result<Vec<(Day, u64)>> {
+        let Self { store, subject, as_of, pages, writing } = self;
+        // If the thread has failed, its error follows.
+        let _ = pages.send(None).await;
+        let ended = |error| Error::new(ErrorKind::Store, format!("writing to the store was aborted: {error}"));
+        let buckets = writing.await.map_err(ended)??;
+        let counts = buckets.iter().flat_map(|bucket| bucket.days.clone().zip(bucket.counts.iter().copied())).collect();
+        let commit = tokio::task::spawn_blocking(move || store.commit(&subject, buckets, as_of));
+        commit.await.map_err(ended)??;
+        Ok(counts)
+    }
+}
+
+/// Divides days into those that share a file: whole months of the past, and single days.
+pub(crate) fn buckets(days: &Range<Day>, today: Day) -> Vec<Range<Day>> {
+    let mut buckets = Vec::new();
+    let mut day = days.start;
+    while day < days.end {
+        let month = month_of(day);
+        let end = if month.start >= days.start && month.end <= days.end && month.end <= today - DAILY {
+            month.end
+        } else {
+            day + 1
+        };
+        buckets.push(day..end);
+        day = end;
+    }
+    buckets
+}
+
+/// Returns the days of the month of a day.
+pub(crate) fn month_of(day: Day) -> Range<Day> {
+    let date = NaiveDate::from_epoch_days(day).unwrap_or_default();
+    let first = date.with_day(1).unwrap_or(date);
+    let next = first + chrono::Months::new(1);
+    first.to_epoch_days()..next.to_epoch_days()
+}
+
+/// Writes the files of one read.
+struct Writer {
+    store: Arc<Store>,
+    subject: Subject,
+    layout: Layout,
+    as_of: DateTime<Utc>,
+    /// By their first day.
+    buckets: BTreeMap<Day, Bucket>,
+    /// Files being written, by the first day of their bucket, the latest used last.
+    open: Vec<(Day, FileWriter)>,
+}
+
+impl Writer {
+    fn new(store: &Arc<Store>, subject: &Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+        let today = day_of(as_of.timestamp_micros());
+        let buckets = buckets(days, today).into_iter().map(|days| (days.start, Bucket::of(days)));
+        Self {
+            store: Arc::clone(store),
+            subject: subject.clone(),
+            layout: store.layout(subject).clone(),
+            as_of,
+            buckets: buckets.collect(),
+            open: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, page: &RecordBatch) -> Result<()> {
+        let page = self.layout.arrange(page)?;
+        let page = self.labelled(&page)?;
+        let times = self.layout.times(&page)?.to_vec();
+        let mut begin = 0;
+        while begin < times.len() {
+            let bucket = |time: i64| {
+                let day = day_of(time);
+                let (first, bucket) = self.buckets.range(..=day).next_back()?;
+                bucket.days.contains(&day).then_some(*first)
+            };
+            let first = bucket(times[begin]);
+            let rows = times[begin..].iter().take_while(|time| bucket(**time) == first).count();
+            if let Some(first) = first {
+                self.write(first, &page.slice(begin, rows), &times[begin..begin + rows])?;
+            }
+            begin += rows;
+        }
+        Ok(())
+    }
+
+    /// Returns a page with the columns that are the same for all its mentions.
+    fn labelled(&self, page: &RecordBatch) -> Result<RecordBatch> {
+        let text = |text: &str| Arc::new(StringArray::from(vec![text; page.num_rows()])) as ArrayRef;
+        let as_of = || {
+            let as_of = TimestampMicrosecondArray::from_value(self.as_of.timestamp_micros(), page.num_rows());
+            Arc::new(as_of.with_timezone("UTC")) as ArrayRef
+        };
+        let columns = page.schema_ref().fields().iter().zip(page.columns());
+        let columns = columns.map(|(field, column)| match field.name().as_str() {
+            AID => text(&self.subject.aid),
+            FILTERS => text(&self.subject.filters.to_json()),
+            AS_OF => as_of(),
+            _ => Arc::clone(column),
+        });
+        RecordBatch::try_new(page.schema(), columns.collect())
+            .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
+    }
+
+    fn write(&mut self, first: Day, rows: &RecordBatch, times: &[i64]) -> Result<()> {
+        let Some(bucket) = self.buckets.get_mut(&first) else { return Ok(()) };
+        bucket.count(times);
+        let days = bucket.days.clone();
+        let file = match self.open.iter().position(|(day, _)| *day == first) {
+            Some(at) => self.open.remove(at).1,
+            None => {
+                if self.open.len() >= OPEN {
+                    let (day, oldest) = self.open.remove(0);
+                    let file = oldest.finish()?;
+                    self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
+                }
+                FileWriter::create(&self.store.folder(&self.subject), &self.subject, &days, &self.layout)?
+            }
+        };
+        self.open.push((first, file));
+        if let Some((_, file)) = self.open.last_mut() {
+            file.write(rows)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Bucket>> {
+        for (day, file) in std::mem::take(&mut self.open) {
+            let file = file.finish()?;
+            self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
+        }
+        let mut buckets = Vec::new();
+        for mut bucket in std::mem::take(&mut self.buckets).into_values() {
+            if !bucket.in_order {
+                let written = std::mem::take(&mut bucket.files);
+                bucket.files = self.store.rewrite(&self.subject, &bucket.days, &written, |_| true, &[])?;
+                self.store.remove(&self.subject, &written);
+            }
+            buckets.push(bucket);
+        }
+        Ok(buckets)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Only after an error: `finish` takes the buckets.
+        let written: Vec<DataFile> = self.buckets.values_mut().flat_map(|bucket| bucket.files.drain(..)).collect();
+        self.store.remove(&self.subject, &written);
+    }
+}
+
+impl Bucket {
+    fn of(days: Range<Day>) -> Self {
+        let counts = vec![0; days.len()];
+        Self { days, counts, files: Vec::new(), last: i64::MIN, in_order: true }
+    }
+
+    fn count(&mut self, times: &[i64]) {
+        for time in times {
+            if let Some(count) = self.counts.get_mut((day_of(*time) - self.days.start) as usize) {
+                *count += 1;
+            }
+            self.in_order &= self.last <= *time;
+            self.last = self.last.max(*time);
+        }
+        // More than one file is merged, so that each region has its mentions in order.
+        self.in_order &= self.files.is_empty();
+    }
+
+    /// Returns the region of these days.
+    pub(crate) fn region(self, as_of: DateTime<Utc>) -> Region {
+        let Self { days, counts, files, .. } = self;
+        Region { id: None, days, counts, as_of, confirmed: as_of, sealed: false, files }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(text: &str) -> Day {
+        text.parse::<NaiveDate>().expect("a date").to_epoch_days()
+    }
+
+    #[test]
+    fn whole_months_of_the_past_share_a_file() {
+        let buckets = buckets(&(day("2026-01-30")..day("2026-04-02")), day("2026-04-20"));
+        let first: Vec<Range<Day>> = buckets.iter().take(3).cloned().collect();
+        let expected = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-03-01"].map(day);
+        assert_eq!(first, [expected[0]..expected[1], expected[1]..expected[2], expected[2]..expected[3]]);
+        // March ends less than 35 days ago.
+        assert_eq!(buckets.len(), 3 + 31 + 1);
+        assert!(buckets.windows(2).all(|pair| pair[0].end == pair[1].start));
+    }
+}

@@ -1,0 +1,502 @@
+//! A local copy of mentions that were read, so that each is requested once.
+//!
+//! ```text
+//! span ─ coverage ─▶ days from files, days to confirm, spans to read ─▶ exec
+//!            ▲                                                   │ whole days
+//!         catalog (SQLite, DuckLake tables) ◀─ filling ─ files (Parquet)
+//! ```
+//!
+//! The unit is a [region](region::Region): days of a saved search, read completely. A region enters the catalog in one
+//! transaction, after its files are durable, and replaces whole regions; so readers, writers and other programs see
+//! either the old days or the new ones, also after a crash.
+
+mod catalog;
+mod coverage;
+mod files;
+mod filling;
+mod maintenance;
+mod region;
+mod under_way;
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
+
+pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
+use self::coverage::overlap;
+pub(crate) use self::coverage::{
+    Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, span_of, start_of,
+};
+pub(crate) use self::files::AS_OF;
+pub(crate) use self::filling::Filling;
+pub(crate) use self::filling::month_of;
+pub use self::maintenance::Holding;
+pub(crate) use self::maintenance::date_of;
+pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
+pub(crate) use self::under_way::{Reading, UnderWay};
+
+use self::catalog::FileColumn;
+use self::files::{AID, FILTERS, FileWriter, Layout, create_folders};
+use self::filling::Bucket;
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
+use crate::request::RequestKey;
+
+/// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
+const AHEAD: &str = "ahead";
+/// Time without optional writes after another process has held the lock for long.
+const PAUSE: Duration = Duration::from_secs(60);
+/// Attempts to commit against other writers of the same days.
+const ATTEMPTS: usize = 5;
+
+/// A store of one service and key.
+#[derive(Debug)]
+pub(crate) struct Store {
+    catalog: Catalog,
+    writable: bool,
+    /// Of files of all mentions.
+    layout: Layout,
+    /// Of files of mentions that match filters.
+    filtered: Layout,
+    cached: Mutex<Cached>,
+    under_way: UnderWay,
+    /// Seconds by which the service's clock was last seen to be ahead of ours.
+    ahead: AtomicI64,
+    /// Time until which nothing optional is written, because another process holds the lock.
+    busy: Mutex<Option<Instant>>,
+}
+
+/// A store, and how queries of a session use it.
+#[derive(Debug, Clone)]
+pub(crate) struct FromStore {
+    pub(crate) store: Arc<Store>,
+    /// Set if queries take rows and responses from the store.
+    pub(crate) reads: bool,
+    /// Set if what queries read completely is stored.
+    pub(crate) writes: bool,
+    /// Age up to which stored rows and responses need no confirmation.
+    pub(crate) freshness: TimeDelta,
+}
+
+impl FromStore {
+    /// Regions that may answer a query for a saved search.
+    pub(crate) fn regions(&self, aid: &str) -> Result<Regions> {
+        if self.reads { self.store.regions(aid) } else { Ok(Regions::default()) }
+    }
+
+    /// Returns the stored response to a request, with the instant by the service's clock at which it was requested, if it is
+    /// fresh.
+    pub(crate) fn answer(&self, key: &RequestKey, now: DateTime<Utc>) -> Result<Option<(Bytes, DateTime<Utc>)>> {
+        if !self.reads || self.freshness <= TimeDelta::zero() {
+            return Ok(None);
+        }
+        let kept = self.store.catalog.answer(&name_of(key))?;
+        Ok(kept.filter(|(_, as_of)| *as_of > now.max(now + self.store.ahead()) - self.freshness))
+    }
+}
+
+/// Returns a column that the store fills itself.
+fn own_column(name: &str, kind: ColumnType) -> StoredColumn {
+    StoredColumn { name: name.to_owned(), kind, source: String::new() }
+}
+
+/// Name of a subject's timeline in the catalog.
+fn timeline_of(subject: &Subject) -> String {
+    format!("timeline of {} {}", subject.aid, subject.filters.to_json())
+}
+
+/// Name of a request in the catalog.
+fn name_of(key: &RequestKey) -> String {
+    format!("{}?{key}", key.path())
+}
+
+/// Regions by aid, as of a version of the catalog.
+#[derive(Debug, Default)]
+struct Cached {
+    version: u64,
+    regions: std::collections::HashMap<String, Regions>,
+}
+
+/// Regions of a saved search, with their filters, in order of time.
+pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
+
+impl Store {
+    /// Opens the store in a folder, for the mentions of a service that a key may read. It is created if it is missing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if it belongs to another service or key, or cannot be opened; [`ErrorKind::Profile`] if the
+    /// profile's mentions have no time that identifies their day.
+    pub(crate) fn open(folder: &Path, owner: &Owner, mentions: &TableSpec, clock: &Clock) -> Result<Arc<Self>> {
+        let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
+        let Some(time) = timed else {
+            let message =
+                "a store needs mentions with a time: `time` of tables.mentions must name a column with null = false";
+            return Err(Error::new(ErrorKind::Profile, message).advice("correct the profile, or use no store"));
+        };
+        let reserved = |column: &&ColumnSpec| {
+            let name = column.name.to_ascii_lowercase();
+            (name == AS_OF && column.origin != Origin::AsOf)
+                || name == FILTERS
+                || (name == AID && column.origin != Origin::Aid)
+        };
+        if let Some(column) = mentions.columns.iter().find(reserved) {
+            let message = format!("a store has a column `{}` of its own", column.name);
+            return Err(Error::new(ErrorKind::Profile, message)
+                .advice("rename that column of tables.mentions in the profile, or use no store"));
+        }
+        if let Err(error) = create_folders(folder) {
+            // A folder that exists on a read-only medium is no error.
+            if !folder.is_dir() {
+                return Err(files::failed("create", folder, &error));
+            }
+        }
+        // The engine takes no paths with `..`.
+        let folder = &fs::canonicalize(folder).map_err(|error| files::failed("open", folder, &error))?;
+        let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
+        let fields = mentions.columns.iter().filter(own);
+        let fields = fields.map(|column| StoredColumn {
+            name: column.name.clone(),
+            kind: column.kind,
+            source: format!("{:?} {:?}", column.origin, column.pattern),
+        });
+        let columns: Vec<StoredColumn> = [own_column(AID, ColumnType::Utf8)]
+            .into_iter()
+            .chain(fields)
+            .chain([own_column(AS_OF, ColumnType::Timestamp)])
+            .collect();
+        let open = |access| Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access);
+        let (catalog, writable) = match open(Access::ReadWrite) {
+            Ok(catalog) => (catalog, true),
+            // A store on a read-only medium answers queries.
+            Err(refused) => (open(Access::Read).map_err(|_| refused)?, false),
+        };
+        let version = catalog.schema();
+        let mut columns = catalog.columns_of(version)?;
+        let layout = Layout::try_new(version, &columns, &time.name, mentions.id.as_deref())?;
+        columns.push(FileColumn::filters());
+        let filtered = Layout::try_new(version, &columns, &time.name, mentions.id.as_deref())?;
+        let (cached, under_way, busy) = Default::default();
+        let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
+        let ahead = AtomicI64::new(ahead);
+        Ok(Arc::new(Self { catalog, writable, layout, filtered, cached, under_way, ahead, busy }))
+    }
+
+    /// False if the folder cannot be written.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// The reads into the store that are under way in this process.
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.under_way
+    }
+
+    /// Schema of the files.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.layout.schema
+    }
+
+    fn layout(&self, subject: &Subject) -> &Layout {
+        if subject.filters.is_empty() { &self.layout } else { &self.filtered }
+    }
+
+    /// Folder of a subject's files.
+    pub(crate) fn folder(&self, subject: &Subject) -> PathBuf {
+        self.catalog.folder(&subject.filters)
+    }
+
+    /// Regions of a saved search.
+    pub(crate) fn regions(&self, aid: &str) -> Result<Regions> {
+        let version = self.catalog.version()?;
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.version != version {
+            *cached = Cached { version, ..Cached::default() };
+        }
+        if let Some(regions) = cached.regions.get(aid) {
+            return Ok(Arc::clone(regions));
+        }
+        let regions = self.catalog.regions(aid)?;
+        let regions: Regions =
+            Arc::new(regions.into_iter().map(|(filters, region)| (filters, Arc::new(region))).collect());
+        cached.regions.insert(aid.to_owned(), Arc::clone(&regions));
+        Ok(regions)
+    }
+
+    /// Time by which the service's clock was last seen to be ahead of ours.
+    pub(crate) fn ahead(&self) -> TimeDelta {
+        TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Remembers the time by which the service's clock is ahead of ours, for processes that have no response yet.
+    pub(crate) fn note_ahead(&self, ahead: TimeDelta) -> Result<()> {
+        let ahead = ahead.num_seconds();
+        if self.ahead.swap(ahead, Ordering::Relaxed) == ahead {
+            return Ok(());
+        }
+        self.catalog.set_cursor(AHEAD, &ahead.to_string())
+    }
+
+    /// Records that the counts of regions were confirmed at an instant, of `sealed` ones after they had settled.
+    pub(crate) fn confirm(&self, at: DateTime<Utc>, confirmed: &[i64], sealed: &[i64]) -> Result<()> {
+        if confirmed.is_empty() && sealed.is_empty() {
+            return Ok(());
+        }
+        self.optionally(|| self.catalog.confirm(at, confirmed, sealed))
+    }
+
+    /// Writes what saves requests later. After another process has held the lock for long, nothing is written for a while,
+    /// so that queries do not wait again.
+    fn optionally(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
+        let busy = || self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if busy().is_some_and(|until| Instant::now() < until) {
+            return Ok(());
+        }
+        let written = write();
+        if written.as_ref().is_err_and(|error| error.may_pass()) {
+            *busy() = Some(Instant::now() + PAUSE);
+        }
+        written
+    }
+
+    /// Makes days that were read completely a part of the store. Days that it has from a later read stay.
+    fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>) -> Result<()> {
+        let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
+        let written: Vec<DataFile> = new.iter().flat_map(|region| region.files.clone()).collect();
+        let done = self.try_commit(subject, &new, as_of);
+        match &done {
+            Ok(used) => {
+                let unused = written.into_iter().filter(|file| !used.contains(&file.path));
+                self.remove(subject, &unused.collect::<Vec<_>>());
+            }
+            Err(_) => self.remove(subject, &written),
+        }
+        done.map(|_| ())
+    }
+
+    /// Returns the paths of the files that became a part of the store.
+    fn try_commit(&self, subject: &Subject, new: &[Region], as_of: DateTime<Utc>) -> Result<Vec<String>> {
+        for _ in 0..ATTEMPTS {
+            let known = self.catalog.regions(&subject.aid)?.into_iter();
+            let known: Vec<Region> =
+                known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
+            let mut replaced = Vec::new();
+            let mut with: Vec<Region> = Vec::new();
+            let mut merged = Vec::new();
+            for (old, new) in together(&known, new) {
+                if old.iter().any(|region| region.as_of > as_of) {
+                    continue;
+                }
+                replaced.extend(old.iter().filter_map(|region| region.id));
+                let kept =
+                    |region: &&&Region| !region.days.clone().all(|day| new.iter().any(|new| new.days.contains(&day)));
+                let whole = old.iter().any(|region| kept(&region)).then(|| self.merged(subject, &old, &new));
+                match whole {
+                    Some(Ok(Some(region))) => {
+                        merged.extend(region.files.clone());
+                        with.push(region);
+                    }
+                    Some(Err(error)) => {
+                        self.remove(subject, &merged);
+                        return Err(error);
+                    }
+                    // Days in files that cannot be read, or that lack columns, are dropped.
+                    Some(Ok(None)) | None => with.extend(new.into_iter().cloned()),
+                }
+            }
+            match self.catalog.replace(subject, &replaced, &with) {
+                Ok(true) => {
+                    return Ok(with.into_iter().flat_map(|region| region.files).map(|file| file.path).collect());
+                }
+                Ok(false) => self.remove(subject, &merged),
+                Err(error) => {
+                    self.remove(subject, &merged);
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Store, "other processes kept writing the same days to the store")
+            .advice("run the query again"))
+    }
+
+    /// True if files have all columns of today, so that their mentions can be written again.
+    fn is_current(&self, files: &[DataFile]) -> bool {
+        files.iter().all(|file| file.schema == self.catalog.schema())
+    }
+
+    /// Number of mentions of a region within a range of instants, in microseconds since 1970.
+    pub(crate) fn count_within(&self, subject: &Subject, region: &Region, within: &Range<i64>) -> Result<u64> {
+        let time = self.layout.schema.field(self.layout.time).name();
+        let touched = region.files.iter().filter(|file| file.times.0 < within.end && within.start <= file.times.1);
+        let counts = touched.map(|file| files::count_within(&self.folder(subject).join(&file.path), time, within));
+        counts.sum()
+    }
+
+    /// Returns one region of the days of all these, where those of `new` were read again; `None` if the files of `old` cannot be
+    /// read, or lack columns.
+    fn merged(&self, subject: &Subject, old: &[&Region], new: &[&Region]) -> Result<Option<Region>> {
+        let all = || old.iter().chain(new);
+        let first = all().map(|region| region.days.start).min().unwrap_or_default();
+        let last = all().map(|region| region.days.end).max().unwrap_or_default();
+        let days = first..last;
+        let of = |regions: &[&Region], day: Day| {
+            let region = regions.iter().find(|region| region.days.contains(&day))?;
+            region.counts.get((day - region.days.start) as usize).copied()
+        };
+        let count = |day: Day| of(new, day).or_else(|| of(old, day)).unwrap_or_default();
+        let written: Vec<DataFile> = old.iter().flat_map(|region| region.files.clone()).collect();
+        let added: Vec<DataFile> = new.iter().flat_map(|region| region.files.clone()).collect();
+        if !self.is_current(&written) || written.iter().any(|file| self.read(subject, file).is_err()) {
+            return Ok(None);
+        }
+        let stays = |time: i64| !new.iter().any(|region| region.days.contains(&day_of(time)));
+        let files = self.rewrite(subject, &days, &written, stays, &added)?;
+        let earliest = |of: fn(&Region) -> DateTime<Utc>| all().map(|region| of(region)).min().unwrap_or_default();
+        // What was confirmed after it had settled is as good as read then.
+        let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
+        Ok(Some(Region {
+            id: None,
+            counts: days.clone().map(count).collect(),
+            days,
+            as_of: earliest(seen),
+            confirmed: earliest(|region| region.confirmed),
+            sealed: false,
+            files,
+        }))
+    }
+
+    /// Writes the mentions of files into one, in order of time: of `written` those whose time `stays`, and all of `added`.
+    fn rewrite(
+        &self,
+        subject: &Subject,
+        days: &Range<Day>,
+        written: &[DataFile],
+        stays: impl Fn(i64) -> bool,
+        added: &[DataFile],
+    ) -> Result<Vec<DataFile>> {
+        let mut batches = Vec::new();
+        for (file, all) in written.iter().map(|file| (file, false)).chain(added.iter().map(|file| (file, true))) {
+            for batch in self.read(subject, file)? {
+                let keep: Vec<bool> =
+                    self.layout(subject).times(&batch)?.iter().map(|time| all || stays(*time)).collect();
+                let kept = arrow::compute::filter_record_batch(&batch, &keep.into());
+                batches.push(kept.map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?);
+            }
+        }
+        let rows = self.layout(subject).sorted(&batches)?;
+        if rows.num_rows() == 0 {
+            return Ok(Vec::new());
+        }
+        let mut file = FileWriter::create(&self.folder(subject), subject, days, self.layout(subject))?;
+        file.write(&rows)?;
+        Ok(vec![file.finish()?])
+    }
+
+    /// Reads a file, in the columns of today.
+    fn read(&self, subject: &Subject, file: &DataFile) -> Result<Vec<RecordBatch>> {
+        let mut readable = self.readable(file.schema)?;
+        readable.push(FILTERS.to_owned());
+        let batches = files::read(&self.folder(subject).join(&file.path))?;
+        batches.iter().map(|batch| self.layout(subject).arrange(&only(batch, &readable)?)).collect()
+    }
+
+    /// Names of the columns that a file of this version has as they are today. A column of the same name and another
+    /// type is another column.
+    pub(crate) fn readable(&self, version: i64) -> Result<Vec<String>> {
+        let today = self.catalog.columns_of(self.catalog.schema())?;
+        if version == self.catalog.schema() {
+            return Ok(today.into_iter().map(|column| column.name).collect());
+        }
+        let then = self.catalog.columns_of(version)?;
+        let same = |id: i64| then.iter().any(|column| column.id == id);
+        Ok(today.into_iter().filter(|column| same(column.id)).map(|column| column.name).collect())
+    }
+
+    /// True if files of this version have these columns, as they are today.
+    pub(crate) fn has_columns(&self, version: i64, columns: &[&ColumnSpec]) -> Result<bool> {
+        if version == self.catalog.schema() {
+            return Ok(true);
+        }
+        let readable = self.readable(version)?;
+        // What belongs to no column depends on all columns.
+        let same = readable.len() == self.layout.schema.fields().len()
+            && self.catalog.columns_of(version)?.len() == readable.len();
+        Ok(columns.iter().all(|column| match column.origin {
+            Origin::Extra => same,
+            Origin::Aid => true,
+            _ => !is_stored(&column.origin) || readable.contains(&column.name),
+        }))
+    }
+
+    /// Removes files that no region names.
+    fn remove(&self, subject: &Subject, files: &[DataFile]) {
+        for file in files {
+            // A file that stays behind is removed by `sync` and `store compact` later.
+            let _ = fs::remove_file(self.folder(subject).join(&file.path));
+        }
+    }
+
+    /// Records that the service's timeline does not agree with the mentions of a subject.
+    pub(crate) fn distrust(&self, subject: &Subject, at: DateTime<Utc>) -> Result<()> {
+        self.optionally(|| self.catalog.set_cursor(&timeline_of(subject), &at.timestamp_micros().to_string()))
+    }
+
+    /// Latest instant at which the service's timeline did not agree with the mentions of a subject.
+    pub(crate) fn distrusted(&self, subject: &Subject) -> Result<Option<DateTime<Utc>>> {
+        let at = self.catalog.cursor(&timeline_of(subject))?;
+        Ok(at.and_then(|at| DateTime::from_timestamp_micros(at.parse().ok()?)))
+    }
+
+    /// Stores a response without mentions, as of the instant by the service's clock at which it was requested.
+    pub(crate) fn keep_answer(&self, key: &RequestKey, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
+        self.optionally(|| self.catalog.keep_answer(&name_of(key), body, as_of))
+    }
+}
+
+/// True if a column depends on the mention alone, and not on the request.
+pub(crate) fn is_stored(origin: &Origin) -> bool {
+    match origin {
+        Origin::Aid | Origin::Extra | Origin::AsOf | Origin::Field(_, Scope::Record) => true,
+        Origin::Duration | Origin::Timezone | Origin::Section | Origin::Rank | Origin::Field(_, Scope::Answer) => false,
+    }
+}
+
+/// Groups new regions with the known ones whose days they share: each group has all that overlap, and nothing else.
+fn together<'r>(known: &'r [Region], new: &'r [Region]) -> Vec<(Vec<&'r Region>, Vec<&'r Region>)> {
+    let mut groups: Vec<(Vec<&Region>, Vec<&Region>)> = Vec::new();
+    // Both are in order of time, and none overlaps another of its kind.
+    for region in new {
+        let old: Vec<&Region> = known.iter().filter(|known| overlap(&known.days, &region.days)).collect();
+        let shares = |(group, _): &(Vec<&Region>, Vec<&Region>)| {
+            old.iter().any(|region| group.iter().any(|other| other.days == region.days))
+        };
+        match groups.last_mut().filter(|group| shares(group)) {
+            Some((group, same)) => {
+                group.extend(
+                    old.into_iter()
+                        .filter(|region| !group.iter().any(|other| other.days == region.days))
+                        .collect::<Vec<_>>(),
+                );
+                same.push(region);
+            }
+            None => groups.push((old, vec![region])),
+        }
+    }
+    groups
+}
+
+/// Returns a batch with only these columns.
+fn only(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+    let columns = batch.schema_ref().fields().iter().enumerate();
+    let kept: Vec<usize> = columns.filter(|(_, field)| names.contains(field.name())).map(|(at, _)| at).collect();
+    batch.project(&kept).map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
+}

@@ -1,0 +1,100 @@
+//! What a store holds: days of mentions that were read whole, as plain values.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use chrono::{DateTime, Utc};
+
+use crate::request::FilterTerm;
+
+/// A day in UTC, counted from 1970-01-01.
+pub(crate) type Day = i32;
+
+/// The mentions that a region is a part of: those of one saved search that match what the service was asked to filter by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Subject {
+    /// Saved search.
+    pub(crate) aid: String,
+    /// The filters that were sent.
+    pub(crate) filters: Filters,
+}
+
+/// Filters in normal form: values by parameter, any of which matches; both sorted, none twice. Empty: all mentions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Filters(pub(crate) BTreeMap<String, Vec<String>>);
+
+/// Consecutive days of a subject that were read whole, in one read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// Identity in the catalog; `None` before it is written.
+    pub(crate) id: Option<i64>,
+    /// The days, half-open.
+    pub(crate) days: Range<Day>,
+    /// Number of mentions of each day.
+    pub(crate) counts: Vec<u64>,
+    /// Instant by the service's clock at which the first page was requested.
+    pub(crate) as_of: DateTime<Utc>,
+    /// Latest instant at which the service was seen to have these mentions: `as_of`, or when their numbers were confirmed.
+    pub(crate) confirmed: DateTime<Utc>,
+    /// Set once a timeline confirmed the numbers after all days had settled.
+    pub(crate) sealed: bool,
+    /// The files with the mentions, and with no others; none if there are no mentions.
+    pub(crate) files: Vec<DataFile>,
+}
+
+/// A Parquet file of mentions, in order of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DataFile {
+    /// Path below the data folder of its table, with `/` between its parts.
+    pub(crate) path: String,
+    /// Number of mentions, at least 1.
+    pub(crate) rows: u64,
+    /// Length in bytes.
+    pub(crate) bytes: u64,
+    /// Length of the Parquet footer in bytes, without its length and magic number.
+    pub(crate) footer: u64,
+    /// First and last instant of the time column, in microseconds since 1970.
+    pub(crate) times: (i64, i64),
+    /// Version of the columns that it was written with.
+    pub(crate) schema: i64,
+}
+
+impl Filters {
+    /// Returns the normal form of sent filters.
+    pub(crate) fn of(sent: &[FilterTerm]) -> Self {
+        let mut filters: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for FilterTerm { parameter, values } in sent {
+            let known = filters.entry(parameter.clone()).or_default();
+            known.extend(values.iter().cloned());
+            known.sort_unstable();
+            known.dedup();
+        }
+        Self(filters)
+    }
+
+    /// Returns the filters as they are sent.
+    pub(crate) fn to_terms(&self) -> Vec<FilterTerm> {
+        let term = |(parameter, values): (&String, &Vec<String>)| FilterTerm {
+            parameter: parameter.clone(),
+            values: values.clone(),
+        };
+        self.0.iter().map(term).collect()
+    }
+
+    /// True if all mentions that match `other` match these filters: a region of these serves a query for `other`.
+    pub(crate) fn cover(&self, other: &Self) -> bool {
+        self.0.iter().all(|(parameter, values)| {
+            other.0.get(parameter).is_some_and(|narrower| narrower.iter().all(|value| values.contains(value)))
+        })
+    }
+
+    /// The filters as a JSON object.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::json!(self.0).to_string()
+    }
+
+    /// True if all mentions match.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,106 @@
+//! Days that queries of this process are reading into the store, so that others wait for them instead of requesting them
+//! as well.
+//!
+//! A query waits only for a read that advances: a reader that has stopped, because its client does, may never end.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::coverage::{days_of, overlap};
+use super::region::{Day, Subject};
+
+/// Time without a page after which a read is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two looks at a read that is waited for.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The reads under way.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay(Mutex<Vec<Weak<Reading>>>);
+
+/// A read under way; it has ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    subject: Subject,
+    days: Range<Day>,
+    query: String,
+    /// Time of the last page.
+    last: Mutex<Instant>,
+}
+
+impl UnderWay {
+    /// Announces a read of days by a query.
+    pub(crate) fn begin(&self, subject: &Subject, days: &Range<Day>, query: &str) -> Arc<Reading> {
+        let last = Mutex::new(Instant::now());
+        let reading = Arc::new(Reading { subject: subject.clone(), days: days.clone(), query: query.to_owned(), last });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|reading| reading.strong_count() > 0);
+        all.push(Arc::downgrade(&reading));
+        reading
+    }
+
+    /// Waits until no other query reads days of these spans, in microseconds since 1970. Returns whether one did. Two parts
+    /// of the same query never wait for each other: the one may not go on before the other does.
+    pub(crate) async fn wait(&self, subject: &Subject, spans: &[Range<i64>], query: &str) -> bool {
+        let days: Vec<Range<Day>> = spans.iter().map(days_of).collect();
+        let mut waited = false;
+        while self.is_read(subject, &days, query) {
+            waited = true;
+            sleep(PAUSE).await;
+        }
+        waited
+    }
+
+    fn is_read(&self, subject: &Subject, days: &[Range<Day>], query: &str) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).any(|reading| {
+            reading.query != query
+                && reading.subject.aid == subject.aid
+                && reading.subject.filters.cover(&subject.filters)
+                && days.iter().any(|days| overlap(days, &reading.days))
+                && reading.advances()
+        })
+    }
+}
+
+impl Reading {
+    /// Notes that a page was received.
+    pub(crate) fn advance(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn advances(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::region::Filters;
+    use super::*;
+
+    fn subject(aid: &str) -> Subject {
+        Subject { aid: aid.to_owned(), filters: Filters::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_query_waits_for_others_as_long_as_they_advance() {
+        let under_way = UnderWay::default();
+        let (from, to) = (0, super::super::coverage::start_of(3));
+        let span = vec![from..to; 1];
+        let reading = under_way.begin(&subject("7"), &(2..9), "first");
+        assert!(!under_way.wait(&subject("7"), &span, "first").await, "a part of the same query");
+        assert!(!under_way.wait(&subject("8"), &span, "second").await);
+        assert!(!under_way.wait(&subject("7"), &span[..0], "second").await);
+        let begun = Instant::now();
+        // It never ends, and is not waited for any longer.
+        assert!(under_way.wait(&subject("7"), &span, "second").await);
+        assert!(begun.elapsed() >= PATIENCE);
+        reading.advance();
+        drop(reading);
+        assert!(!under_way.wait(&subject("7"), &span, "second").await);
+    }
+}
