@@ -32,6 +32,10 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     system.own("warnings", Arc::new(SystemTable::warnings(Arc::clone(connection))))?;
     system.own("budget", Arc::new(SystemTable::budget(Arc::clone(connection))))?;
     system.own("columns_seen", Arc::new(SystemTable::columns_seen(Arc::clone(connection))))?;
+    #[cfg(feature = "store")]
+    if connection.store().is_some() {
+        system.own("store", Arc::new(SystemTable::store(Arc::clone(connection))))?;
+    }
     system.own("profile", Arc::new(SystemTable::profile(Arc::clone(connection))))?;
     let catalog = FixedCatalog::default();
     catalog.0.register_schema(SCHEMA, Arc::new(tables))?;

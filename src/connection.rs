@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+#[cfg(feature = "store")]
+use chrono::{NaiveDate, TimeDelta};
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
@@ -29,11 +31,17 @@ use crate::client::{
     Secret, parse_base_url,
 };
 use crate::clock::Clock;
+#[cfg(feature = "store")]
+use crate::config::StoreUse;
 use crate::config::{SessionSettings, state_folder};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Profile;
+#[cfg(feature = "store")]
+use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{PageRequest, RequestKey};
+#[cfg(feature = "store")]
+use crate::store::{AS_OF, FromStore, Holding, Owner, Store};
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
@@ -44,6 +52,8 @@ pub struct Connection {
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
     fan_out: Mutex<Option<Vec<String>>>,
+    #[cfg(feature = "store")]
+    store: Option<Arc<Store>>,
 }
 
 /// Builder of a [`Connection`].
@@ -58,6 +68,9 @@ pub struct ConnectionBuilder {
     state: Option<PathBuf>,
     limits: HttpLimits,
     exchanges: Exchanges,
+    /// Folder of the store, and its owner if that is not the service and key.
+    #[cfg(feature = "store")]
+    store: Option<(PathBuf, Option<String>)>,
 }
 
 /// A running query.
@@ -72,6 +85,9 @@ pub(crate) struct Query {
     answers: Mutex<HashMap<RequestKey, SharedAnswer>>,
     /// List of saved searches, once it has been requested.
     list: OnceLock<Arc<SavedSearches>>,
+    /// Store of responses without mentions, and how it is used.
+    #[cfg(feature = "store")]
+    kept: Option<FromStore>,
     /// Span of the query, if its statement has none.
     span: Mutex<Weak<QuerySpan>>,
 }
@@ -140,6 +156,24 @@ impl ConnectionBuilder {
         self
     }
 
+    /// Keeps what queries read in this folder, so that it is requested once. It is created if it is missing. Several
+    /// processes may share it.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.store = Some((folder.into(), None));
+        self
+    }
+
+    /// Names the owner of the store, for a service whose address differs from run to run.
+    #[cfg(feature = "store")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn store_owner(mut self, owner: impl Into<String>) -> Self {
+        self.store = self.store.map(|(folder, _)| (folder, Some(owner.into())));
+        self
+    }
+
     /// Sets the limits of HTTP exchanges: connecting, silence, and body size. No effect with
     /// [`service`](Self::service).
     #[must_use]
@@ -159,14 +193,19 @@ impl ConnectionBuilder {
     /// Builds the connection. No request is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid address or key.
+    /// [`ErrorKind::Config`] for an invalid address or key; [`ErrorKind::Store`] for a store that cannot be opened, or
+    /// belongs to another service or key.
     pub fn build(self) -> Result<Arc<Connection>> {
-        let Self { base_url, key, profile, service, clock, retry, state, limits, exchanges } = self;
+        #[cfg(feature = "store")]
+        let folder = self.store;
+        let Self { base_url, key, profile, service, clock, retry, state, limits, exchanges, .. } = self;
         let base_url = parse_base_url(&base_url)?;
         let service = match service {
             Some(service) => service,
             None => Arc::new(Network::try_new(limits, &base_url)?),
         };
+        #[cfg(feature = "store")]
+        let profile = if folder.is_some() { with_as_of(profile) } else { profile };
         let client = Client::try_new(ClientSpec {
             base_url,
             key,
@@ -177,9 +216,43 @@ impl ConnectionBuilder {
             state_folder: state.or_else(state_folder),
             exchanges,
         })?;
+        #[cfg(feature = "store")]
+        let store = match folder {
+            Some((folder, owner)) => {
+                let mentions = &client.profile().tables.mentions;
+                let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
+                Some(Store::open(&folder, &owner, mentions, &clock)?)
+            }
+            None => None,
+        };
         let (queries, fields, searches, fan_out) = Default::default();
-        Ok(Arc::new(Connection { client, clock, queries, fields, searches, fan_out }))
+        Ok(Arc::new(Connection {
+            client,
+            clock,
+            queries,
+            fields,
+            searches,
+            fan_out,
+            #[cfg(feature = "store")]
+            store,
+        }))
     }
+}
+
+/// Returns the profile with a column of mentions for the instant at which they were read.
+#[cfg(feature = "store")]
+fn with_as_of(mut profile: Profile) -> Profile {
+    let mentions = &mut profile.tables.mentions;
+    if mentions.column(AS_OF).is_none() {
+        mentions.columns.push(ColumnSpec {
+            name: AS_OF.to_owned(),
+            kind: ColumnType::Timestamp,
+            nullable: true,
+            origin: Origin::AsOf,
+            pattern: None,
+        });
+    }
+    profile
 }
 
 impl Query {
@@ -210,6 +283,8 @@ impl Connection {
             state: None,
             limits: HttpLimits::default(),
             exchanges: Exchanges::Live,
+            #[cfg(feature = "store")]
+            store: None,
         }
     }
 
@@ -251,6 +326,71 @@ impl Connection {
     /// Aids that a query without an aid read by the last list; `None` until a query has requested it.
     pub(crate) fn last_fan_out(&self) -> Option<Vec<String>> {
         self.fan_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store, if the connection has one.
+    #[cfg(feature = "store")]
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref()
+    }
+
+    /// What the store has, in the order of aids and filters. Sends no request.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if it cannot be read, [`ErrorKind::Config`] if the connection has none.
+    #[cfg(feature = "store")]
+    pub fn holdings(&self) -> Result<Vec<Holding>> {
+        self.some_store()?.holdings()
+    }
+
+    /// Compares the store's catalog with its files. Returns the problems in words; none if there are none.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings).
+    #[cfg(feature = "store")]
+    pub fn verify_store(&self) -> Result<Vec<String>> {
+        self.some_store()?.verify()
+    }
+
+    /// Merges stored days of past months, and removes files that are no longer used. Returns by how many the parts of the
+    /// store became fewer, and the number of files that were removed.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings).
+    #[cfg(feature = "store")]
+    pub fn compact_store(&self) -> Result<(u64, u64)> {
+        self.some_store()?.compact(self.now(), self.profile().store.settle.length())
+    }
+
+    /// Removes stored days before a date, of one saved search or of all. Returns the number of their mentions.
+    ///
+    /// # Errors
+    /// As [`holdings`](Self::holdings).
+    #[cfg(feature = "store")]
+    pub fn forget_stored(&self, aid: Option<&str>, before: NaiveDate) -> Result<u64> {
+        self.some_store()?.forget(aid, before.to_epoch_days())
+    }
+
+    #[cfg(feature = "store")]
+    pub(crate) fn some_store(&self) -> Result<&Arc<Store>> {
+        let missing =
+            || Error::new(ErrorKind::Config, "no store is set").advice("use --store DIR, or SAVEDSEARCH_STORE");
+        self.store.as_ref().ok_or_else(missing)
+    }
+
+    /// The store and how queries of a session use it; `None` if they do not.
+    #[cfg(feature = "store")]
+    pub(crate) fn store_for(&self, settings: &SessionSettings) -> Option<FromStore> {
+        let store = Arc::clone(self.store.as_ref()?);
+        let freshness = TimeDelta::from_std(settings.freshness).unwrap_or(TimeDelta::MAX);
+        let (reads, writes) = match settings.store {
+            StoreUse::Off => return None,
+            StoreUse::Read => (true, false),
+            StoreUse::Write => (false, true),
+            StoreUse::ReadWrite => (true, true),
+        };
+        let writes = writes && store.is_writable();
+        Some(FromStore { store, reads, writes, freshness })
     }
 
     /// Number of requests that the running queries have announced. They may turn out to need more.
@@ -296,6 +436,8 @@ impl Connection {
             now: self.now(),
             answers: Mutex::default(),
             list: OnceLock::new(),
+            #[cfg(feature = "store")]
+            kept: self.store_for(settings),
             span: Mutex::default(),
         };
         let query = Arc::new(query);
@@ -337,6 +479,10 @@ impl Connection {
         decode: impl Fn(&Bytes) -> Result<(T, u64)> + Send + Sync + 'static,
     ) -> Result<T> {
         let key = request.key(self.profile());
+        #[cfg(feature = "store")]
+        if let Some(body) = self.kept(query, &key) {
+            return decode(&body).map(|(value, _)| value);
+        }
         let decode = Arc::new(decode);
         // Decoded value, if this call is the one that sends the request.
         let decoded: Arc<Mutex<Option<T>>> = Arc::default();
@@ -367,9 +513,36 @@ impl Connection {
             })
         };
         let body = asked.await?;
+        #[cfg(feature = "store")]
+        self.keep(query, &key, &body);
         query.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, SharedAnswer::Given(body.clone()));
         let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
         own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
+    }
+
+    /// Returns the stored response to a request, if it is as fresh as the query wants it.
+    #[cfg(feature = "store")]
+    fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
+        let kept = query.kept.as_ref()?;
+        match kept.answer(key, self.now()) {
+            Ok(kept) => kept.map(|(body, _)| body),
+            Err(error) => {
+                self.client.log().note(&query.budget, None, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Stores a response that was requested during a query.
+    #[cfg(feature = "store")]
+    fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
+        // Without a freshness, no query would use it.
+        let Some(kept) = query.kept.as_ref().filter(|kept| kept.writes && kept.freshness > TimeDelta::zero()) else {
+            return;
+        };
+        if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()) {
+            self.client.log().note(&query.budget, None, error.to_string());
+        }
     }
 
     /// Returns the aids that a query without an aid reads: each once, in the order of the list.

@@ -177,6 +177,13 @@ impl Client {
         &self.base_url
     }
 
+    /// Digest of the service's address and the key, which reveals neither.
+    #[cfg(feature = "store")]
+    pub(crate) fn identity(&self) -> String {
+        let service = self.base_url.as_str().trim_end_matches('/');
+        data_encoding::HEXLOWER.encode(&self.key.digest(service))
+    }
+
     /// Log of the requests made so far.
     pub fn log(&self) -> &RequestLog {
         &self.log

@@ -18,6 +18,8 @@ pub struct Environment {
     pub profile: Option<PathBuf>,
     /// `SAVEDSEARCH_CONFIG`.
     pub config: Option<PathBuf>,
+    /// `SAVEDSEARCH_STORE`.
+    pub store: Option<PathBuf>,
 }
 
 impl Environment {
@@ -31,6 +33,7 @@ impl Environment {
             api_key: variable("SAVEDSEARCH_API_KEY").map(|key| Secret::new(&key)).transpose()?,
             profile: variable("SAVEDSEARCH_PROFILE").map(PathBuf::from),
             config: variable("SAVEDSEARCH_CONFIG").map(PathBuf::from),
+            store: variable("SAVEDSEARCH_STORE").map(PathBuf::from),
         })
     }
 }

@@ -82,6 +82,13 @@ settings! {
         /// Time zone of queries that name none. Empty: the profile's default.
         timezone: String = String::new(), "time zone of queries that name none; empty: the profile's default", zone,
             String::clone;
+        /// Use of the connection's store, if it has one.
+        store: StoreUse = StoreUse::ReadWrite, "use of the connection's store: off, read, write or read-write",
+            |text| one_of(StoreUse::ALL, StoreUse::name, text), |choice| choice.name().to_owned();
+        /// Age up to which stored rows and responses need no confirmation by the service. Zero: a query asks for what may
+        /// have changed.
+        freshness: Duration = Duration::ZERO, "age up to which the store answers without asking the service, such as '15m'",
+            age, in_units;
         /// Maximum number of requests that one scan keeps in flight. The key's limiter bounds all scans together.
         concurrency: usize = 4, "maximum number of requests in flight per scan", at_once, ToString::to_string;
         /// Timeout of a single attempt.
@@ -89,6 +96,34 @@ settings! {
             in_seconds;
         /// Deadline of a query, waits for rate limits included.
         query_deadline: Duration = Duration::from_secs(900), "deadline of a query, in seconds", seconds, in_seconds;
+    }
+}
+
+/// Use of a connection's store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreUse {
+    /// Neither read nor write it.
+    Off,
+    /// Read it.
+    Read,
+    /// Read it, and write what queries read completely.
+    ReadWrite,
+    /// Write what queries read completely, and request all of it.
+    Write,
+}
+
+impl StoreUse {
+    const ALL: [Self; 4] = [Self::Off, Self::Read, Self::ReadWrite, Self::Write];
+
+    /// Value as written in `SET`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Read => "read",
+            Self::ReadWrite => "read-write",
+            Self::Write => "write",
+        }
     }
 }
 
@@ -134,6 +169,26 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn in_seconds(time: &Duration) -> String {
     time.as_secs().to_string()
+}
+
+/// Reads a length of time: a number with one of the units s, m, h and d.
+fn age(text: &str) -> Result<Duration, String> {
+    let expected = || "a number with a unit: '0s', '15m', '12h' or '7d'".to_owned();
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
+    let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?;
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    number.checked_mul(*seconds).map(Duration::from_secs).filter(|age| *age <= OLDEST).ok_or_else(expected)
+}
+
+/// Units of ages, in seconds, the largest first.
+const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+/// Largest age that can be set.
+const OLDEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+fn in_units(age: &Duration) -> String {
+    let seconds = age.as_secs();
+    let whole = UNITS.iter().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
 fn switch(text: &str) -> Result<bool, String> {

@@ -10,6 +10,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use super::FetchExec;
 use super::prune::possible;
 use super::scan_config::{Mode, ScanConfig, Slice};
+#[cfg(feature = "store")]
+use super::stored::StoreUse;
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::{RequestKey, RequestPlan};
 
@@ -181,6 +183,29 @@ impl Cost {
             lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
             by_last_list: None,
         }
+    }
+}
+
+#[cfg(feature = "store")]
+impl Cost {
+    /// Returns the cost of a scan that takes mentions from the store.
+    pub(super) fn with_store(self, stored: &StoreUse) -> Self {
+        let StoreUse { days, at_least, .. } = *stored;
+        if days == 0 && at_least > 0 {
+            return self;
+        }
+        let requests = if at_least == 0 { "0".to_owned() } else { format!("{at_least} or more") };
+        Self { requests, at_least, exact: at_least == 0, ..self }
+    }
+
+    /// Returns the cost of a scan of responses of which this many are kept.
+    pub(super) fn without_kept(self, kept: u64) -> Self {
+        if kept == 0 {
+            return self;
+        }
+        let at_least = self.at_least.saturating_sub(kept);
+        let requests = if self.exact { at_least.to_string() } else { format!("{at_least} or more") };
+        Self { requests, at_least, ..self }
     }
 }
 

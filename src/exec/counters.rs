@@ -26,6 +26,9 @@ pub(super) struct Counters {
     passes: Count,
     cuts: Count,
     incomplete: Count,
+    /// Mentions taken from the store.
+    #[cfg(feature = "store")]
+    pub(super) stored: Count,
 }
 
 impl Counters {
@@ -48,6 +51,8 @@ impl Counters {
             passes: counter("passes_repeated"),
             cuts: counter("windows_cut"),
             incomplete: counter("incomplete"),
+            #[cfg(feature = "store")]
+            stored: counter("mentions_from_store"),
         }
     }
 

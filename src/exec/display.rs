@@ -26,6 +26,10 @@ impl DisplayAs for FetchExec {
         let schema = self.schema();
         let because = read_because.as_ref().map(|because| format!("one by one, because {because}"));
         let counted = mode.summary().map(|summary| said_of(&summary.rows)).or(because);
+        #[cfg(feature = "store")]
+        let store = self.requests.stored.as_ref().map(ToString::to_string);
+        #[cfg(not(feature = "store"))]
+        let store = None;
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let parts = [
             ("table", Some(spec.name.to_string())),
@@ -34,6 +38,7 @@ impl DisplayAs for FetchExec {
             ("window", window),
             ("page", self.requests.page().map(|size| size.to_string())),
             ("counted", counted),
+            ("store", store),
             ("requests", Some(self.cost().requests.clone())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
@@ -53,9 +58,18 @@ impl DisplayAs for FetchExec {
                 }
                 Ok(())
             }
-            DisplayFormatType::TreeRender => said.into_iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}")),
+            // The engine cuts its lines at bytes, and panics inside a character.
+            DisplayFormatType::TreeRender => said
+                .into_iter()
+                .try_for_each(|(key, value)| writeln!(f, "{key}={}", ascii(&value.replace(" · ", ", ")))),
         }
     }
+}
+
+/// Returns a text with other characters than ASCII as escapes.
+fn ascii(text: &str) -> String {
+    let escaped = |c: char| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() };
+    text.chars().map(escaped).collect()
 }
 
 /// The source of a summary's counts.

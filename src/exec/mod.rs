@@ -16,6 +16,7 @@ mod cost;
 mod counters;
 mod display;
 mod memory;
+mod part;
 mod partitions;
 mod prune;
 mod reader;
@@ -23,6 +24,10 @@ mod requests;
 mod scan_config;
 mod scan_exec;
 mod stand_ins;
+#[cfg(feature = "store")]
+mod stored;
+#[cfg(feature = "store")]
+mod stored_files;
 mod stream;
 #[cfg(any(feature = "flight", feature = "shell"))]
 mod traced;

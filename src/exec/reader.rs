@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use chrono::{DateTime, Utc};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::scan_config::ScanConfig;
+use crate::connection::Connection;
 use crate::decode::Decoder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Shape};
@@ -28,6 +33,11 @@ pub(super) struct Reader {
     until: Option<i64>,
     /// Columns of the output among those read; `None`: the count of mentions that a row represents, which is one.
     output: Vec<Option<usize>>,
+    /// The column among those read with the instant of reading, and that instant by our clock.
+    as_of: Option<(usize, DateTime<Utc>)>,
+    connection: Arc<Connection>,
+    /// The time column among those read.
+    pub(super) time: Option<usize>,
     /// Set if a response is always one row.
     single: bool,
     pub(super) schema: SchemaRef,
@@ -41,6 +51,26 @@ impl Reader {
         schema: SchemaRef,
         lossy: bool,
     ) -> DataFusionResult<Self> {
+        Self::of(config, sorted, schema, lossy, false)
+    }
+
+    /// Creates a reader that reads all columns of the table, for the same output.
+    pub(super) fn of_all_columns(
+        config: &ScanConfig,
+        sorted: Option<&ServiceOrder>,
+        schema: SchemaRef,
+        lossy: bool,
+    ) -> DataFusionResult<Self> {
+        Self::of(config, sorted, schema, lossy, true)
+    }
+
+    fn of(
+        config: &ScanConfig,
+        sorted: Option<&ServiceOrder>,
+        schema: SchemaRef,
+        lossy: bool,
+        all: bool,
+    ) -> DataFusionResult<Self> {
         let ScanConfig { connection, spec, projection, predicate, plan, .. } = config;
         let position = |name: &str| spec.columns.iter().position(|column| column.name == name);
         let until = plan.until.as_ref().filter(|(order, _)| sorted.is_none_or(|sorted| sorted == order));
@@ -51,6 +81,9 @@ impl Reader {
         read.extend([&spec.id, &spec.time, &spec.version].into_iter().flatten().filter_map(|name| position(name)));
         read.extend(checked.and_then(|order| position(&order.column)));
         read.extend(predicate.iter().flat_map(collect_columns).map(|column| column.index()));
+        if all {
+            read.extend(0..spec.columns.len());
+        }
         let read: Vec<usize> = read.into_iter().collect();
         let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).of_table().lossy(lossy);
         let predicate = predicate
@@ -61,13 +94,34 @@ impl Reader {
         let until = until.map(|(_, since)| since.timestamp_micros());
         let checked = checked.and_then(|order| Some((at(position(&order.column)?)?, order.clone())));
         let output = projection.iter().map(|column| at(*column)).collect();
+        let as_of = spec.column_from(&Origin::AsOf).and_then(position).and_then(at);
+        let as_of = as_of.map(|at| (at, connection.clock().now()));
+        let time = spec.time.as_deref().and_then(position).and_then(at);
         let single = spec.sections.iter().all(|section| section.shape == Shape::Record);
-        Ok(Self { decoder: Arc::new(decoder), predicate, checked, until, output, single, schema })
+        Ok(Self {
+            decoder: Arc::new(decoder),
+            predicate,
+            checked,
+            until,
+            output,
+            as_of,
+            time,
+            connection: Arc::clone(connection),
+            single,
+            schema,
+        })
     }
 
     /// Returns the rows that satisfy the predicate, with the output's columns; each row represents one mention.
     pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
-        let filtered;
+        let (dated, filtered);
+        let batch = match self.as_of {
+            Some((at, begun)) => {
+                dated = self.dated(batch, at, begun)?;
+                &dated
+            }
+            None => batch,
+        };
         let batch = match &self.predicate {
             Some(predicate) => {
                 let flags = predicate.evaluate(batch)?.into_array(batch.num_rows())?;
@@ -81,6 +135,15 @@ impl Reader {
         let columns: Vec<ArrayRef> = self.output.iter().map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// Returns a page with the instant of its reading, by the service's clock.
+    fn dated(&self, page: &RecordBatch, at: usize, begun: DateTime<Utc>) -> DataFusionResult<RecordBatch> {
+        let as_of = (begun + self.connection.client().ahead()).timestamp_micros();
+        let mut columns = page.columns().to_vec();
+        let as_of = TimestampMicrosecondArray::from_value(as_of, page.num_rows());
+        columns[at] = Arc::new(as_of.with_timezone("UTC"));
+        Ok(RecordBatch::try_new(page.schema(), columns)?)
     }
 
     /// Returns a row that explains why the rows of a saved search are missing, if the table has room for it: the

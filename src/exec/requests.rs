@@ -6,6 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
+#[cfg(feature = "store")]
+use super::stored::{self, StoreUse};
+#[cfg(feature = "store")]
+use crate::profile::TableKind;
 use crate::profile::Zone;
 use crate::pushdown::{Aids, CountedWindow, Counting, EDGE_PAGE, ServiceOrder, Summary, SummaryRows, counted_windows};
 use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
@@ -23,6 +27,9 @@ pub(super) struct Requests {
     page: Option<u64>,
     /// Cost of the scan.
     pub(super) cost: Cost,
+    /// Use of the store, as of now; `None` if the scan uses none.
+    #[cfg(feature = "store")]
+    pub(super) stored: Option<StoreUse>,
     /// Requests whose responses scans of a query share; computed on first use.
     shared: OnceLock<BTreeSet<RequestKey>>,
 }
@@ -62,7 +69,49 @@ impl Requests {
         let words: Vec<&str> = windows.iter().map(|window| window.words.as_str()).collect();
         sent.duration = (!words.is_empty() && late.bounds.is_empty()).then(|| words.join("|"));
         let cost = Cost::of(config, &sent, windows.len() as u64);
-        Self { template, windows, sent, page, cost, shared: OnceLock::new() }
+        let requests = Self {
+            template,
+            windows,
+            sent,
+            page,
+            cost,
+            #[cfg(feature = "store")]
+            stored: None,
+            shared: OnceLock::new(),
+        };
+        #[cfg(feature = "store")]
+        let requests = requests.with_store(config);
+        requests
+    }
+
+    /// Takes out the requests that the store makes unnecessary.
+    #[cfg(feature = "store")]
+    fn with_store(mut self, config: &ScanConfig) -> Self {
+        let Some(from) = &config.from_store else { return self };
+        let profile = config.connection.profile();
+        let now = config.connection.now();
+        let list = || from.answer(&PageRequest::list().key(profile), now).ok().flatten().is_some();
+        self.cost.lists &= !list();
+        if config.plan.aids == Aids::NotNeeded && !self.cost.lists {
+            self.cost.requests = "0".to_owned();
+        }
+        let Aids::Given(aids) = &config.plan.aids else { return self };
+        if config.spec.kind == TableKind::Mentions {
+            let plans =
+                aids.iter().flat_map(|aid| self.windows.iter().map(|window| self.in_window(aid, &window.words)));
+            let plans: Vec<RequestPlan> = plans.collect();
+            let expected = stored::expected(config, &plans);
+            // Counts take one request for each window, unless nothing has to be requested.
+            self.stored = expected.filter(|expected| expected.at_least == 0 || config.summary().is_none());
+            if let Some(stored) = &self.stored {
+                self.cost = self.cost.with_store(stored);
+                self.shared = OnceLock::from(stored.timelines.clone());
+            }
+        } else {
+            let kept = self.shared(config).iter().filter(|key| from.answer(key, now).ok().flatten().is_some()).count();
+            self.cost = self.cost.without_kept(kept as u64);
+        }
+        self
     }
 
     /// The windows as the service expects them, in order of time.

@@ -36,6 +36,9 @@ pub(crate) struct ScanConfig {
     pub(crate) mode: Mode,
     /// Conditions whose values are known only at run time.
     pub(crate) late: LateConditions,
+    /// The store that mentions are taken from.
+    #[cfg(feature = "store")]
+    pub(crate) from_store: Option<crate::store::FromStore>,
     /// The reason why mentions are read although only counts of them are needed.
     pub(crate) read_because: Option<String>,
     /// Data that the surrounding plan passes to the scan.

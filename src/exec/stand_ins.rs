@@ -38,6 +38,13 @@ use crate::request::{PageRequest, Pages, RequestPlan};
 impl Driver {
     /// Returns the rows that represent the mentions of one plan.
     pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, pace: Pace) -> Batches {
+        #[cfg(feature = "store")]
+        if let (Some(aid), Some(words)) = (&plan.aid, &plan.duration) {
+            let all = self.requests.in_window(aid, words);
+            if self.is_stored(&all) {
+                return self.rows(all, None, pace);
+            }
+        }
         match (self.requests.counting(plan.duration.as_deref()).clone(), summary.rows.clone()) {
             (Counting::Read, _) => self.rows(plan, None, pace),
             (_, SummaryRows::Firsts(orders)) => self.firsts(orders, plan),
@@ -116,7 +123,7 @@ impl Driver {
         stream.boxed()
     }
 
-    async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
+    pub(super) async fn overview(&self, request: &PageRequest) -> Result<Bytes> {
         let Self { config, scan, query, .. } = self;
         let Some(counts) = &config.connection.profile().counts else {
             return Err(Error::new(ErrorKind::Profile, "the profile declares no [counts]"));
@@ -283,6 +290,33 @@ impl Driver {
         Ok((names.map(|name| name.map(str::to_owned)).collect(), weights(batch.column(1))))
     }
 
+    /// Returns the window that the service resolved a request to, and the starts and counts of its days; `None` if these do
+    /// not prove themselves by adding up to an exact total.
+    #[cfg(feature = "store")]
+    pub(super) fn days_told(&self, request: &PageRequest, body: &[u8]) -> Result<Option<DaysTold>> {
+        let profile = self.config.connection.profile();
+        let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else { return Ok(None) };
+        let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
+        self.check_window(&request.plan, head.window)?;
+        self.check_filters(counts, request, body)?;
+        let total =
+            head.batch.column(0).as_primitive_opt::<Int64Type>().and_then(|total| total.iter().next().flatten());
+        let exact = counts.relation.is_none() || {
+            let relation = head.batch.column(2).as_string_opt::<i32>();
+            relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
+        };
+        let volume = &profile.tables.volume;
+        let time = volume.time.clone().unwrap_or_default();
+        let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
+        let numbers = weights(days.column(1));
+        let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
+        let (Some(starts), true) = (starts.filter(|starts| starts.null_count() == 0), exact) else { return Ok(None) };
+        if total.is_none() || sum(&numbers) != total {
+            return Ok(None);
+        }
+        Ok(Some((head.window, starts.values().iter().copied().zip(numbers).collect())))
+    }
+
     /// Describes a value that the page in the same response has more often than the list counts it; `None` if the two
     /// agree or the response has no page.
     fn contradiction(
@@ -444,7 +478,7 @@ impl Driver {
         Decoder::new(Arc::clone(self.config.connection.profile()), Arc::new(table), &columns)
     }
 
-    fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
+    pub(super) fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
         self.at_table(error.at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 }
@@ -493,6 +527,10 @@ impl EdgePage {
         Ok(Some(excluded.into_iter().map(|row| Excluded { time: times[row], value: value(row) }).collect()))
     }
 }
+
+/// A window, and the starts of its days in microseconds since 1970 with their counts of mentions.
+#[cfg(feature = "store")]
+pub(super) type DaysTold = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64, i64)>);
 
 /// Sums counts; `None` on overflow.
 fn sum(numbers: &[i64]) -> Option<i64> {

@@ -10,7 +10,7 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -31,6 +31,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::aid_rows;
 use super::counters::Counters;
 use super::memory::PoolMemory;
+use super::part::Part;
 use super::prune;
 use super::reader::Reader;
 use super::requests::{Requests, least_rows};
@@ -67,6 +68,8 @@ pub(super) fn run(
     let query = config.connection.query(&config.query, &execution, &settings, caller);
     let within = query.span(context.session_config().get_extension::<QuerySpan>());
     let (connection, output) = (Arc::clone(&config.connection), Arc::clone(&schema));
+    #[cfg(feature = "store")]
+    let task = Arc::clone(context);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
         // The minimum for the whole plan, checked before the first request of any scan.
@@ -83,7 +86,19 @@ pub(super) fn run(
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
         let scan = Arc::new(scan.within(within, &config.spec.name));
-        let driver = Arc::new(Driver { config, requests, reader, scan, counters, query, settings });
+        let driver = Driver {
+            config,
+            requests,
+            reader,
+            scan,
+            counters,
+            query,
+            settings,
+            #[cfg(feature = "store")]
+            context: task,
+            degraded: AtomicBool::new(false),
+        };
+        let driver = Arc::new(driver);
         let mut batches = Arc::clone(&driver).start(&rows, merging).await.inspect_err(|_| driver.scan.failed())?;
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
@@ -107,9 +122,23 @@ pub(super) struct Driver {
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
     pub(super) settings: SessionSettings,
+    /// Runs operators over the files of a store.
+    #[cfg(feature = "store")]
+    pub(super) context: Arc<TaskContext>,
+    /// Set once a warning replaced an error, so that the rows are not stored.
+    pub(super) degraded: AtomicBool,
 }
 
 impl Driver {
+    /// Returns the reader of a part's pages: if they are stored, one of all columns.
+    fn reader_of(&self, part: &Part) -> DataFusionResult<Arc<Reader>> {
+        if !part.is_kept() {
+            return Ok(Arc::clone(&self.reader));
+        }
+        let (order, output) = (self.config.mode.order(), Arc::clone(&self.reader.schema));
+        Ok(Arc::new(Reader::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
+    }
+
     async fn start(self: Arc<Self>, rows: &[RecordBatch], merging: Merging) -> DataFusionResult<Batches> {
         let ScanConfig { plan, mode, .. } = self.config.as_ref();
         let Slice { fetch, .. } = mode.slice();
@@ -134,7 +163,7 @@ impl Driver {
         if order.options.descending {
             groups.iter_mut().for_each(|group| group.reverse());
         }
-        self.require(groups.len())?;
+        self.require(self.least_of(&groups))?;
         // With a limit it is unknown whose rows will be needed; without one, all of them will.
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
@@ -175,11 +204,12 @@ impl Driver {
     /// Returns the rows of all plans as they arrive. Together they keep no more requests in flight than one plan would.
     fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
         let reads = self.config.summary().is_none() && plans.iter().any(|plan| plan.pages.is_some());
+        let least = self.least(&plans);
         if reads {
-            self.require(plans.len())?;
+            self.require(least)?;
         } else {
             // Other scans may send the same requests, and each is sent once.
-            let allowed = self.scan.query.allow(plans.len() as u64);
+            let allowed = self.scan.query.allow(least as u64);
             allowed.map_err(|error| self.at_table(error))?;
         }
         let scans = plans.len().clamp(1, self.settings.concurrency.max(1));
@@ -254,13 +284,26 @@ impl Driver {
         if plan.pages.is_none() {
             return self.answer(plan);
         }
-        self.mentions(plan, told, pace, Arc::default())
+        #[cfg(feature = "store")]
+        if let Some(rows) = self.stored_first(&plan, told, pace) {
+            return rows;
+        }
+        self.mentions(plan, told, pace, Arc::default(), Part::default())
     }
 
     /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
-    fn mentions(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace, came: Arc<AtomicU64>) -> Batches {
+    pub(super) fn mentions(
+        self: Arc<Self>,
+        plan: RequestPlan,
+        told: Option<u64>,
+        pace: Pace,
+        came: Arc<AtomicU64>,
+        read: Part,
+    ) -> Batches {
         let stream = try_stream! {
-            let Self { config, reader, scan, .. } = self.as_ref();
+            let Self { config, scan, .. } = self.as_ref();
+            let reader = self.reader_of(&read)?;
+            let reader = reader.as_ref();
             let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
             let mut check = reader.check();
             let mut dropped = 0;
@@ -279,7 +322,7 @@ impl Driver {
                 if let Some(parts) = parts {
                     for (part, number) in parts.clone() {
                         let of_part = Arc::new(AtomicU64::new(0));
-                        let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&of_part));
+                        let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&of_part), read.clone());
                         while let Some(batch) = rows.next().await {
                             yield batch?;
                         }
@@ -303,7 +346,8 @@ impl Driver {
                 }
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut told_gone).map_err(|error| self.at_table(error))?;
-                let batch = reader.finish(&page.batch)?;
+                read.keep(&page.batch, client.ahead()).await;
+                let batch = reader.finish(&read.of(&page.batch, reader)?)?;
                 self.counters.page(scan, &page);
                 received += page.batch.num_rows() as u64;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
@@ -387,6 +431,7 @@ impl Driver {
             if self.settings.completeness == Completeness::Strict {
                 return Err(error);
             }
+            self.degraded.store(true, Ordering::Relaxed);
             if told.insert(column) {
                 self.config.connection.client().log().warn(&self.query.budget, &error);
             }
@@ -415,16 +460,40 @@ impl Driver {
         if !ended && !late {
             return Ok(());
         }
-        let minutes = connection.client().ahead().num_minutes();
+        Err(self.clock_is_behind(plan))
+    }
+
+    /// Checks that a window with an open end, which was requested until `end`, ends after the service's current time.
+    #[cfg(feature = "store")]
+    pub(super) fn check_end(&self, plan: &RequestPlan, end: i64) -> Result<()> {
+        let now = self.query.begun + self.config.connection.client().ahead();
+        if now.timestamp_micros() > end { Err(self.clock_is_behind(plan)) } else { Ok(()) }
+    }
+
+    fn clock_is_behind(&self, plan: &RequestPlan) -> Error {
+        let minutes = self.config.connection.client().ahead().num_minutes();
         let place = Place { aid: plan.aid.clone(), ..Place::default() };
-        Err(Error::new(
+        Error::new(
             ErrorKind::Contradiction,
             format!(
                 "the service's clock is {minutes} minutes ahead of this machine's; the newest mentions would be missing"
             ),
         )
         .advice("run the query again, which now uses the service's clock, or correct this machine's clock")
-        .at(place))
+        .at(place)
+    }
+
+    /// Minimum number of requests of plans.
+    fn least(&self, plans: &[RequestPlan]) -> usize {
+        #[cfg(feature = "store")]
+        return self.to_request(plans);
+        #[cfg(not(feature = "store"))]
+        plans.len()
+    }
+
+    /// Minimum number of requests of groups of plans of which the first may be enough.
+    fn least_of(&self, groups: &[Vec<RequestPlan>]) -> usize {
+        groups.iter().filter(|group| self.least(group) == group.len()).count()
     }
 
     fn require(&self, requests: usize) -> DataFusionResult<()> {
@@ -437,20 +506,20 @@ impl Driver {
 }
 
 /// Merges streams with the same sort order.
-struct Merging {
+pub(super) struct Merging {
     reservation: MemoryReservation,
     batch_size: usize,
 }
 
 impl Merging {
     /// If `wanted` rows are enough, batches are no larger, so that output does not wait for more.
-    fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
+    pub(super) fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
         let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
         let batch_size = context.session_config().batch_size();
         Self { reservation, batch_size: wanted.map_or(batch_size, |wanted| wanted.clamp(1, batch_size)) }
     }
 
-    fn merge(
+    pub(super) fn merge(
         self,
         streams: Vec<SendableRecordBatchStream>,
         config: &ScanConfig,

@@ -81,6 +81,7 @@ fn of_system(name: &str) -> &'static str {
         "system.profile" => "an entry of the profile",
         "system.budget" => "a limit of the key",
         "system.columns_seen" => "an unknown field in responses",
+        "system.store" => "the stored days of a saved search",
         _ => "",
     }
 }

@@ -251,6 +251,8 @@ impl TableProvider for ApiTable {
         let projection = projection.iter().copied().chain(key.filter(|key| !projection.contains(key))).collect();
         let told = Told { notes: Arc::new(Mutex::new(plan.notes.clone())), ..Told::default() };
         let input = source(&plan.aids)?;
+        #[cfg(feature = "store")]
+        let from_store = self.connection.store_for(&SessionSettings::of(state.config_options()));
         let config = ScanConfig {
             connection: Arc::clone(&self.connection),
             spec: Arc::clone(&self.spec),
@@ -260,6 +262,8 @@ impl TableProvider for ApiTable {
             predicate,
             mode,
             late: LateConditions::default(),
+            #[cfg(feature = "store")]
+            from_store,
             read_because: self.read_because.clone(),
             told,
         };

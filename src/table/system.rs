@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "store")]
+use arrow::array::Date32Array;
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt16Array,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
+#[cfg(feature = "store")]
+use chrono::NaiveDate;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
@@ -17,6 +21,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::client::{Caller, RequestRecord};
 use crate::connection::{Connection, UnknownField};
 use crate::profile::RateWindow;
+#[cfg(feature = "store")]
+use crate::store::Holding;
 
 /// A table about a connection, captured when a query is planned.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ enum Kind {
     Profile,
     ColumnsSeen,
     Budget,
+    #[cfg(feature = "store")]
+    Store,
 }
 
 impl SystemTable {
@@ -107,6 +115,25 @@ impl SystemTable {
         Self { connection, kind: Kind::Budget, schema: Arc::new(Schema::new(fields)) }
     }
 
+    /// `system.store`: what the connection's store has, for each saved search and filters.
+    #[cfg(feature = "store")]
+    pub(crate) fn store(connection: Arc<Connection>) -> Self {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let fields = vec![
+            Field::new("aid", DataType::Utf8, false),
+            Field::new("filters", DataType::Utf8, false),
+            Field::new("first_day", DataType::Date32, false),
+            Field::new("last_day", DataType::Date32, false),
+            Field::new("days", DataType::Int64, false),
+            Field::new("sealed_days", DataType::Int64, false),
+            Field::new("mentions", DataType::Int64, false),
+            Field::new("files", DataType::Int64, false),
+            Field::new("bytes", DataType::Int64, false),
+            Field::new("confirmed_at", time, false),
+        ];
+        Self { connection, kind: Kind::Store, schema: Arc::new(Schema::new(fields)) }
+    }
+
     /// Returns the rows, for one caller or for all.
     fn snapshot(&self, caller: Option<&Caller>) -> Result<RecordBatch> {
         let concerns = |whom: &Option<Arc<str>>| caller.is_none_or(|caller| whom.as_ref() == Some(&caller.name));
@@ -126,6 +153,8 @@ impl SystemTable {
                 ]
             }
             Kind::Budget => budget_columns(&self.connection, caller)?,
+            #[cfg(feature = "store")]
+            Kind::Store => store_columns(&self.connection.holdings()?),
             Kind::ColumnsSeen => {
                 let seen = self.connection.unknown_fields();
                 let instants = |of: &dyn Fn(&UnknownField) -> DateTime<Utc>| -> ArrayRef {
@@ -177,6 +206,30 @@ fn budget_columns(connection: &Connection, caller: Option<&Caller>) -> Result<Ve
         numbers(rows.iter().map(|row| row.3).collect()),
         numbers(rows.iter().map(|row| row.4).collect()),
     ])
+}
+
+#[cfg(feature = "store")]
+fn store_columns(holdings: &[Holding]) -> Vec<ArrayRef> {
+    let numbers = |of: fn(&Holding) -> u64| -> ArrayRef {
+        let numbers = holdings.iter().map(|holding| i64::try_from(of(holding)).unwrap_or(i64::MAX));
+        Arc::new(numbers.collect::<Int64Array>())
+    };
+    let dates = |of: &dyn Fn(&Holding) -> NaiveDate| -> ArrayRef {
+        Arc::new(holdings.iter().map(|holding| Some(of(holding).to_epoch_days())).collect::<Date32Array>())
+    };
+    let confirmed = holdings.iter().map(|holding| Some(holding.confirmed_at.timestamp_micros()));
+    vec![
+        texts(holdings.iter().map(|holding| Some(holding.aid.as_str()))),
+        texts(holdings.iter().map(|holding| Some(holding.filters.as_str()))),
+        dates(&|holding| holding.from),
+        dates(&|holding| holding.to.pred_opt().unwrap_or(holding.to)),
+        numbers(|holding| holding.days),
+        numbers(|holding| holding.sealed_days),
+        numbers(|holding| holding.mentions),
+        numbers(|holding| holding.files),
+        numbers(|holding| holding.bytes),
+        Arc::new(confirmed.collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+    ]
 }
 
 fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
