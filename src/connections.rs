@@ -51,6 +51,8 @@ pub struct Named {
     pub profile: Profile,
     /// True if the key may be sent in clear text beyond this machine.
     pub insecure: bool,
+    /// Folder of the store.
+    pub store: Option<PathBuf>,
     /// File and name, for errors.
     place: String,
 }
@@ -102,6 +104,7 @@ struct Entry {
     profile: Option<PathBuf>,
     #[serde(default)]
     insecure: bool,
+    store: Option<PathBuf>,
 }
 
 impl Connections {
@@ -137,7 +140,9 @@ impl Connections {
             let profile =
                 entry.profile.map_or_else(|| Ok(Profile::v4()), |profile| Profile::named(folder, &profile))?;
             let place = format!("{}: connection `{name}`", path.display());
-            named.insert(name, Named { base_url: entry.base_url, key, profile, insecure: entry.insecure, place });
+            let (base_url, insecure) = (entry.base_url, entry.insecure);
+            let store = entry.store.map(|store| folder.join(store));
+            named.insert(name, Named { base_url, key, profile, insecure, store, place });
         }
         let default = choice.map(str::to_owned).or(document.default).or_else(|| named.keys().next().cloned());
         let default = default.ok_or_else(|| bad("no connections are defined".to_owned()))?;

@@ -47,15 +47,29 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let profile = profile(arguments, &environment)?;
         let Target { base_url, key, service, exchanges, clock, demo } = target(arguments).await?;
         let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
+        let builder = match arguments.store.clone().or(environment.store) {
+            Some(folder) if demo.is_some() => {
+                let Some(now) = arguments.now else { return Err(Exit::usage(MOVING)) };
+                builder.store(folder).store_owner(format!("demo data of {now}"))
+            }
+            Some(folder) => builder.store(folder),
+            None => builder,
+        };
         let connection = builder.clock(clock).build()?;
         return Ok(Connected { connection, others: Vec::new(), demo });
     };
     check_alone(arguments)?;
+    if arguments.store.is_some() || environment.store.is_some() {
+        return Err(Exit::usage(
+            "--store and SAVEDSEARCH_STORE cannot be combined with a configuration file; set `store` of its connections",
+        ));
+    }
     let Connections { default, named } = Connections::read(&config, arguments.connection.as_deref())?;
     let mut others = Vec::new();
     for (name, named) in named {
         let key = named.key();
-        let Named { base_url, profile, insecure, .. } = named;
+        let Named { base_url, profile, insecure, store, .. } = named;
+        let readable = key.is_ok();
         let builder = match key {
             Ok(key) => {
                 let folder = arguments.record.as_ref().map(|folder| folder.join(&name));
@@ -69,6 +83,10 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
                 .profile(profile)
                 .service(Arc::new(Unavailable(error.to_string()))),
         };
+        let builder = match store.filter(|_| readable) {
+            Some(folder) => builder.store(folder),
+            None => builder,
+        };
         others.push((name, builder.build()?));
     }
     let chosen = others.iter().find(|(name, _)| *name == default).map(|(_, connection)| Arc::clone(connection));
@@ -76,8 +94,19 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
     Ok(Connected { connection, others, demo: None })
 }
 
+const MOVING: &str = "--store with the demo data needs --now INSTANT: otherwise its mentions move with the clock";
+
 const NO_CONFIGURATION: &str = "--connection requires a configuration file: use --config or SAVEDSEARCH_CONFIG, or create \
                                 savedsearch/savedsearch.toml in your configuration folder";
+
+/// Returns the folder of the default connection's store, if it has one.
+pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exit> {
+    let environment = Environment::read()?;
+    Ok(match config_file(arguments, &environment) {
+        Some(config) => Connections::read(&config, arguments.connection.as_deref())?.into_default().store,
+        None => arguments.store.clone().or(environment.store),
+    })
+}
 
 /// Refuses options that a configuration file would make meaningless.
 fn check_alone(arguments: &Arguments) -> Result<(), Exit> {
@@ -183,6 +212,9 @@ pub(crate) async fn pass_through(arguments: &Arguments) -> Result<(PassThrough, 
         return Err(Exit::usage("--auth pass-through cannot be combined with --api-key-file, --record or --replay"));
     }
     let environment = Environment::read()?;
+    if arguments.store.is_some() || environment.store.is_some() {
+        return Err(Exit::usage("--auth pass-through cannot be combined with a store: a store belongs to one key"));
+    }
     let (base_url, profile, insecure, demo) = match config_file(arguments, &environment) {
         Some(config) => {
             check_alone(arguments)?;

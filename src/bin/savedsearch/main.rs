@@ -5,6 +5,7 @@ mod connect;
 mod help;
 mod profiles;
 mod serve;
+mod store;
 mod telemetry;
 
 use std::io::{self, IsTerminal};
@@ -24,11 +25,12 @@ use datafusion_saved_search::shell::{
     ChartOptions, Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts,
 };
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
-use datafusion_saved_search::{Clock, ErrorKind, catalog, session};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, catalog, session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
 use self::serve::ServeArguments;
+use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
 
 /// SQL over a saved-search analytics service (V4)
@@ -53,6 +55,9 @@ struct Arguments {
     /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
+    /// Folder of the store: what queries read is kept there, and requested once [env: SAVEDSEARCH_STORE]
+    #[arg(long, value_name = "DIR", global = true)]
+    store: Option<PathBuf>,
     /// Allow keys and passwords in clear text beyond this machine: to http URLs, and to `serve` without TLS
     #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
     insecure: bool,
@@ -76,6 +81,9 @@ struct Arguments {
 enum Command {
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
+    Sync(SyncArguments),
+    #[command(subcommand)]
+    Store(StoreCommand),
     Probe(ProbeArguments),
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -324,6 +332,8 @@ fn main() -> ExitCode {
             None => help::greet(),
             Some(Command::Sql(ref sql)) => Box::pin(run_traced_sql(&arguments, sql, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
+            Some(Command::Sync(ref options)) => Box::pin(store::run_sync(&arguments, options)).await,
+            Some(Command::Store(ref command)) => Box::pin(store::run(&arguments, command)).await,
             Some(Command::Probe(ref probe)) => Box::pin(profiles::probe(&arguments, probe)).await,
             Some(Command::Profile(ref command)) => Box::pin(profiles::run(&arguments, command)).await,
             Some(Command::Simulate(simulate)) => Box::pin(run_simulate(simulate, arguments.now)).await,
@@ -397,6 +407,14 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     };
     run_scripts(shell, &scripts, sql.format, output?.charts(charts)).await.inspect_err(show_place)?;
     Ok(())
+}
+
+/// Prints the result of a query as a table on stdout.
+async fn print_table(connection: Arc<Connection>, sql: &str) -> Result<(), Exit> {
+    let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
+    let shell = Shell::new(context, connection).quiet(true);
+    let output = Output::stdout(Format::Table).map_err(Exit::usage)?;
+    Ok(run_scripts(shell, &[Script::from(sql.to_owned())], None, output).await?)
 }
 
 /// The scripts of -c and -f, in the order given.

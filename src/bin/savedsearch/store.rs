@@ -1,0 +1,199 @@
+//! `savedsearch sync` and `savedsearch store`: fill a store, and look after it.
+
+use std::time::Duration;
+
+use chrono::{NaiveDate, TimeDelta};
+use clap::Subcommand;
+use datafusion_saved_search::{Connection, SyncOptions, SyncStep, Synced, sync};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::connect::{Connected, connect};
+use crate::{Arguments, Exit, FAILED, SIGNALLED};
+
+/// Days that are read if no first day is given.
+const USUAL: i64 = 30;
+
+/// Fill the store with mentions, and confirm those that it has
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Reads the days that the store lacks, a month of each saved search in turn. One request for each saved search
+then confirms the other days by their numbers; those that differ are read again. What has been read is in the store
+whenever the command ends, so it can be stopped and started again.
+
+Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line, 4 --max-requests was reached,
+128 + n ended by signal n (130: Ctrl-C).
+
+Examples:
+  savedsearch --store mentions sync --since 2026-01-01
+  savedsearch --store mentions sync --aid 183772 --aid 184889 --max-requests 200
+  savedsearch --store mentions sync --watch 15m"
+)]
+pub(crate) struct SyncArguments {
+    /// Saved search; may be repeated [default: those that a query without an aid reads]
+    #[arg(long, value_name = "AID")]
+    aid: Vec<String>,
+    /// First day to store (UTC) [default: 30 days ago]
+    #[arg(long, value_name = "DATE")]
+    since: Option<NaiveDate>,
+    /// Synchronize again and again, with this time in between, such as 30s, 15m or 1h
+    #[arg(long, value_name = "EVERY", value_parser = every)]
+    watch: Option<Duration>,
+    /// Read all days again, including those that the store has
+    #[arg(long)]
+    rescan: bool,
+    /// Read the earliest days first, instead of the latest
+    #[arg(long)]
+    oldest_first: bool,
+    /// Maximum number of requests; with --watch, of each synchronization
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_requests: Option<u64>,
+}
+
+/// Show and look after the store
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  savedsearch --store mentions store status
+  savedsearch --store mentions store forget --older-than 400d")]
+pub(crate) enum StoreCommand {
+    /// Print what the store has
+    Status,
+    /// Compare the catalog with the files; exit status 1 if they do not agree
+    Verify,
+    /// Merge days of past months, and remove files that are no longer used
+    Compact,
+    /// Remove days
+    Forget {
+        /// Age of the days to remove, such as 400d
+        #[arg(long, value_name = "AGE", value_parser = days)]
+        older_than: u32,
+        /// Saved search [default: all]
+        #[arg(long, value_name = "AID")]
+        aid: Option<String>,
+    },
+}
+
+/// Exit status of a synchronization that has used up its requests.
+const UNFINISHED: u8 = 4;
+
+pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> Result<(), Exit> {
+    let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
+    let stopped = |kind: SignalKind| {
+        let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
+        Exit(status, Some("stopped; what was read is stored".to_owned()))
+    };
+    let listen = |kind| signal(kind).map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    loop {
+        let synced = tokio::select! {
+            synced = once(&connection, arguments, options) => synced?,
+            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt())),
+            _ = terminate.recv() => return Err(stopped(SignalKind::terminate())),
+        };
+        if !arguments.quiet {
+            let Synced { searches, requests, .. } = synced;
+            match synced.left {
+                0 => eprintln!("up to date: {} · {}", counted(searches, "saved search"), counted(requests, "request")),
+                left => {
+                    eprintln!("not finished: {} left · {}", counted(left as u64, "step"), counted(requests, "request"))
+                }
+            }
+        }
+        let Some(every) = options.watch else {
+            let unfinished = "--max-requests was reached; what was read is stored: run the command again";
+            return if synced.left == 0 { Ok(()) } else { Err(Exit(UNFINISHED, Some(unfinished.to_owned()))) };
+        };
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt())),
+            _ = terminate.recv() => return Err(stopped(SignalKind::terminate())),
+        }
+    }
+}
+
+async fn once(
+    connection: &std::sync::Arc<Connection>,
+    arguments: &Arguments,
+    options: &SyncArguments,
+) -> Result<Synced, Exit> {
+    let since = options.since.unwrap_or_else(|| (connection.now() - TimeDelta::days(USUAL)).date_naive());
+    let mut wanted = SyncOptions::since(since);
+    wanted.aids.clone_from(&options.aid);
+    wanted.rescan = options.rescan;
+    wanted.oldest_first = options.oldest_first;
+    wanted.max_requests = options.max_requests;
+    let report = |step: &SyncStep| {
+        if !arguments.quiet {
+            let SyncStep { aid, from, to, mentions, requests, left, .. } = step;
+            let (mentions, requests) = (counted(*mentions, "mention"), counted(*requests, "request"));
+            eprintln!("{aid} {from} to {to}: {mentions} · {requests} · {} left", counted(*left as u64, "step"));
+        }
+    };
+    Ok(sync(connection, &wanted, report).await?)
+}
+
+/// A count with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if noun.ends_with("ch") { "es" } else { "s" };
+    format!("{number} {noun}{}", if number == 1 { "" } else { plural })
+}
+
+pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
+    // Connecting would create one.
+    if let Some(folder) = crate::connect::store_folder(arguments)?
+        && !folder.join("catalog.sqlite").exists()
+    {
+        return Err(Exit::usage(format!(
+            "{}: no store in this folder; fill one with `savedsearch sync`",
+            folder.display()
+        )));
+    }
+    let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
+    match command {
+        StoreCommand::Status => {
+            connection.holdings()?;
+            let sql = "SELECT * FROM system.store ORDER BY aid, filters";
+            return crate::print_table(connection, sql).await;
+        }
+        StoreCommand::Verify => {
+            let problems = connection.verify_store()?;
+            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            if !problems.is_empty() {
+                let line =
+                    format!("the store has {} problems; remove its folder, or the days: store forget", problems.len());
+                return Err(Exit(FAILED, Some(line)));
+            }
+            eprintln!("no problems");
+        }
+        StoreCommand::Compact => {
+            let (fewer, removed) = connection.compact_store()?;
+            eprintln!("{} merged · {} removed", counted(fewer, "part"), counted(removed, "file"));
+        }
+        StoreCommand::Forget { older_than, aid } => {
+            let before = (connection.now() - TimeDelta::days(i64::from(*older_than))).date_naive();
+            let mentions = connection.forget_stored(aid.as_deref(), before)?;
+            eprintln!("{} before {before} removed", counted(mentions, "mention"));
+        }
+    }
+    Ok(())
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    let expected = "expected a number with a unit: 30s, 15m or 1h";
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(expected)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return Err(expected.to_owned()),
+    };
+    let number: u32 = number.parse().map_err(|_| expected)?;
+    if number == 0 {
+        return Err(expected.to_owned());
+    }
+    Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+fn days(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('d').and_then(|number| number.parse().ok());
+    number.ok_or_else(|| "expected a number of days, such as 400d".to_owned())
+}

@@ -1,0 +1,304 @@
+//! Fills a store ahead of queries, and keeps it up to date.
+//!
+//! ```text
+//! saved searches ─▶ days that the store lacks, in months ─ one saved search after another ─▶ queries that write the store
+//!                                                                          └─▶ one request each confirms the other days
+//! ```
+//!
+//! Every piece is an ordinary query, within the budget and the limits of all queries. What a piece has read is in the
+//! store when it ends, so a sync that is stopped at any point goes on where it was.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use datafusion::common::ScalarValue;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::ident;
+use datafusion::prelude::{SessionContext, lit};
+use futures::StreamExt;
+
+use crate::client::QueryBudget;
+use crate::config::{SessionSettings, StoreUse};
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::profile::Origin;
+use crate::session::session;
+use crate::store::{Day, Filters, Terms, date_of, day_of, divide, month_of, start_of};
+
+/// What to synchronize.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SyncOptions {
+    /// Saved searches; empty: those of the list that a query without an aid reads.
+    pub aids: Vec<String>,
+    /// First day.
+    pub since: NaiveDate,
+    /// Set to read all days again, also those that the store has.
+    pub rescan: bool,
+    /// Set to read the earliest days first, instead of the latest.
+    pub oldest_first: bool,
+    /// Maximum number of requests; `None`: no limit but that of the key.
+    pub max_requests: Option<u64>,
+}
+
+/// A step of a synchronization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SyncStep {
+    /// Saved search.
+    pub aid: String,
+    /// First day.
+    pub from: NaiveDate,
+    /// Last day.
+    pub to: NaiveDate,
+    /// Number of mentions, those already stored included.
+    pub mentions: u64,
+    /// Requests of this step.
+    pub requests: u64,
+    /// Steps that remain, as far as known.
+    pub left: usize,
+}
+
+/// Result of a synchronization.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Synced {
+    /// Saved searches.
+    pub searches: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Steps that were left when the requests were used up.
+    pub left: usize,
+}
+
+impl SyncOptions {
+    /// All saved searches of the list, from a day on, the latest days first.
+    pub fn since(since: NaiveDate) -> Self {
+        Self { aids: Vec::new(), since, rescan: false, oldest_first: false, max_requests: None }
+    }
+}
+
+/// Days that one query reads at most, if there are more.
+const LONGEST: Day = 31;
+
+/// Reads what the store of a connection lacks since a day, and confirms the rest. `report` is called after each step.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if the connection has no store; those of queries. What was read before the error is stored.
+pub async fn sync(
+    connection: &Arc<Connection>,
+    options: &SyncOptions,
+    mut report: impl FnMut(&SyncStep),
+) -> Result<Synced> {
+    let store = connection.some_store()?;
+    let window = &connection.profile().window;
+    if !window.takes_instants() || !window.is_half_open() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the service takes no windows of single days: a store cannot be filled",
+        )
+        .advice("check the profile's [window]; queries work without a store"));
+    }
+    let context = session(connection).map_err(|error| engine(&error))?;
+    let begun = connection.clock().now();
+    let mut spent = Spent { left: options.max_requests, requests: 0 };
+    let aids = match options.aids.as_slice() {
+        [] => listed(connection, &context, &mut spent).await?,
+        aids => {
+            let mut seen = HashSet::new();
+            aids.iter().filter(|aid| seen.insert(aid.as_str())).cloned().collect()
+        }
+    };
+    let today = day_of(connection.now().timestamp_micros());
+    let days = options.since.to_epoch_days()..today + 1;
+    let mut queues: VecDeque<(String, VecDeque<Piece>)> = VecDeque::new();
+    for aid in &aids {
+        queues.push_back((aid.clone(), pieces(connection, aid, &days, options)?));
+    }
+    let mut synced = Synced { searches: aids.len() as u64, ..Synced::default() };
+    // One piece of each saved search in turn.
+    while let Some((aid, mut queue)) = queues.pop_front() {
+        let Some(piece) = queue.pop_front() else { continue };
+        let left = queue.len() + queues.iter().map(|(_, queue)| queue.len()).sum::<usize>();
+        match run(connection, &context, &aid, &piece, begun, &mut spent).await {
+            Ok((mentions, requests)) => {
+                check(connection, &aid, &piece)?;
+                let (from, to) = (date_of(piece.days.start), date_of(piece.days.end - 1));
+                report(&SyncStep { aid: aid.clone(), from, to, mentions, requests, left });
+            }
+            // What is left of the requests may be enough for a part of the days.
+            Err(error) if error.kind() == ErrorKind::Budget && spent.left > Some(0) && piece.days.len() > 1 => {
+                let [first, second] = piece.halves(options.oldest_first);
+                queue.push_front(second);
+                queue.push_front(first);
+            }
+            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => {
+                synced.left = left + 1;
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        if !queue.is_empty() {
+            queues.push_back((aid, queue));
+        }
+    }
+    store.compact(connection.now(), connection.profile().store.settle.length())?;
+    synced.requests = spent.requests;
+    Ok(synced)
+}
+
+/// Verifies that the days of a piece are stored: a query goes on where its rows cannot be.
+fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
+    let regions = connection.some_store()?.regions(aid)?;
+    let all = regions.iter().filter(|(filters, _)| filters.is_empty());
+    let stored = |day: Day| all.clone().any(|(_, region)| region.days.contains(&day));
+    let Some(day) = piece.days.clone().find(|day| !stored(*day)) else { return Ok(()) };
+    let warnings = connection.client().log().warnings();
+    let reason = warnings.iter().rev().find(|warning| warning.aid.as_deref() == Some(aid));
+    let reason =
+        reason.map_or_else(|| "its mentions were not read completely".to_owned(), |reason| reason.message.clone());
+    let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
+    Err(Error::new(ErrorKind::Store, format!("{} could not be stored: {reason}", date_of(day))).at(place))
+}
+
+/// Days of a saved search that one query reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    days: Range<Day>,
+    /// Set for days that the store has: only what differs is read.
+    confirms: bool,
+    /// Set to read all days again.
+    rescan: bool,
+}
+
+impl Piece {
+    /// Returns two pieces with half of the days each, the one to read first first.
+    fn halves(&self, oldest_first: bool) -> [Self; 2] {
+        let middle = self.days.start + (self.days.end - self.days.start) / 2;
+        let older = Self { days: self.days.start..middle, ..self.clone() };
+        let newer = Self { days: middle..self.days.end, ..self.clone() };
+        if oldest_first { [older, newer] } else { [newer, older] }
+    }
+}
+
+/// Requests sent, and those that may still be.
+struct Spent {
+    left: Option<u64>,
+    requests: u64,
+}
+
+/// Returns the queries for a saved search.
+fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncOptions) -> Result<VecDeque<Piece>> {
+    let store = connection.some_store()?;
+    let settling = connection.profile().store.settle.length();
+    let now = connection.now();
+    let terms = Terms { now, settling, since: DateTime::<Utc>::MAX_UTC, rescan: None };
+    let regions = if options.rescan { Arc::default() } else { store.regions(aid)? };
+    let span = start_of(days.start)..start_of(days.end);
+    let division = divide(&span, &Filters::default(), &regions, &terms);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for read in &division.read {
+        let (mut day, end) = (day_of(read.start), day_of(read.end - 1) + 1);
+        while day < end {
+            // A month at a time, so that little is lost if the sync is stopped.
+            let next = if end - day > LONGEST { month_of(day).end.min(end) } else { end };
+            pieces.push(Piece { days: day..next, confirms: false, rescan: options.rescan });
+            day = next;
+        }
+    }
+    if !options.oldest_first {
+        pieces.reverse();
+    }
+    // What was read just now needs no confirmation.
+    if division.to_confirm().is_some() {
+        pieces.push(Piece { days: days.clone(), confirms: true, rescan: false });
+    }
+    Ok(pieces.into())
+}
+
+/// Runs the query of a piece. Returns the number of mentions, and of requests.
+async fn run(
+    connection: &Arc<Connection>,
+    context: &SessionContext,
+    aid: &str,
+    piece: &Piece,
+    begun: DateTime<Utc>,
+    spent: &mut Spent,
+) -> Result<(u64, u64)> {
+    let since = (connection.clock().now() - begun).num_seconds().max(0) + 1;
+    let freshness = if piece.confirms { u64::try_from(since).unwrap_or(u64::MAX) } else { 0 };
+    let usage = if piece.rescan { StoreUse::Write } else { StoreUse::ReadWrite };
+    set(context, spent, |settings| {
+        settings.store = usage;
+        settings.freshness = Duration::from_secs(freshness);
+    });
+    let mentions = &connection.profile().tables.mentions;
+    let (Some(time), Some(of)) = (&mentions.time, mentions.column_from(&Origin::Aid)) else {
+        return Err(Error::new(ErrorKind::Profile, "mentions have no time or no aid"));
+    };
+    let instant = |day: Day| lit(ScalarValue::TimestampMicrosecond(Some(start_of(day)), Some("UTC".into())));
+    let filter = ident(of)
+        .eq(lit(aid))
+        .and(ident(time).gt_eq(instant(piece.days.start)))
+        .and(ident(time).lt(instant(piece.days.end)));
+    let query = async {
+        let table = context.table("mentions").await?.filter(filter)?.select(vec![ident(time)])?;
+        let plan = table.create_physical_plan().await?;
+        let mut rows = datafusion::physical_plan::execute_stream(Arc::clone(&plan), context.task_ctx())?;
+        let mut count = 0;
+        let mut failed = None;
+        while let Some(batch) = rows.next().await {
+            match batch {
+                Ok(batch) => count += batch.num_rows() as u64,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        drop(rows);
+        Ok::<_, DataFusionError>((count, crate::exec::spent(&plan).requests, failed))
+    };
+    let (count, requests, failed) = query.await.map_err(|error| engine(&error))?;
+    spent.take(requests);
+    match failed {
+        Some(error) => Err(engine(&error)),
+        None => Ok((count, requests)),
+    }
+}
+
+impl Spent {
+    fn take(&mut self, requests: u64) {
+        self.requests += requests;
+        self.left = self.left.map(|left| left.saturating_sub(requests));
+    }
+}
+
+/// Changes settings of the session of a sync. It may send what is left; without a limit, the key's own limits hold.
+fn set(context: &SessionContext, spent: &Spent, change: impl FnOnce(&mut SessionSettings)) {
+    let state = context.state_ref();
+    let mut state = state.write();
+    if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
+        settings.max_requests = spent.left.unwrap_or(u64::MAX);
+        settings.query_deadline = Duration::from_secs(QueryBudget::LONGEST_DEADLINE);
+        change(settings);
+    }
+}
+
+/// Returns the aids of the list.
+async fn listed(connection: &Connection, context: &SessionContext, spent: &mut Spent) -> Result<Vec<String>> {
+    set(context, spent, |settings| settings.store = StoreUse::Off);
+    let before = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
+    let list = async { context.table("saved_searches").await?.collect().await };
+    list.await.map_err(|error| engine(&error))?;
+    let after = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
+    spent.take(after - before);
+    Ok(connection.last_fan_out().unwrap_or_default())
+}
+
+fn engine(error: &DataFusionError) -> Error {
+    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, crate::error::describe(error)))
+}
