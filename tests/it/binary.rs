@@ -22,7 +22,7 @@ const NOW: &str = "2026-07-01T12:00:00Z";
 pub(crate) fn savedsearch(arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments);
-    for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG"] {
+    for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG", "STORE"] {
         command.env_remove(format!("SAVEDSEARCH_{name}"));
     }
     // The configuration of whoever runs the tests must not matter.

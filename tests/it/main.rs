@@ -28,6 +28,7 @@ mod real_data;
 mod release;
 mod shell;
 mod sql_files;
+mod store;
 mod support;
 mod tables;
 mod telemetry;

@@ -1,0 +1,624 @@
+//! The store: queries with it agree with queries without it, at the fewest requests, while the service changes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, sync};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::binary::savedsearch;
+use crate::support::{BIG, InProcess, OTHER, corpus, knob, now, rows, runner};
+
+/// A service, and a store of its mentions.
+struct Shop {
+    folder: TempDir,
+    /// Path of the store, if it is not the folder.
+    path: Option<PathBuf>,
+    searches: Vec<SavedSearch>,
+    profile: Profile,
+}
+
+/// The service at a time, with sessions that use the store and that do not.
+struct Visit {
+    simulator: Simulator,
+    connection: Arc<Connection>,
+    stored: SessionContext,
+    plain: SessionContext,
+}
+
+impl Shop {
+    fn new() -> Self {
+        Self::of(&corpus(), Profile::v4())
+    }
+
+    fn of(corpus: &Corpus, profile: Profile) -> Self {
+        let searches = corpus.searches.iter().map(|search| search.as_ref().clone()).collect();
+        Self { folder: TempDir::new().unwrap(), path: None, searches, profile }
+    }
+
+    /// Returns the service at a time, and new connections to it.
+    fn at(&self, time: DateTime<Utc>) -> Visit {
+        self.at_with(time, &[])
+    }
+
+    /// The same with faults of the service.
+    fn at_with(&self, time: DateTime<Utc>, faults: &[&str]) -> Visit {
+        let faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        let searches = self.searches.iter().map(|search| Arc::new(search.clone())).collect();
+        let corpus = Corpus { searches, recent: [Vec::new(), Vec::new()] };
+        let largest_page = Some(self.profile.page.max);
+        let settings = Settings { clock: Clock::fixed(time), largest_page, faults, ..Settings::default() };
+        let simulator = Simulator::new(Arc::new(corpus), settings);
+        let connect = |address: &str| {
+            let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
+            let builder = Connection::builder(address, Secret::new(KEY).unwrap());
+            builder.service(service).clock(Clock::fixed(time)).profile(self.profile.clone())
+        };
+        let connection =
+            connect("http://stored.test/v4").store(self.path.as_deref().unwrap_or(self.folder.path())).build().unwrap();
+        let stored = session(&connection).unwrap();
+        let plain = session(&connect("http://plain.test/v4").build().unwrap()).unwrap();
+        Visit { simulator, connection, stored, plain }
+    }
+
+    fn search(&mut self, aid: &str) -> &mut SavedSearch {
+        self.searches.iter_mut().find(|search| search.aid == aid).unwrap()
+    }
+
+    /// Removes the mention that was published last before a time, and returns its id.
+    fn delete_before(&mut self, aid: &str, time: DateTime<Utc>) -> String {
+        let mentions = &mut self.search(aid).mentions;
+        let at = mentions.partition_point(|mention| mention.facts.published < time) - 1;
+        mentions.remove(at).facts.id.to_string()
+    }
+
+    /// Adds a mention that was published at a time.
+    fn arrive(&mut self, aid: &str, id: &str, time: DateTime<Utc>) {
+        let mentions = &mut self.search(aid).mentions;
+        let at = mentions.partition_point(|mention| mention.facts.published < time);
+        let mut mention = mentions[at.min(mentions.len() - 1)].as_ref().clone();
+        mention.facts.id = id.into();
+        mention.facts.published = time;
+        mentions.insert(at, Arc::new(mention));
+    }
+}
+
+impl Visit {
+    async fn set(&self, sql: &str) {
+        self.stored.sql(sql).await.unwrap().collect().await.unwrap();
+    }
+
+    /// Runs a query with the store and without it, asserts that the rows agree, and returns the requests of the former.
+    async fn cost(&self, sql: &str) -> u64 {
+        let ask = async |context: &SessionContext| {
+            let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            let mut rows = rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
+            if !sql.contains("ORDER BY") {
+                rows.sort();
+            }
+            rows
+        };
+        let expected = ask(&self.plain).await;
+        let before = self.simulator.requests();
+        let actual = ask(&self.stored).await;
+        let cost = self.simulator.requests() - before;
+        assert_eq!(actual, expected, "{sql}");
+        cost
+    }
+
+    async fn explain(&self, sql: &str) -> String {
+        let plan = self.stored.sql(&format!("EXPLAIN {sql}")).await.unwrap().collect().await.unwrap();
+        rows(&plan).concat().join("\n")
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.connection.client().log().records().iter().filter_map(|record| record.error.clone()).collect()
+    }
+}
+
+fn days(days: i64) -> TimeDelta {
+    TimeDelta::days(days)
+}
+
+const QUARTER: &str =
+    "published_at >= TIMESTAMP '2026-04-01T00:00:00Z' AND published_at < TIMESTAMP '2026-06-29T00:00:00Z'";
+
+#[tokio::test]
+async fn what_was_read_is_not_read_again() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let all = format!("SELECT id, text, extra, tags, duration FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let first = visit.cost(&all).await;
+    assert!(first > 5, "{first} {:?}", visit.notes());
+    // The days up to the 28th of June had settled or not; those within three days are read again.
+    let second = visit.cost(&all).await;
+    assert!(second < first / 2, "{second} of {first}");
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    for sql in [
+        &all,
+        &format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER}"),
+        &format!("SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER} GROUP BY language"),
+        &format!(
+            "SELECT id, reach FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND language = 'de' ORDER BY reach DESC, id LIMIT 7"
+        ),
+        &format!(
+            "SELECT id, published_at FROM mentions WHERE aid = '{BIG}' AND {QUARTER} ORDER BY published_at DESC, id LIMIT 5"
+        ),
+        &format!("SELECT min(published_at), max(published_at) FROM mentions WHERE aid = '{BIG}' AND {QUARTER}"),
+        &format!(
+            "SELECT id, seq, url, text, indexed_at, likes, images, extra, duration, timezone FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND sentiment = 'negative' AND lower(title) LIKE '%a%'"
+        ),
+    ] {
+        assert_eq!(visit.cost(sql).await, 0, "{sql}\n{}", visit.explain(sql).await);
+    }
+}
+
+#[tokio::test]
+async fn late_arrivals_and_deletions_are_found_by_their_numbers() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id, published_at, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let visit = shop.at(now());
+    visit.cost(&all).await;
+    // Ten days later everything has settled: each day that was open is read once more.
+    let settled = shop.at(now() + days(10));
+    let again = settled.cost(&all).await;
+    let least = settled.cost(&all).await;
+    assert_eq!(least, 1, "{again}");
+    let explained = settled.explain(&all).await;
+    assert!(explained.contains("from the store: 89 days · to confirm: 1 request"), "{explained}");
+    shop.arrive(BIG, "late", now() - days(50));
+    let later = shop.at(now() + days(11));
+    assert_eq!(later.cost(&all).await, 2);
+    assert_eq!(later.cost(&all).await, 1);
+    shop.delete_before(BIG, now() - days(40));
+    let later = shop.at(now() + days(12));
+    assert_eq!(later.cost(&all).await, 2);
+    assert_eq!(later.cost(&all).await, 1);
+}
+
+#[tokio::test]
+async fn relative_periods_use_the_store() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    visit.set("SET savedsearch.freshness = '15m'").await;
+    let sql = format!("SELECT id, duration FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
+    let first = visit.cost(&sql).await;
+    assert!(first > 5);
+    assert_eq!(visit.cost(&sql).await, 0, "{}", visit.explain(&sql).await);
+    let soon = shop.at(now() + TimeDelta::minutes(10));
+    soon.set("SET savedsearch.freshness = '15m'").await;
+    assert_eq!(soon.cost(&sql).await, 0);
+    for table in ["overview", "volume", "breakdowns"] {
+        let sql = format!(
+            "SELECT * FROM {table} WHERE aid = '{OTHER}' AND {}",
+            if table == "volume" { "duration = '30d'" } else { "duration = '7d'" }
+        );
+        assert!(soon.cost(&sql).await <= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_sync_fills_the_store_and_finds_what_changed() {
+    let mut shop = Shop::new();
+    let since = (now() - days(120)).date_naive();
+    let visit = shop.at(now());
+    let synced = sync(&visit.connection, &SyncOptions::since(since), |_| {}).await.unwrap();
+    assert_eq!(synced.left, 0);
+    let holdings = visit.connection.holdings().unwrap();
+    assert!(holdings.iter().all(|holding| holding.days == 121), "{holdings:?}");
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    // Four days later the open days are read again, and all others are confirmed.
+    shop.arrive(OTHER, "late", now() - days(60));
+    let later = shop.at(now() + days(4));
+    let mut steps = Vec::new();
+    let again = sync(&later.connection, &SyncOptions::since(since), |step| steps.push(step.clone())).await.unwrap();
+    assert!(again.requests < synced.requests, "{again:?} {synced:?}");
+    later.set("SET savedsearch.freshness = '1h'").await;
+    for search in &shop.searches {
+        let sql = format!(
+            "SELECT id, published_at FROM mentions WHERE aid = '{}' AND published_at >= TIMESTAMP '2026-03-10T00:00:00Z'",
+            search.aid
+        );
+        if search.team == 0 {
+            assert_eq!(later.cost(&sql).await, 0, "{}", later.explain(&sql).await);
+        }
+    }
+    // A sync merges days of past months.
+    let holdings = later.connection.holdings().unwrap();
+    assert!(holdings.iter().all(|holding| holding.files < 70), "{holdings:?}");
+    assert_eq!(later.connection.compact_store().unwrap().0, 0);
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_row_tells_when_it_was_read() {
+    let shop = Shop::new();
+    let sql = format!("SELECT DISTINCT as_of FROM mentions WHERE aid = '{BIG}' AND {QUARTER} ORDER BY as_of");
+    let ask = async |visit: &Visit| rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap()).concat();
+    let visit = shop.at(now() + days(5));
+    assert_eq!(ask(&visit).await, ["2026-07-06T12:00:00Z"]);
+    let later = shop.at(now() + days(6));
+    assert_eq!(ask(&later).await, ["2026-07-06T12:00:00Z"], "nothing has changed");
+    later.set("SET savedsearch.store = 'write'").await;
+    assert_eq!(ask(&later).await, ["2026-07-07T12:00:00Z"]);
+    let since = format!(
+        "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND as_of < TIMESTAMP '2026-07-07T00:00:00Z'"
+    );
+    assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
+}
+
+#[tokio::test]
+async fn filtered_days_serve_the_same_and_narrower_filters() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let of = |filter: &str| format!("SELECT id, language FROM mentions WHERE aid = '{BIG}' AND {QUARTER} AND {filter}");
+    assert!(visit.cost(&of("language IN ('de', 'en')")).await > 1);
+    assert_eq!(visit.cost(&of("language IN ('en', 'de')")).await, 0);
+    assert_eq!(visit.cost(&of("language = 'de'")).await, 0);
+    assert_eq!(visit.cost(&of("language = 'de' AND sentiment = 'negative'")).await, 0);
+    assert!(visit.cost(&of("language IN ('de', 'fr')")).await > 0);
+    assert!(visit.cost(&of("sentiment = 'negative'")).await > 0);
+    assert!(visit.cost(&of("true")).await > 1);
+    // All mentions serve every filter.
+    assert_eq!(visit.cost(&of("sentiment = 'positive' AND language = 'fr'")).await, 0);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn only_complete_reads_are_stored() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let of = |rest: &str| format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER} {rest}");
+    visit.cost(&of("ORDER BY published_at, id LIMIT 150")).await;
+    visit.stored.sql(&of("LIMIT 150")).await.unwrap().collect().await.unwrap();
+    // A reader that stops.
+    let frame = visit.stored.sql(&of("")).await.unwrap();
+    let mut rows = frame.execute_stream().await.unwrap();
+    futures::StreamExt::next(&mut rows).await.unwrap().unwrap();
+    drop(rows);
+    visit.set("SET savedsearch.lossy_text = on").await;
+    visit.cost(&of("")).await;
+    visit.set("SET savedsearch.lossy_text = off").await;
+    visit.set("SET savedsearch.store = 'read'").await;
+    visit.cost(&of("")).await;
+    assert_eq!(visit.connection.holdings().unwrap(), []);
+    visit.set("SET savedsearch.store = 'read-write'").await;
+    visit.cost(&of("")).await;
+    assert_eq!(visit.connection.holdings().unwrap().len(), 1);
+    visit.set("SET savedsearch.store = 'off'").await;
+    assert!(visit.cost(&of("")).await > 1);
+}
+
+#[tokio::test]
+async fn a_store_belongs_to_one_service_and_key() {
+    let shop = Shop::new();
+    shop.at(now());
+    let other = Connection::builder("http://stored.test/v4", Secret::new("another-key").unwrap());
+    let error = other.insecure().store(shop.folder.path()).build().unwrap_err().to_string();
+    assert!(error.contains("catalog.sqlite") && error.contains("another"), "{error}");
+}
+
+#[tokio::test]
+async fn a_broken_store_does_not_break_queries() {
+    let shop = Shop::new();
+    let all = format!("SELECT id, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let visit = shop.at(now() + days(5));
+    visit.cost(&all).await;
+    assert_eq!(visit.cost(&all).await, 1);
+    let folder = shop.folder.path().join("data/mentions").join(format!("aid={BIG}"));
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let largest = files.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let bytes = std::fs::read(largest).unwrap();
+    // A file that is cut or missing: its days are requested and stored again.
+    std::fs::write(largest, &bytes[..bytes.len() / 2]).unwrap();
+    let visit = shop.at(now() + days(5));
+    assert_eq!(visit.connection.verify_store().unwrap().len(), 1);
+    assert!(visit.cost(&all).await > 1);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+    assert_eq!(visit.cost(&all).await, 1);
+    // A file of the right length with other content.
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for file in files {
+        std::fs::write(&file, vec![7; file.metadata().unwrap().len().try_into().unwrap()]).unwrap();
+    }
+    let error = visit.stored.sql(&all).await.unwrap().collect().await.unwrap_err();
+    let error = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}")).to_string();
+    assert!(error.contains("SET savedsearch.store = 'off'"), "{error}");
+    // As the message says.
+    visit.set("SET savedsearch.store = 'off'").await;
+    visit.cost(&all).await;
+    visit.set("SET savedsearch.store = 'write'").await;
+    visit.cost(&all).await;
+    visit.set("SET savedsearch.store = 'read-write'").await;
+    assert_eq!(visit.cost(&all).await, 1);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_changed_profile_keeps_what_was_read() {
+    let mut shop = Shop::new();
+    let sql = |columns: &str| format!("SELECT {columns} FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let fewer = Profile::parse(
+        &Profile::builtin_document("v4")
+            .unwrap()
+            .replace("    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n", ""),
+        "fewer",
+    );
+    shop.profile = fewer.unwrap();
+    let visit = shop.at(now() + days(5));
+    visit.cost(&sql("id, extra")).await;
+    shop.profile = Profile::v4();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&sql("id, title")).await, 0);
+    // Files that were written before the column was declared lack it, and have its field in `extra`.
+    assert!(visit.cost(&sql("id, platform, extra")).await > 1);
+    assert_eq!(visit.cost(&sql("id, platform, extra")).await, 0);
+}
+
+/// A step of a history of a service and its store.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Time passes, in hours.
+    Pass(i64),
+    /// A mention arrives that was published this many days ago.
+    Arrive(usize, i64),
+    /// The last mention before this many days ago is deleted.
+    Delete(usize, i64),
+    /// A query of a form, over a window of days that ends some days ago, with a freshness of zero.
+    Ask(usize, usize, i64, i64),
+    Sync(i64),
+    Compact,
+    Forget(i64),
+    /// Everything is read and stored again.
+    Rewrite(usize, i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (1..90_i64).prop_map(Step::Pass),
+        3 => (0..2_usize, 0..40_i64).prop_map(|(of, age)| Step::Arrive(of, age)),
+        2 => (0..2_usize, 0..40_i64).prop_map(|(of, age)| Step::Delete(of, age)),
+        8 => (0..2_usize, 0..FORMS.len(), 1..45_i64, 0..20_i64).prop_map(|(of, form, length, end)| Step::Ask(of, form, length, end)),
+        1 => (1..45_i64).prop_map(Step::Sync),
+        1 => Just(Step::Compact),
+        1 => (5..40_i64).prop_map(Step::Forget),
+        1 => (0..2_usize, 1..45_i64).prop_map(|(of, length)| Step::Rewrite(of, length)),
+    ]
+}
+
+/// Queries, with `AID`, `FROM` and `TO`, or `PERIOD`.
+const FORMS: [&str; 12] = [
+    "SELECT id, published_at FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO ORDER BY published_at DESC, id",
+    "SELECT id, duration FROM mentions WHERE aid = AID AND duration = PERIOD ORDER BY published_at, id LIMIT 30",
+    "SELECT id, published_at, title FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO",
+    "SELECT id, extra FROM mentions WHERE aid = AID AND duration = PERIOD",
+    "SELECT id, duration FROM mentions WHERE aid = AID AND published_at >= FROM AND reach > 100",
+    "SELECT id FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO AND language = 'en'",
+    "SELECT count(*) FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO",
+    "SELECT language, count(*) FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO AND reach > 50 GROUP BY language",
+    "SELECT id, published_at FROM mentions WHERE aid = AID AND published_at >= FROM ORDER BY published_at DESC, id LIMIT 7",
+    "SELECT id, reach FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO ORDER BY reach DESC, id",
+    "SELECT a.id FROM mentions a JOIN mentions b ON a.id = b.id WHERE a.aid = AID AND b.aid = AID AND a.published_at >= FROM AND b.published_at >= FROM",
+    "SELECT min(published_at), max(published_at), count(DISTINCT id) FROM mentions WHERE aid = AID AND published_at >= FROM AND published_at < TO",
+];
+
+/// Replays a history, and compares the answers with and without the store. Days with arrivals and days with deletions are
+/// apart: numbers cannot reveal changes of a day that cancel out.
+async fn replay(steps: &[Step], short_windows: bool) {
+    let corpus = Corpus::generate(CorpusSpec { seed: 3, searches: 2, mentions: 160, now: now() });
+    let mut profile = Profile::v4();
+    profile.page.max = 6;
+    if short_windows {
+        profile.window.longest = Some("20d".to_owned().try_into().unwrap());
+    }
+    let mut shop = Shop::of(&corpus, profile);
+    let aids: Vec<String> = shop.searches.iter().take(2).map(|search| search.aid.clone()).collect();
+    let mut time = now();
+    let mut number = 0;
+    let day_of = |time: DateTime<Utc>| time.timestamp().div_euclid(86_400);
+    for step in steps {
+        let visit = shop.at(time);
+        match *step {
+            Step::Pass(hours) => time += TimeDelta::hours(hours),
+            Step::Arrive(of, age) => {
+                let at = time - days(age) - TimeDelta::minutes(7);
+                if day_of(at) % 2 == 0 {
+                    number += 1;
+                    shop.arrive(&aids[of], &format!("late-{number}"), at);
+                }
+            }
+            Step::Delete(of, age) => {
+                let mentions = &mut shop.search(&aids[of]).mentions;
+                let before = time - days(age);
+                let last = mentions.partition_point(|mention| mention.facts.published < before).checked_sub(1);
+                if let Some(at) = last.filter(|at| day_of(mentions[*at].facts.published) % 2 == 1) {
+                    mentions.remove(at);
+                }
+            }
+            Step::Ask(of, form, length, end) => {
+                let instant = |at: DateTime<Utc>| format!("TIMESTAMP '{}'", at.format("%Y-%m-%dT%H:%M:%SZ"));
+                let to = time - days(end);
+                let sql = FORMS[form]
+                    .replace("AID", &format!("'{}'", aids[of]))
+                    .replace("FROM AND", &format!("{} AND", instant(to - days(length))))
+                    .replace("= FROM", &format!("= {}", instant(to - days(length))))
+                    .replace("< TO", &format!("< {}", instant(to)))
+                    .replace("PERIOD", &format!("'{}d'", length.min(if short_windows { 20 } else { length })));
+                let cost = visit.cost(&sql).await;
+                let asked = visit.simulator.requests();
+                assert!(asked >= cost);
+            }
+            Step::Sync(length) => {
+                let since = (time - days(length)).date_naive();
+                sync(&visit.connection, &SyncOptions::since(since), |_| {}).await.unwrap();
+            }
+            Step::Compact => drop(visit.connection.compact_store().unwrap()),
+            Step::Forget(age) => {
+                visit.connection.forget_stored(None, (time - days(age)).date_naive()).unwrap();
+            }
+            Step::Rewrite(of, length) => {
+                visit.set("SET savedsearch.store = 'write'").await;
+                let sql = FORMS[3]
+                    .replace("AID", &format!("'{}'", aids[of]))
+                    .replace("PERIOD", &format!("'{}d'", length.min(if short_windows { 20 } else { length })));
+                visit.cost(&sql).await;
+            }
+        }
+        let problems = visit.connection.verify_store().unwrap();
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+/// Number of histories.
+const HISTORIES: u64 = 40;
+
+#[test]
+fn histories_of_a_service_agree_with_its_store() {
+    let cases = knob("STORE_HISTORIES", HISTORIES);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let seed = knob("STORE_SEED", 1);
+    let histories = (prop::collection::vec(step(), 4..16), any::<bool>());
+    let result = runner(cases, seed).run(&histories, |(steps, short_windows)| {
+        runtime.block_on(replay(&steps, short_windows));
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_that_is_killed_at_any_point_goes_on_where_it_was() {
+    let kills = knob("STORE_KILLS", 12);
+    let now = Clock::system().now();
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 5, searches: 3, mentions: 900, now }));
+    let settings = Settings { delay: Duration::from_millis(3), ..Settings::default() };
+    let service = simulator::start("127.0.0.1:0".parse().unwrap(), Arc::clone(&corpus), settings).await.unwrap();
+    let folder = TempDir::new().unwrap();
+    let since = (now - days(100)).date_naive().to_string();
+    let store = folder.path().to_str().unwrap();
+    let arguments = ["--base-url", &service.base_url(), "--store", store, "--quiet", "sync", "--since", &since];
+    let connect = |with: bool| {
+        let builder = Connection::builder(service.base_url(), Secret::new(KEY).unwrap());
+        if with { builder.store(folder.path()) } else { builder }.build().unwrap()
+    };
+    let mut stored = BTreeSet::new();
+    for kill in 0..kills {
+        let mut child = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", KEY).stderr(Stdio::null()).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(30 + kill * 37 % 400)).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let connection = connect(true);
+        assert_eq!(connection.verify_store().unwrap(), Vec::<String>::new());
+        stored.insert(connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum::<u64>());
+    }
+    println!("mentions after each kill: {stored:?}");
+    let sync = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", KEY).output().unwrap();
+    assert!(sync.status.success(), "{}", String::from_utf8_lossy(&sync.stderr));
+    let context = session(&connect(true)).unwrap();
+    let plain = session(&connect(false)).unwrap();
+    let sql = format!(
+        "SELECT aid, id, title FROM mentions WHERE published_at >= TIMESTAMP '{since}T00:00:00Z' ORDER BY aid, id"
+    );
+    let ask = async |context: &SessionContext| rows(&context.sql(&sql).await.unwrap().collect().await.unwrap());
+    assert_eq!(ask(&context).await, ask(&plain).await);
+    assert_eq!(connect(true).verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_answer_is_no_staler_than_its_freshness() {
+    let mut shop = Shop::new();
+    let list = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '60d'");
+    let overview = format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '60d'");
+    let minutes = |minutes| now() + TimeDelta::minutes(minutes);
+    let visit = async |shop: &Shop, at| {
+        let visit = shop.at(at);
+        visit.set("SET savedsearch.freshness = '15m'").await;
+        visit
+    };
+    let count = async |visit: &Visit| rows(&visit.stored.sql(&list).await.unwrap().collect().await.unwrap()).len();
+    let first = count(&visit(&shop, minutes(0)).await).await;
+    visit(&shop, minutes(16)).await.stored.sql(&overview).await.unwrap().collect().await.unwrap();
+    shop.arrive(BIG, "late", now() - days(30));
+    // What the overview of minute 16 confirms is not newer than that.
+    assert_eq!(count(&visit(&shop, minutes(30)).await).await, first);
+    assert_eq!(count(&visit(&shop, minutes(32)).await).await, first + 1);
+}
+
+#[tokio::test]
+async fn a_mention_that_changes_its_day_comes_once() {
+    for (before, after) in [(20, 6), (6, 20)] {
+        let mut shop = Shop::new();
+        let visit = shop.at(now() + days(10));
+        let all = format!("SELECT id, published_at FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+        visit.cost(&all).await;
+        let id = shop.delete_before(BIG, now() - days(before));
+        shop.arrive(BIG, &id, now() - days(after));
+        let later = shop.at(now() + days(10) + TimeDelta::minutes(5));
+        // Some days are fresher than others.
+        let some = format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= TIMESTAMP '2026-06-01T00:00:00Z' AND published_at < TIMESTAMP '2026-06-16T00:00:00Z'"
+        );
+        later.set("SET savedsearch.store = 'write'").await;
+        later.cost(&some).await;
+        let last = shop.at(now() + days(10) + TimeDelta::minutes(10));
+        last.set("SET savedsearch.freshness = '6m'").await;
+        assert!(last.cost(&all).await > 0);
+    }
+}
+
+#[tokio::test]
+async fn rows_that_a_query_has_only_with_a_warning_are_not_stored() {
+    let shop = Shop::new();
+    let all = format!("SELECT id, reach FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let visit = shop.at_with(now() + days(5), &["missing:field=reach@3-"]);
+    visit.set("SET savedsearch.completeness = 'report'").await;
+    visit.stored.sql(&all).await.unwrap().collect().await.unwrap();
+    assert_eq!(visit.connection.holdings().unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_column_of_another_place_is_another_column() {
+    let mut shop = Shop::new();
+    let sql = format!("SELECT id, snippet, published_at FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let document = Profile::builtin_document("v4").unwrap();
+    let visit = shop.at(now() + days(5));
+    visit.cost(&sql).await;
+    shop.profile = Profile::parse(&document.replace("at = \"/snippet\"", "at = \"/title\""), "changed").unwrap();
+    let changed = shop.at(now() + days(5));
+    changed.set("SET savedsearch.freshness = '1h'").await;
+    assert!(changed.cost(&sql).await > 1);
+    assert_eq!(changed.cost(&sql).await, 0);
+    // Names that the store needs itself.
+    let own = document.replace("name = \"snippet\"", "name = \"as_of\"");
+    let service = Connection::builder("https://stored.test/v4", Secret::new(KEY).unwrap());
+    let error = service
+        .profile(Profile::parse(&own, "own").unwrap())
+        .store(TempDir::new().unwrap().path())
+        .build()
+        .unwrap_err();
+    assert!(error.to_string().contains("`as_of`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_may_be_named_by_any_path() {
+    let mut shop = Shop::new();
+    let inner = shop.folder.path().join("a b%20c").join("..").join("späße");
+    shop.path = Some(inner);
+    let visit = shop.at(now() + days(5));
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    std::fs::create_dir(shop.folder.path().join("a b%20c")).unwrap_or_default();
+    visit.cost(&all).await;
+    assert_eq!(visit.cost(&all).await, 1);
+}
