@@ -254,8 +254,10 @@ impl ExtensionOptions for SessionSettings {
             None => {
                 let known: Vec<_> = self.entries().into_iter().map(|entry| entry.key).collect();
                 let full = format!("{}.{key}", Self::PREFIX);
-                let advice = match nearest(&full, known.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean {near}?"),
+                // Without the prefix, which would make all names alike.
+                let names = self.written().into_iter().map(|(name, ..)| name);
+                let advice = match nearest(key, names) {
+                    Some(near) => format!("did you mean {}.{near}?", Self::PREFIX),
                     None => format!("available: {}", known.join(", ")),
                 };
                 Err(DataFusionError::from(refused(format!("unknown setting {full}")).advice(advice)))
