@@ -9,6 +9,8 @@ use datafusion::catalog::{
 use datafusion::common::Result;
 
 use crate::connection::Connection;
+#[cfg(feature = "store")]
+use crate::table::deleted_mentions;
 use crate::table::{ApiTable, SystemTable, read_only};
 
 /// Catalog name of the first connection.
@@ -35,6 +37,7 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
     #[cfg(feature = "store")]
     if connection.store().is_some() {
         system.own("store", Arc::new(SystemTable::store(Arc::clone(connection))))?;
+        system.own("deleted_mentions", Arc::new(deleted_mentions(connection)?))?;
     }
     system.own("profile", Arc::new(SystemTable::profile(Arc::clone(connection))))?;
     let catalog = FixedCatalog::default();

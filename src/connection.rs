@@ -41,7 +41,7 @@ use crate::profile::Profile;
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{PageRequest, RequestKey};
 #[cfg(feature = "store")]
-use crate::store::{AS_OF, FromStore, Holding, Owner, Store};
+use crate::store::{AS_OF, FromStore, Holding, Owner, Store, StoreStatistics};
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
@@ -343,6 +343,12 @@ impl Connection {
         self.some_store()?.holdings()
     }
 
+    /// Use of the store by queries of this process; `None` without a store.
+    #[cfg(feature = "store")]
+    pub fn store_statistics(&self) -> Option<StoreStatistics> {
+        self.store.as_ref().map(|store| store.counters().totals())
+    }
+
     /// Compares the store's catalog with its files. Returns the problems in words; none if there are none.
     ///
     /// # Errors
@@ -374,7 +380,7 @@ impl Connection {
     #[cfg(feature = "store")]
     pub(crate) fn some_store(&self) -> Result<&Arc<Store>> {
         let missing =
-            || Error::new(ErrorKind::Config, "no store is set").advice("use --store DIR, or SAVEDSEARCH_STORE");
+            || Error::new(ErrorKind::Config, "no store configured").advice("use --store DIR or SAVEDSEARCH_STORE");
         self.store.as_ref().ok_or_else(missing)
     }
 
@@ -390,14 +396,14 @@ impl Connection {
             StoreUse::ReadWrite => (true, true),
         };
         let writes = writes && store.is_writable();
-        Some(FromStore { store, reads, writes, freshness })
+        Some(FromStore { store, reads, writes, keeps_deleted: settings.keep_deleted, freshness })
     }
 
     /// Number of requests that the running queries have announced. They may turn out to need more.
     pub fn announced(&self) -> u64 {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        let under_way = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
-        under_way.map(|(_, query)| query.budget.announced()).sum()
+        let running = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
+        running.map(|(_, query)| query.budget.announced()).sum()
     }
 
     /// Records the fields of a page; `asked` is a hash of its request. Returns the columns whose fields used to be in all
@@ -525,7 +531,10 @@ impl Connection {
     fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
         let kept = query.kept.as_ref()?;
         match kept.answer(key, self.now()) {
-            Ok(kept) => kept.map(|(body, _)| body),
+            Ok(found) => found.map(|(body, _)| {
+                kept.store.counters().answered();
+                body
+            }),
             Err(error) => {
                 self.client.log().note(&query.budget, None, error.to_string());
                 None

@@ -46,7 +46,15 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// I/O errors; `AlreadyExists` if the path is taken.
 pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
-    open(path, OpenOptions::new().write(true).create_new(true))?.write_all(text.as_bytes())
+    create_empty(path)?.write_all(text.as_bytes())
+}
+
+/// Opens a new file for writing.
+///
+/// # Errors
+/// I/O errors; `AlreadyExists` if the path is taken.
+pub(crate) fn create_empty(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().write(true).create_new(true))
 }
 
 /// Creates a folder and its parents if missing, for their owner only. Existing folders keep their permissions.

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Every piece is an ordinary query, within the budget and the limits of all queries. What a piece has read is in the
-//! store when it ends, so a sync that is stopped at any point goes on where it was.
+//! store when it ends, so a sync that is stopped continues there.
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +25,10 @@ use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::numbers::counted;
 use crate::profile::Origin;
 use crate::session::session;
-use crate::store::{Day, Filters, Terms, date_of, day_of, divide, month_of, start_of};
+use crate::store::{Day, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
 
 /// What to synchronize.
 #[derive(Debug, Clone)]
@@ -38,6 +40,8 @@ pub struct SyncOptions {
     pub since: NaiveDate,
     /// Set to read all days again, also those that the store has.
     pub rescan: bool,
+    /// Set to keep mentions that the service has deleted.
+    pub keep_deleted: bool,
     /// Set to read the earliest days first, instead of the latest.
     pub oldest_first: bool,
     /// Maximum number of requests; `None`: no limit but that of the key.
@@ -74,10 +78,29 @@ pub struct Synced {
     pub left: usize,
 }
 
+/// As in `183772 2026-06-01 to 2026-07-01: 2774 mentions · 29 requests · 2 steps left`.
+impl fmt::Display for SyncStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { aid, from, to, mentions, requests, left } = self;
+        let (mentions, requests) = (counted(*mentions, "mention"), counted(*requests, "request"));
+        write!(f, "{aid} {from} to {to}: {mentions} · {requests} · {} left", counted(*left as u64, "step"))
+    }
+}
+
+impl fmt::Display for Synced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = counted(self.requests, "request");
+        match self.left {
+            0 => write!(f, "up to date: {} · {requests}", counted(self.searches, "saved search")),
+            left => write!(f, "not finished: {} left · {requests}", counted(left as u64, "step")),
+        }
+    }
+}
+
 impl SyncOptions {
     /// All saved searches of the list, from a day on, the latest days first.
     pub fn since(since: NaiveDate) -> Self {
-        Self { aids: Vec::new(), since, rescan: false, oldest_first: false, max_requests: None }
+        Self { aids: Vec::new(), since, rescan: false, keep_deleted: false, oldest_first: false, max_requests: None }
     }
 }
 
@@ -150,7 +173,7 @@ pub async fn sync(
     Ok(synced)
 }
 
-/// Verifies that the days of a piece are stored: a query goes on where its rows cannot be.
+/// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
 fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     let regions = connection.some_store()?.regions(aid)?;
     let all = regions.iter().filter(|(filters, _)| filters.is_empty());
@@ -172,6 +195,8 @@ struct Piece {
     confirms: bool,
     /// Set to read all days again.
     rescan: bool,
+    /// Set to keep deleted mentions.
+    keep_deleted: bool,
 }
 
 impl Piece {
@@ -199,13 +224,22 @@ fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncO
     let regions = if options.rescan { Arc::default() } else { store.regions(aid)? };
     let span = start_of(days.start)..start_of(days.end);
     let division = divide(&span, &Filters::default(), &regions, &terms);
+    let keep_deleted = options.keep_deleted;
     let mut pieces: Vec<Piece> = Vec::new();
+    // One request may read the latest days and confirm the others.
+    if let ([tail], Some(confirm)) = (division.read.as_slice(), division.to_confirm())
+        && start_of(confirm.end) == tail.start
+        && start_of(confirm.start) == span.start
+        && days_of(tail).len() <= LONGEST as usize
+    {
+        return Ok([Piece { days: days.clone(), confirms: false, rescan: false, keep_deleted }].into());
+    }
     for read in &division.read {
         let (mut day, end) = (day_of(read.start), day_of(read.end - 1) + 1);
         while day < end {
             // A month at a time, so that little is lost if the sync is stopped.
             let next = if end - day > LONGEST { month_of(day).end.min(end) } else { end };
-            pieces.push(Piece { days: day..next, confirms: false, rescan: options.rescan });
+            pieces.push(Piece { days: day..next, confirms: false, rescan: options.rescan, keep_deleted });
             day = next;
         }
     }
@@ -214,7 +248,7 @@ fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncO
     }
     // What was read just now needs no confirmation.
     if division.to_confirm().is_some() {
-        pieces.push(Piece { days: days.clone(), confirms: true, rescan: false });
+        pieces.push(Piece { days: days.clone(), confirms: true, rescan: false, keep_deleted });
     }
     Ok(pieces.into())
 }
@@ -234,6 +268,7 @@ async fn run(
     set(context, spent, |settings| {
         settings.store = usage;
         settings.freshness = Duration::from_secs(freshness);
+        settings.keep_deleted = piece.keep_deleted;
     });
     let mentions = &connection.profile().tables.mentions;
     let (Some(time), Some(of)) = (&mentions.time, mentions.column_from(&Origin::Aid)) else {

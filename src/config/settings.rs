@@ -89,6 +89,9 @@ settings! {
         /// have changed.
         freshness: Duration = Duration::ZERO, "age up to which the store answers without asking the service, such as '15m'",
             age, in_units;
+        /// Set to keep mentions in the store that the service has deleted; `system.deleted_mentions` has them.
+        keep_deleted: bool = false, "keep mentions in the store that the service has deleted, in system.deleted_mentions",
+            switch, on_off;
         /// Maximum number of requests that one scan keeps in flight. The key's limiter bounds all scans together.
         concurrency: usize = 4, "maximum number of requests in flight per scan", at_once, ToString::to_string;
         /// Timeout of a single attempt.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The `ducklake_*` tables are a DuckLake 1.0 catalog. Unfiltered regions are its table `mentions`. Regions of filtered
-//! reads are `mentions_filtered`, so that no reader of `mentions` sees a mention twice. Other programs are expected to
-//! read only: a region is ignored once another program has ended or changed one of its files.
+//! reads are `mentions_filtered`, so that no reader of `mentions` sees a mention twice. What the service has deleted is
+//! in `mentions_deleted`, if it is kept. Other programs are expected to read only: a region is ignored once another program has ended or changed one of its files.
 //!
 //! A file is part of the catalog only after the transaction that names it. It is written and synced before, and deleted
 //! no earlier than a grace period after the transaction that replaced it, because queries may still read it.
@@ -25,7 +25,6 @@ mod tests;
 mod unused;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,8 +41,8 @@ use crate::files;
 
 /// Name of the file below the store's folder.
 const FILE: &str = "catalog.sqlite";
-/// Version of our own tables. Later versions are refused.
-const VERSION: i64 = 1;
+/// Version of our own tables. All others are refused.
+const VERSION: i64 = 2;
 /// Version of DuckLake's tables. All others are refused.
 const DUCKLAKE_VERSION: &str = "1.0";
 /// Responses that are kept.
@@ -55,9 +54,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Catalog {
     path: PathBuf,
-    connection: Mutex<Connection>,
-    /// Commits through this connection, which SQLite's own version does not count.
-    commits: AtomicU32,
+    /// Reads never wait for a transaction that writes.
+    reader: Mutex<Connection>,
+    /// `None` if it is open for reading.
+    writer: Option<Mutex<Connection>>,
     /// Version of the columns for new files.
     schema: i64,
     /// Name of the column that mentions are ordered by.
@@ -111,12 +111,14 @@ impl Catalog {
             }
             Access::Read => {}
         }
-        let connection = connect(&path, access).map_err(|error| failure(&path, &error))?;
-        verify(&path, &connection, owner)?;
+        let connect = |access| connect(&path, access).map_err(|error| failure(&path, &error));
+        let writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
+        let reader = connect(Access::Read)?;
+        verify(&path, &reader, owner)?;
         let mut catalog = Self {
             path,
-            connection: Mutex::new(connection),
-            commits: AtomicU32::new(0),
+            reader: Mutex::new(reader),
+            writer: writer.map(Mutex::new),
             schema: 0,
             time: time.to_owned(),
             clock,
@@ -132,9 +134,9 @@ impl Catalog {
     }
 
     /// Returns a number that changes whenever any process has committed.
-    pub(crate) fn version(&self) -> Result<u64> {
-        let others: u32 = self.read(|connection| connection.query_row("PRAGMA data_version", [], |row| row.get(0)))?;
-        Ok(u64::from(others) << 32 | u64::from(self.commits.load(Ordering::Relaxed)))
+    pub(crate) fn version(&self) -> Result<u32> {
+        // SQLite counts commits of other connections; this one only reads.
+        self.read(|connection| connection.query_row("PRAGMA data_version", [], |row| row.get(0)))
     }
 
     /// Version of the columns for new files.
@@ -150,6 +152,16 @@ impl Catalog {
     /// Folder of the files of regions with these filters, which their paths are relative to.
     pub(crate) fn folder(&self, filters: &Filters) -> PathBuf {
         self.data().join(ducklake::table_of(filters).name)
+    }
+
+    /// Folder of the files of deleted mentions, which their paths are relative to.
+    pub(crate) fn folder_of_deleted(&self) -> PathBuf {
+        self.data().join(ducklake::DELETED.name)
+    }
+
+    /// Names of the folders of all tables, in the folder of all files.
+    pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
+        ducklake::TABLES.into_iter().map(|table| table.name)
     }
 
     /// Folder of all files.
@@ -218,7 +230,7 @@ impl Catalog {
 
     /// Reads in one transaction, so that several statements see the same state.
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let mut connection = self.lock();
+        let mut connection = lock(&self.reader);
         connection
             .transaction_with_behavior(TransactionBehavior::Deferred)
             .and_then(|transaction| query(&transaction))
@@ -227,21 +239,25 @@ impl Catalog {
 
     /// Writes in one transaction. Other processes wait for it to end, so that what it reads stays true.
     fn write<T>(&self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
-        let mut connection = self.lock();
+        let Some(writer) = &self.writer else {
+            return Err(Error::new(
+                ErrorKind::Store,
+                format!("{}: cannot be written: the store was opened read-only", self.path.display()),
+            ));
+        };
+        let mut connection = lock(writer);
         let committed = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
             let value = change(&transaction)?;
             transaction.commit()?;
             Ok(value)
         });
-        let value = committed.map_err(|error| failure(&self.path, &error))?;
-        self.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(value)
+        committed.map_err(|error| failure(&self.path, &error))
     }
+}
 
-    /// A panic while the lock was held has rolled its transaction back.
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A panic while the lock was held has rolled its transaction back.
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens the file, which exists.
@@ -261,7 +277,7 @@ fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         (Access::Read, readable) => readable?,
         (Access::ReadWrite, readable) => {
             readable?;
-            // A commit survives a power failure: the files that it replaces are deleted later on the strength of it.
+            // A commit survives a power failure: the files that it replaces are deleted once it is durable.
             connection.pragma_update(None, "synchronous", "FULL")?;
         }
     }
@@ -291,14 +307,17 @@ fn verify(path: &Path, connection: &Connection, owner: &Owner) -> Result<()> {
     };
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('savedsearch_store', 'ducklake_metadata')";
     if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failure)? != 2 {
-        return refused("not a store of this program".into(), "use another folder");
+        return refused("not a savedsearch store".into(), "use another folder");
     }
     let sql = "SELECT version, owner, (SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL) \
                FROM savedsearch_store";
     let (version, digest, ducklake): (i64, String, String) =
         connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failure)?;
     match version {
-        ..VERSION => return refused(format!("invalid version {version} of the store"), failure::DAMAGED),
+        ..VERSION => {
+            let what = format!("version {version} of the store; this program supports version {VERSION}");
+            return refused(what, "remove the folder, or use another one");
+        }
         VERSION => {}
         _ => {
             let what = format!("version {version} of the store; this program supports version {VERSION}");

@@ -1,14 +1,15 @@
 //! Parquet files of mentions: written sorted by time, complete and synced before the catalog names them.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow::compute::{SortColumn, concat_batches, filter_record_batch, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use data_encoding::HEXLOWER;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY, ProjectionMask};
@@ -16,11 +17,13 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use sha2::{Digest, Sha256};
 
 use super::catalog::FileColumn;
 use super::region::{DataFile, Day, Subject};
 use crate::decode::data_type;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::{create_empty, private_folder};
 
 /// Column with the saved search.
 pub(crate) const AID: &str = "aid";
@@ -41,7 +44,7 @@ pub(crate) struct Layout {
     /// Position of the time column.
     pub(crate) time: usize,
     /// Position of the id column, if mentions have ids.
-    id: Option<usize>,
+    pub(crate) id: Option<usize>,
     /// Version of the columns in the catalog.
     version: i64,
 }
@@ -72,7 +75,9 @@ impl Layout {
     /// Returns the columns of the layout from a batch that has them by name; missing ones are NULL.
     pub(crate) fn arrange(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
-            Some(column) if column.data_type().equals_datatype(field.data_type()) => retyped(column, field),
+            Some(column) if column.data_type().equals_datatype(field.data_type()) => {
+                retyped(column, field.data_type()).map_err(broken)
+            }
             _ => Ok(arrow::array::new_null_array(field.data_type(), batch.num_rows())),
         };
         let columns = self.schema.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
@@ -92,6 +97,12 @@ impl Layout {
         }
     }
 
+    /// Returns the mentions of a batch whose times, in microseconds since 1970, are wanted.
+    pub(crate) fn filtered(&self, batch: &RecordBatch, wanted: impl Fn(i64) -> bool) -> Result<RecordBatch> {
+        let keep: Vec<bool> = self.times(batch)?.iter().map(|time| wanted(*time)).collect();
+        filter_record_batch(batch, &keep.into()).map_err(broken)
+    }
+
     /// Sorts batches by time, and by id among equal times.
     pub(crate) fn sorted(&self, batches: &[RecordBatch]) -> Result<RecordBatch> {
         let all = concat_batches(&self.schema, batches).map_err(broken)?;
@@ -105,19 +116,38 @@ impl Layout {
     }
 }
 
-/// Returns a list with the metadata of its elements that the field has.
-fn retyped(column: &ArrayRef, field: &Arc<Field>) -> Result<ArrayRef> {
-    if column.data_type() == field.data_type() {
+/// Returns a column as another type that differs from its own in metadata or nullability only.
+pub(crate) fn retyped(column: &ArrayRef, to: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
+    if column.data_type() == to {
         return Ok(Arc::clone(column));
     }
-    let data = column.to_data().into_builder().data_type(field.data_type().clone());
-    Ok(arrow::array::make_array(data.build().map_err(broken)?))
+    let data = column.to_data().into_builder().data_type(to.clone()).build()?;
+    Ok(arrow::array::make_array(data))
+}
+
+/// A file, and the digest of what was written to it.
+#[derive(Debug)]
+struct Digested {
+    file: File,
+    digest: Sha256,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// A file that is being written.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
-    writer: ArrowWriter<File>,
+    writer: ArrowWriter<Digested>,
     layout: Layout,
     /// Where it is written, and where it will be.
     places: (PathBuf, PathBuf),
@@ -139,14 +169,34 @@ impl FileWriter {
         let file = folder.join(&path);
         let partial = file.with_extension(PARTIAL);
         let created = || {
-            create_folders(file.parent().unwrap_or(folder))?;
-            private(&partial)
+            private_folder(file.parent().unwrap_or(folder))?;
+            create_empty(&partial)
         };
-        let opened = created().map_err(|error| failed("write", &partial, &error))?;
-        let writer = ArrowWriter::try_new(opened, Arc::clone(&layout.schema), Some(layout.properties(days.len() > 1)));
+        let created = created().map_err(|error| failed("write", &partial, &error))?;
+        let digested = Digested { file: created, digest: Sha256::new() };
+        let writer =
+            ArrowWriter::try_new(digested, Arc::clone(&layout.schema), Some(layout.properties(days.len() > 1)));
         let writer = writer.map_err(broken)?;
         let (layout, places) = (layout.clone(), (partial, file));
         Ok(Self { writer, layout, places, path, times: None, rows: 0, finished: false })
+    }
+
+    /// Writes a file of these mentions, in the layout's columns; sorted by time, and by id among equal times. `None` if there
+    /// are none.
+    pub(crate) fn of(
+        folder: &Path,
+        subject: &Subject,
+        days: &Range<Day>,
+        layout: &Layout,
+        batches: &[RecordBatch],
+    ) -> Result<Option<DataFile>> {
+        let rows = layout.sorted(batches)?;
+        if rows.num_rows() == 0 {
+            return Ok(None);
+        }
+        let mut file = Self::create(folder, subject, days, layout)?;
+        file.write(&rows)?;
+        file.finish().map(Some)
     }
 
     /// Appends mentions in the layout's columns.
@@ -167,7 +217,7 @@ impl FileWriter {
         drop(metadata);
         let (partial, file) = &self.places;
         let durable = || {
-            self.writer.inner().sync_all()?;
+            self.writer.inner().file.sync_all()?;
             fs::rename(partial, file)?;
             sync_folder(file.parent().unwrap_or(Path::new(".")))?;
             let bytes = fs::metadata(file)?.len();
@@ -182,6 +232,7 @@ impl FileWriter {
             footer,
             times: self.times.unwrap_or_default(),
             schema: self.layout.version,
+            digest: HEXLOWER.encode(&self.writer.inner().digest.clone().finalize()),
         })
     }
 }
@@ -233,34 +284,47 @@ pub(crate) fn read(path: &Path) -> Result<Vec<RecordBatch>> {
 /// # Errors
 /// [`ErrorKind::Store`] if it is missing or not a Parquet file.
 pub(crate) fn count_within(path: &Path, time: &str, within: &Range<i64>) -> Result<u64> {
-    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
-    let column = ProjectionMask::columns(reader.parquet_schema(), [time]);
-    let batches = reader.with_projection(column).build().map_err(|error| corrupt(path, &error))?;
     let mut count = 0;
-    for batch in batches {
-        let batch = batch.map_err(|error| corrupt(path, &error))?;
+    for batch in column(path, time)? {
+        let batch = batch?;
         let times = batch.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         count += times.into_iter().flat_map(|times| times.values()).filter(|time| within.contains(time)).count() as u64;
     }
     Ok(count)
 }
 
-/// Creates a folder and those above it, for the owner only.
-pub(crate) fn create_folders(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+/// Returns the digest of a file's contents, as in [`DataFile::digest`].
+pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut digest)?;
+    Ok(HEXLOWER.encode(&digest.finalize()))
 }
 
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// Returns the values of a file's column of ids as texts.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is missing or not a Parquet file.
+pub(crate) fn ids(path: &Path, id: &str) -> Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for batch in column(path, id)? {
+        let texts = texts(batch?.column(0)).map_err(|error| corrupt(path, &error))?;
+        ids.extend(texts.iter().flatten().map(str::to_owned));
+    }
+    Ok(ids)
+}
+
+/// Returns a column of ids as texts.
+pub(crate) fn texts(ids: &ArrayRef) -> std::result::Result<StringArray, ArrowError> {
+    Ok(arrow::compute::cast(ids, &DataType::Utf8)?.as_string::<i32>().clone())
+}
+
+/// Returns one column of a file in batches.
+fn column(path: &Path, name: &str) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    let file = File::open(path).map_err(|error| failed("read", path, &error))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(path, &error))?;
+    let column = ProjectionMask::columns(reader.parquet_schema(), [name]);
+    let batches = reader.with_projection(column).build().map_err(|error| corrupt(path, &error))?;
+    Ok(batches.map(move |batch| batch.map_err(|error| corrupt(path, &error))))
 }
 
 /// Makes the names in a folder durable.
@@ -285,14 +349,14 @@ pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
             "check its permissions, or SET savedsearch.store = 'read'"
         }
         io::ErrorKind::NotFound => "run `savedsearch store verify`",
-        _ => "SET savedsearch.store = 'off' answers without the store",
+        _ => "SET savedsearch.store = 'off' bypasses the store",
     };
     Error::new(ErrorKind::Store, format!("cannot {what} {}: {error}", path.display())).advice(advice)
 }
 
 fn corrupt(path: &Path, error: &impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Store, format!("cannot read {}: {error}", path.display()))
-        .advice("run `savedsearch store verify`; SET savedsearch.store = 'off' answers without the store")
+        .advice("run `savedsearch store verify`; SET savedsearch.store = 'off' bypasses the store")
 }
 
 fn broken(error: impl std::fmt::Display) -> Error {

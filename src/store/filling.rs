@@ -9,10 +9,10 @@ use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::JoinHandle;
 
-use super::Store;
 use super::coverage::day_of;
-use super::files::{AID, AS_OF, FILTERS, FileWriter, Layout};
+use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout};
 use super::region::{DataFile, Day, Region, Subject};
+use super::{FromStore, Store};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Pages that wait for the writing thread.
@@ -30,6 +30,7 @@ pub(crate) struct Filling {
     store: Arc<Store>,
     subject: Subject,
     as_of: DateTime<Utc>,
+    keeps_deleted: bool,
     /// Pages, and `None` after the last one.
     pages: Sender<Option<RecordBatch>>,
     writing: JoinHandle<Result<Vec<Bucket>>>,
@@ -49,7 +50,8 @@ pub(crate) struct Bucket {
 impl Filling {
     /// Begins to store these whole days. `as_of`: instant by the service's clock at which their first page was
     /// requested.
-    pub(crate) fn start(store: &Arc<Store>, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+    pub(crate) fn start(from: &FromStore, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+        let FromStore { store, keeps_deleted, .. } = from;
         let (pages, mut arriving) = channel::<Option<RecordBatch>>(WAITING);
         let mut writer = Writer::new(store, &subject, days, as_of);
         let writing = tokio::task::spawn_blocking(move || {
@@ -62,7 +64,7 @@ impl Filling {
             // The read has ended early: dropping the writer removes its files.
             Ok(Vec::new())
         });
-        Self { store: Arc::clone(store), subject, as_of, pages, writing }
+        Self { store: Arc::clone(store), subject, as_of, keeps_deleted: *keeps_deleted, pages, writing }
     }
 
     /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the thread still writes:
@@ -76,13 +78,13 @@ impl Filling {
     /// # Errors
     /// [`ErrorKind::Store`] if they cannot be written. The store then is as before.
     pub(crate) async fn commit(self) -> Result<Vec<(Day, u64)>> {
-        let Self { store, subject, as_of, pages, writing } = self;
+        let Self { store, subject, as_of, keeps_deleted, pages, writing } = self;
         // If the thread has failed, its error follows.
         let _ = pages.send(None).await;
         let ended = |error| Error::new(ErrorKind::Store, format!("writing to the store was aborted: {error}"));
         let buckets = writing.await.map_err(ended)??;
         let counts = buckets.iter().flat_map(|bucket| bucket.days.clone().zip(bucket.counts.iter().copied())).collect();
-        let commit = tokio::task::spawn_blocking(move || store.commit(&subject, buckets, as_of));
+        let commit = tokio::task::spawn_blocking(move || store.commit(&subject, buckets, as_of, keeps_deleted));
         commit.await.map_err(ended)??;
         Ok(counts)
     }
@@ -208,9 +210,13 @@ impl Writer {
         let mut buckets = Vec::new();
         for mut bucket in std::mem::take(&mut self.buckets).into_values() {
             if !bucket.in_order {
-                let written = std::mem::take(&mut bucket.files);
-                bucket.files = self.store.rewrite(&self.subject, &bucket.days, &written, |_| true, &[])?;
-                self.store.remove(&self.subject, &written);
+                let (folder, mut batches) = (self.store.folder(&self.subject), Vec::new());
+                for file in &bucket.files {
+                    batches.extend(files::read(&folder.join(&file.path))?);
+                }
+                let sorted = FileWriter::of(&folder, &self.subject, &bucket.days, &self.layout, &batches)?;
+                self.store.remove(&self.subject, &bucket.files);
+                bucket.files = sorted.into_iter().collect();
             }
             buckets.push(bucket);
         }

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-
-use super::Store;
+use super::catalog::Catalog;
 use super::coverage::day_of;
 use super::filling::{DAILY, month_of};
 use super::region::{DataFile, Day, Filters, Region, Subject};
+use super::{Store, Written, files};
 use crate::error::Result;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
 const RESPONSES: TimeDelta = TimeDelta::days(30);
@@ -45,6 +44,11 @@ pub struct Holding {
 }
 
 impl Store {
+    /// Returns the saved searches of which days are stored.
+    pub(crate) fn aids(&self) -> Result<Vec<String>> {
+        self.catalog.aids()
+    }
+
     /// Returns what the store has, in the order of aids and filters.
     pub(crate) fn holdings(&self) -> Result<Vec<Holding>> {
         let mut holdings: BTreeMap<Subject, Holding> = BTreeMap::new();
@@ -63,12 +67,12 @@ impl Store {
         for aid in self.catalog.aids()? {
             for (filters, region) in self.catalog.regions(&aid)? {
                 let subject = Subject { aid: aid.clone(), filters };
-                for file in &region.files {
-                    let path = self.folder(&subject).join(&file.path);
-                    problems.extend(problem_of(&path, file).map(|problem| format!("{}: {problem}", path.display())));
-                }
+                let folder = self.folder(&subject);
+                problems.extend(region.files.iter().filter_map(|file| problem_of(&folder, file)));
             }
         }
+        let folder = self.catalog.folder_of_deleted();
+        problems.extend(self.deleted_files()?.iter().filter_map(|file| problem_of(&folder, file)));
         Ok(problems)
     }
 
@@ -93,16 +97,13 @@ impl Store {
                 for group in months(&regions, today) {
                     let all: Vec<&Region> = group.iter().collect();
                     let ids: Vec<i64> = group.iter().filter_map(|region| region.id).collect();
-                    let Some(merged) = self.merged(&subject, &all, &[])? else { continue };
+                    let mut written = Written::default();
+                    let Some(merged) = self.merged(&subject, &all, &[], &mut written)? else { continue };
                     let merged = Region { sealed: group.iter().all(|region| region.sealed), ..merged };
-                    match self.catalog.replace(&subject, &ids, std::slice::from_ref(&merged)) {
-                        Ok(true) => fewer += group.len() as u64 - 1,
-                        // Another process wrote these days: they are merged next time.
-                        Ok(false) => self.remove(&subject, &merged.files),
-                        Err(error) => {
-                            self.remove(&subject, &merged.files);
-                            return Err(error);
-                        }
+                    // If another process wrote these days, they are merged next time.
+                    if self.catalog.replace(&subject, &ids, std::slice::from_ref(&merged), None)? {
+                        written.keep();
+                        fewer += group.len() as u64 - 1;
                     }
                 }
             }
@@ -132,8 +133,10 @@ impl Store {
                 named.extend(region.files.iter().map(|file| folder.join(&file.path)));
             }
         }
+        let deleted = self.catalog.folder_of_deleted();
+        named.extend(self.deleted_files()?.iter().map(|file| deleted.join(&file.path)));
         named.extend(self.catalog.unused_files(DateTime::<Utc>::MAX_UTC)?.into_iter().map(|(_, path)| data.join(path)));
-        for table in ["mentions", "mentions_filtered"] {
+        for table in Catalog::folders() {
             for folder in entries(&data.join(table)) {
                 for file in entries(&folder) {
                     let old = fs::metadata(&file).and_then(|file| file.modified());
@@ -203,28 +206,18 @@ fn months(regions: &[Region], today: Day) -> Vec<Vec<Region>> {
     groups
 }
 
-/// Describes what is wrong with a file.
-fn problem_of(path: &Path, file: &DataFile) -> Option<String> {
-    let opened = match fs::File::open(path) {
-        Ok(opened) => opened,
-        Err(error) => return Some(error.to_string()),
+/// Describes what is wrong with a file in a folder.
+fn problem_of(folder: &Path, file: &DataFile) -> Option<String> {
+    let path = folder.join(&file.path);
+    let problem = match fs::metadata(&path).map(|metadata| metadata.len()) {
+        Err(error) => Some(error.to_string()),
+        Ok(bytes) if bytes != file.bytes => Some(format!("has {bytes} bytes instead of {}", file.bytes)),
+        Ok(_) => match files::digest_of(&path) {
+            Err(error) => Some(error.to_string()),
+            Ok(digest) => (digest != file.digest).then(|| "its contents have changed since it was written".to_owned()),
+        },
     };
-    let bytes = opened.metadata().map(|metadata| metadata.len()).unwrap_or_default();
-    if bytes != file.bytes {
-        return Some(format!("has {bytes} bytes instead of {}", file.bytes));
-    }
-    let reader = match ParquetRecordBatchReaderBuilder::try_new(opened).map(|builder| builder.build()) {
-        Ok(Ok(reader)) => reader,
-        Ok(Err(error)) | Err(error) => return Some(error.to_string()),
-    };
-    let mut rows = 0;
-    for batch in reader {
-        match batch {
-            Ok(batch) => rows += batch.num_rows() as u64,
-            Err(error) => return Some(error.to_string()),
-        }
-    }
-    (rows != file.rows).then(|| format!("has {rows} mentions instead of {}", file.rows))
+    problem.map(|problem| format!("{}: {problem}", path.display()))
 }
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {

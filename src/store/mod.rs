@@ -12,11 +12,13 @@
 
 mod catalog;
 mod coverage;
+mod deleted;
 mod files;
 mod filling;
+mod in_flight;
 mod maintenance;
 mod region;
-mod under_way;
+mod statistics;
 
 use std::fs;
 use std::ops::Range;
@@ -32,23 +34,25 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
-use self::coverage::overlap;
 pub(crate) use self::coverage::{
-    Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, span_of, start_of,
+    Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
-pub(crate) use self::files::AS_OF;
+pub(crate) use self::files::{AS_OF, retyped};
 pub(crate) use self::filling::Filling;
 pub(crate) use self::filling::month_of;
+pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
-pub(crate) use self::under_way::{Reading, UnderWay};
+use self::statistics::Counters;
+pub use self::statistics::StoreStatistics;
 
 use self::catalog::FileColumn;
-use self::files::{AID, FILTERS, FileWriter, Layout, create_folders};
+use self::files::{AID, FILTERS, FileWriter, Layout};
 use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::private_folder;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
 use crate::request::RequestKey;
 
@@ -68,8 +72,15 @@ pub(crate) struct Store {
     layout: Layout,
     /// Of files of mentions that match filters.
     filtered: Layout,
+    /// Of files of deleted mentions.
+    deleted: Layout,
+    /// Name of the time column.
+    time: String,
+    /// Name of the id column, if mentions have ids.
+    id: Option<String>,
     cached: Mutex<Cached>,
-    under_way: UnderWay,
+    counters: Counters,
+    in_flight: InFlight,
     /// Seconds by which the service's clock was last seen to be ahead of ours.
     ahead: AtomicI64,
     /// Time until which nothing optional is written, because another process holds the lock.
@@ -84,6 +95,8 @@ pub(crate) struct FromStore {
     pub(crate) reads: bool,
     /// Set if what queries read completely is stored.
     pub(crate) writes: bool,
+    /// Set if mentions that the service has deleted are kept.
+    pub(crate) keeps_deleted: bool,
     /// Age up to which stored rows and responses need no confirmation.
     pub(crate) freshness: TimeDelta,
 }
@@ -123,7 +136,7 @@ fn name_of(key: &RequestKey) -> String {
 /// Regions by aid, as of a version of the catalog.
 #[derive(Debug, Default)]
 struct Cached {
-    version: u64,
+    version: u32,
     regions: std::collections::HashMap<String, Regions>,
 }
 
@@ -154,7 +167,7 @@ impl Store {
             return Err(Error::new(ErrorKind::Profile, message)
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }
-        if let Err(error) = create_folders(folder) {
+        if let Err(error) = private_folder(folder) {
             // A folder that exists on a read-only medium is no error.
             if !folder.is_dir() {
                 return Err(files::failed("create", folder, &error));
@@ -181,14 +194,31 @@ impl Store {
             Err(refused) => (open(Access::Read).map_err(|_| refused)?, false),
         };
         let version = catalog.schema();
-        let mut columns = catalog.columns_of(version)?;
-        let layout = Layout::try_new(version, &columns, &time.name, mentions.id.as_deref())?;
-        columns.push(FileColumn::filters());
-        let filtered = Layout::try_new(version, &columns, &time.name, mentions.id.as_deref())?;
-        let (cached, under_way, busy) = Default::default();
+        let columns = catalog.columns_of(version)?;
+        let (time, id) = (time.name.clone(), mentions.id.clone());
+        let layout = |own: Option<FileColumn>| {
+            let columns: Vec<FileColumn> = columns.iter().cloned().chain(own).collect();
+            Layout::try_new(version, &columns, &time, id.as_deref())
+        };
+        let (layout, filtered, deleted) =
+            (layout(None)?, layout(Some(FileColumn::filters()))?, layout(Some(FileColumn::deleted_at()))?);
+        let (cached, counters, in_flight, busy) = Default::default();
         let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
         let ahead = AtomicI64::new(ahead);
-        Ok(Arc::new(Self { catalog, writable, layout, filtered, cached, under_way, ahead, busy }))
+        Ok(Arc::new(Self {
+            catalog,
+            writable,
+            layout,
+            filtered,
+            deleted,
+            time,
+            id,
+            cached,
+            counters,
+            in_flight,
+            ahead,
+            busy,
+        }))
     }
 
     /// False if the folder cannot be written.
@@ -196,9 +226,14 @@ impl Store {
         self.writable
     }
 
-    /// The reads into the store that are under way in this process.
-    pub(crate) fn under_way(&self) -> &UnderWay {
-        &self.under_way
+    /// The reads into the store that are in flight in this process.
+    pub(crate) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    /// Counters of the use by queries of this process.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Schema of the files.
@@ -268,60 +303,55 @@ impl Store {
         written
     }
 
-    /// Makes days that were read completely a part of the store. Days that it has from a later read stay.
-    fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>) -> Result<()> {
+    /// Makes days that were read completely a part of the store. Days that it has from a later read stay. `keeps_deleted`: set to
+    /// keep the mentions of replaced days that are missing now.
+    fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
         let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
         let written: Vec<DataFile> = new.iter().flat_map(|region| region.files.clone()).collect();
-        let done = self.try_commit(subject, &new, as_of);
-        match &done {
-            Ok(used) => {
-                let unused = written.into_iter().filter(|file| !used.contains(&file.path));
-                self.remove(subject, &unused.collect::<Vec<_>>());
-            }
-            Err(_) => self.remove(subject, &written),
-        }
+        let done = self.try_commit(subject, &new, as_of, keeps_deleted);
+        let used = done.as_ref().map_or(&[][..], Vec::as_slice);
+        let unused = written.into_iter().filter(|file| !used.contains(&file.path));
+        self.remove(subject, &unused.collect::<Vec<_>>());
         done.map(|_| ())
     }
 
     /// Returns the paths of the files that became a part of the store.
-    fn try_commit(&self, subject: &Subject, new: &[Region], as_of: DateTime<Utc>) -> Result<Vec<String>> {
+    fn try_commit(
+        &self,
+        subject: &Subject,
+        new: &[Region],
+        as_of: DateTime<Utc>,
+        keeps_deleted: bool,
+    ) -> Result<Vec<String>> {
         for _ in 0..ATTEMPTS {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
             let known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
-            let mut replaced = Vec::new();
+            let mut groups = together(&known, new);
+            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of));
+            let replaced: Vec<i64> =
+                groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
+            let mut written = Written::default();
             let mut with: Vec<Region> = Vec::new();
-            let mut merged = Vec::new();
-            for (old, new) in together(&known, new) {
-                if old.iter().any(|region| region.as_of > as_of) {
-                    continue;
-                }
-                replaced.extend(old.iter().filter_map(|region| region.id));
-                let kept =
-                    |region: &&&Region| !region.days.clone().all(|day| new.iter().any(|new| new.days.contains(&day)));
-                let whole = old.iter().any(|region| kept(&region)).then(|| self.merged(subject, &old, &new));
-                match whole {
-                    Some(Ok(Some(region))) => {
-                        merged.extend(region.files.clone());
-                        with.push(region);
-                    }
-                    Some(Err(error)) => {
-                        self.remove(subject, &merged);
-                        return Err(error);
-                    }
-                    // Days in files that cannot be read, or that lack columns, are dropped.
-                    Some(Ok(None)) | None => with.extend(new.into_iter().cloned()),
+            for (old, new) in &groups {
+                let stays = |day: Day| !new.iter().any(|new| new.days.contains(&day));
+                if !old.iter().any(|region| region.days.clone().any(stays)) {
+                    with.extend(new.iter().copied().cloned());
+                } else if let Some(merged) = self.merged(subject, old, new, &mut written)? {
+                    with.push(merged);
+                } else {
+                    with.extend(self.remaining(subject, old, stays, &mut written)?);
+                    with.extend(new.iter().copied().cloned());
                 }
             }
-            match self.catalog.replace(subject, &replaced, &with) {
-                Ok(true) => {
-                    return Ok(with.into_iter().flat_map(|region| region.files).map(|file| file.path).collect());
-                }
-                Ok(false) => self.remove(subject, &merged),
-                Err(error) => {
-                    self.remove(subject, &merged);
-                    return Err(error);
-                }
+            let deletions = match subject.filters.is_empty() {
+                true => Some(self.deletions(subject, &known, &groups, as_of, keeps_deleted, &mut written)?),
+                // A mention that is missing there may have changed.
+                false => None,
+            };
+            if self.catalog.replace(subject, &replaced, &with, deletions.as_ref())? {
+                written.keep();
+                return Ok(with.into_iter().flat_map(|region| region.files).map(|file| file.path).collect());
             }
         }
         Err(Error::new(ErrorKind::Store, "other processes kept writing the same days to the store")
@@ -329,37 +359,50 @@ impl Store {
     }
 
     /// True if files have all columns of today, so that their mentions can be written again.
-    fn is_current(&self, files: &[DataFile]) -> bool {
-        files.iter().all(|file| file.schema == self.catalog.schema())
+    fn is_current<'f>(&self, mut files: impl Iterator<Item = &'f DataFile>) -> bool {
+        files.all(|file| file.schema == self.catalog.schema())
     }
 
     /// Number of mentions of a region within a range of instants, in microseconds since 1970.
     pub(crate) fn count_within(&self, subject: &Subject, region: &Region, within: &Range<i64>) -> Result<u64> {
-        let time = self.layout.schema.field(self.layout.time).name();
         let touched = region.files.iter().filter(|file| file.times.0 < within.end && within.start <= file.times.1);
-        let counts = touched.map(|file| files::count_within(&self.folder(subject).join(&file.path), time, within));
+        let counts =
+            touched.map(|file| files::count_within(&self.folder(subject).join(&file.path), &self.time, within));
         counts.sum()
     }
 
     /// Returns one region of the days of all these, where those of `new` were read again; `None` if the files of `old` cannot be
     /// read, or lack columns.
-    fn merged(&self, subject: &Subject, old: &[&Region], new: &[&Region]) -> Result<Option<Region>> {
+    fn merged(
+        &self,
+        subject: &Subject,
+        old: &[&Region],
+        new: &[&Region],
+        written: &mut Written,
+    ) -> Result<Option<Region>> {
         let all = || old.iter().chain(new);
         let first = all().map(|region| region.days.start).min().unwrap_or_default();
         let last = all().map(|region| region.days.end).max().unwrap_or_default();
         let days = first..last;
-        let of = |regions: &[&Region], day: Day| {
-            let region = regions.iter().find(|region| region.days.contains(&day))?;
-            region.counts.get((day - region.days.start) as usize).copied()
-        };
+        let of = |regions: &[&Region], day: Day| regions.iter().find_map(|region| region.count_of(day));
         let count = |day: Day| of(new, day).or_else(|| of(old, day)).unwrap_or_default();
-        let written: Vec<DataFile> = old.iter().flat_map(|region| region.files.clone()).collect();
-        let added: Vec<DataFile> = new.iter().flat_map(|region| region.files.clone()).collect();
-        if !self.is_current(&written) || written.iter().any(|file| self.read(subject, file).is_err()) {
+        let files = || old.iter().flat_map(|region| &region.files);
+        if !self.is_current(files()) {
             return Ok(None);
         }
-        let stays = |time: i64| !new.iter().any(|region| region.days.contains(&day_of(time)));
-        let files = self.rewrite(subject, &days, &written, stays, &added)?;
+        let Ok(stored) = files().map(|file| self.read(subject, file)).collect::<Result<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let layout = self.layout(subject);
+        let mut batches = Vec::new();
+        for batch in stored.into_iter().flatten() {
+            let stays = |time: i64| !new.iter().any(|region| region.days.contains(&day_of(time)));
+            batches.push(layout.filtered(&batch, stays)?);
+        }
+        for file in new.iter().flat_map(|region| &region.files) {
+            batches.extend(self.read(subject, file)?);
+        }
+        let files = self.write(subject, &days, layout, &batches, written)?;
         let earliest = |of: fn(&Region) -> DateTime<Utc>| all().map(|region| of(region)).min().unwrap_or_default();
         // What was confirmed after it had settled is as good as read then.
         let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
@@ -374,31 +417,59 @@ impl Store {
         }))
     }
 
-    /// Writes the mentions of files into one, in order of time: of `written` those whose time `stays`, and all of `added`.
-    fn rewrite(
+    /// Returns regions of the days that stay, with the columns that their files have. Those whose files cannot be read are
+    /// dropped.
+    fn remaining(
+        &self,
+        subject: &Subject,
+        old: &[&Region],
+        stays: impl Fn(Day) -> bool,
+        written: &mut Written,
+    ) -> Result<Vec<Region>> {
+        let mut regions = Vec::new();
+        for region in old {
+            let version = region.files.first().map_or(self.catalog.schema(), |file| file.schema);
+            if region.files.iter().any(|file| file.schema != version) {
+                continue;
+            }
+            let own = (!subject.filters.is_empty()).then(FileColumn::filters);
+            let columns: Vec<FileColumn> = self.catalog.columns_of(version)?.into_iter().chain(own).collect();
+            // The profile's time may be another column today.
+            let Ok(layout) = Layout::try_new(version, &columns, &self.time, self.id.as_deref()) else { continue };
+            let paths = region.files.iter().map(|file| self.folder(subject).join(&file.path));
+            let Ok(stored) = paths.map(|path| files::read(&path)).collect::<Result<Vec<_>>>() else { continue };
+            let mut day = region.days.start;
+            while day < region.days.end {
+                let run = (day..region.days.end).take_while(|day| stays(*day)).count();
+                let days = day..day + Day::try_from(run).unwrap_or(1);
+                day = days.end + 1;
+                if days.is_empty() {
+                    continue;
+                }
+                let mut batches = Vec::new();
+                for batch in stored.iter().flatten() {
+                    batches.push(layout.filtered(&layout.arrange(batch)?, |time| days.contains(&day_of(time)))?);
+                }
+                let files = self.write(subject, &days, &layout, &batches, written)?;
+                let counts = days.clone().filter_map(|day| region.count_of(day)).collect();
+                regions.push(Region { id: None, days, counts, files, ..Region::clone(region) });
+            }
+        }
+        Ok(regions)
+    }
+
+    /// Writes mentions into a file, in order of time; none if there are none.
+    fn write(
         &self,
         subject: &Subject,
         days: &Range<Day>,
-        written: &[DataFile],
-        stays: impl Fn(i64) -> bool,
-        added: &[DataFile],
+        layout: &Layout,
+        batches: &[RecordBatch],
+        written: &mut Written,
     ) -> Result<Vec<DataFile>> {
-        let mut batches = Vec::new();
-        for (file, all) in written.iter().map(|file| (file, false)).chain(added.iter().map(|file| (file, true))) {
-            for batch in self.read(subject, file)? {
-                let keep: Vec<bool> =
-                    self.layout(subject).times(&batch)?.iter().map(|time| all || stays(*time)).collect();
-                let kept = arrow::compute::filter_record_batch(&batch, &keep.into());
-                batches.push(kept.map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?);
-            }
-        }
-        let rows = self.layout(subject).sorted(&batches)?;
-        if rows.num_rows() == 0 {
-            return Ok(Vec::new());
-        }
-        let mut file = FileWriter::create(&self.folder(subject), subject, days, self.layout(subject))?;
-        file.write(&rows)?;
-        Ok(vec![file.finish()?])
+        let file = FileWriter::of(&self.folder(subject), subject, days, layout, batches)?;
+        written.files.extend(file.iter().map(|file| self.folder(subject).join(&file.path)));
+        Ok(file.into_iter().collect())
     }
 
     /// Reads a file, in the columns of today.
@@ -440,8 +511,7 @@ impl Store {
     /// Removes files that no region names.
     fn remove(&self, subject: &Subject, files: &[DataFile]) {
         for file in files {
-            // A file that stays behind is removed by `sync` and `store compact` later.
-            let _ = fs::remove_file(self.folder(subject).join(&file.path));
+            remove_file(&self.folder(subject).join(&file.path));
         }
     }
 
@@ -459,6 +529,32 @@ impl Store {
     /// Stores a response without mentions, as of the instant by the service's clock at which it was requested.
     pub(crate) fn keep_answer(&self, key: &RequestKey, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
         self.optionally(|| self.catalog.keep_answer(&name_of(key), body, as_of))
+    }
+}
+
+/// Removes a file that no region names.
+fn remove_file(path: &Path) {
+    // A file that stays behind is removed by `sync` and `store compact` later.
+    let _ = fs::remove_file(path);
+}
+
+/// Files that were written for a commit. They are removed unless it was made.
+#[derive(Debug, Default)]
+struct Written {
+    files: Vec<PathBuf>,
+}
+
+impl Written {
+    fn keep(mut self) {
+        self.files.clear();
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        for file in &self.files {
+            remove_file(file);
+        }
     }
 }
 

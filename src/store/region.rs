@@ -1,4 +1,4 @@
-//! What a store holds: days of mentions that were read whole, as plain values.
+//! What a store holds: days of mentions that were read completely, as plain values.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(crate) struct Subject {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Filters(pub(crate) BTreeMap<String, Vec<String>>);
 
-/// Consecutive days of a subject that were read whole, in one read.
+/// Consecutive days of a subject that were read completely, in one read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     /// Identity in the catalog; `None` before it is written.
@@ -57,6 +57,26 @@ pub(crate) struct DataFile {
     pub(crate) times: (i64, i64),
     /// Version of the columns that it was written with.
     pub(crate) schema: i64,
+    /// SHA-256 digest of its contents, in hexadecimal digits.
+    pub(crate) digest: String,
+}
+
+/// Changes of the mentions that the store keeps after the service has deleted them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Deletions {
+    /// Identities of the files with deleted mentions of the saved search before the changes.
+    pub(crate) known: Vec<i64>,
+    /// Those of them that are replaced, because mentions in them have come back.
+    pub(crate) ended: Vec<i64>,
+    /// New files.
+    pub(crate) added: Vec<DataFile>,
+}
+
+impl Region {
+    /// Number of mentions of a day; `None` if the region does not have it.
+    pub(crate) fn count_of(&self, day: Day) -> Option<u64> {
+        self.counts.get(usize::try_from(day - self.days.start).ok()?).copied()
+    }
 }
 
 impl Filters {

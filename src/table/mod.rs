@@ -4,6 +4,8 @@
 //! the state of the process and sends no request.
 
 mod api;
+#[cfg(feature = "store")]
+mod deleted_mentions;
 mod factory;
 mod functions;
 mod read_only;
@@ -12,6 +14,8 @@ mod system;
 pub(crate) use api::ApiTable;
 #[cfg(feature = "flight")]
 pub(crate) use api::query_name;
+#[cfg(feature = "store")]
+pub(crate) use deleted_mentions::deleted_mentions;
 pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;
 #[cfg(any(feature = "flight", feature = "shell"))]

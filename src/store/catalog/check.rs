@@ -27,8 +27,9 @@ fn texts(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Queries for problems, a text a row. Tables 1 and 2 are `mentions` and `mentions_filtered`.
-const CHECKS: [&str; 11] = [
+/// Queries for problems, a text a row. Tables 1, 2 and 3 are `mentions`, `mentions_filtered` and
+/// `mentions_deleted`.
+const CHECKS: [&str; 13] = [
     // Files of regions.
     "SELECT 'aid ' || c.aid || ' from ' || date(c.from_day * 86400, 'unixepoch') || ': file ' || \
             coalesce(d.path, r.data_file_id) || ' was removed by another program' \
@@ -43,6 +44,15 @@ const CHECKS: [&str; 11] = [
     "SELECT 'file ' || d.path || ' belongs to no region' FROM ducklake_data_file d \
      WHERE d.table_id IN (1, 2) AND d.end_snapshot IS NULL \
        AND d.data_file_id NOT IN (SELECT data_file_id FROM savedsearch_region_file)",
+    // Files of deleted mentions.
+    "SELECT 'aid ' || s.aid || ': file ' || coalesce(d.path, s.data_file_id) || ' of deleted mentions was removed by \
+            another program' \
+     FROM savedsearch_deleted s LEFT JOIN ducklake_data_file d ON d.data_file_id = s.data_file_id \
+     WHERE d.data_file_id IS NULL OR d.end_snapshot IS NOT NULL",
+    "SELECT 'file ' || d.path || ' of deleted mentions belongs to no saved search' FROM ducklake_data_file d \
+     WHERE d.table_id = 3 AND d.end_snapshot IS NULL \
+       AND d.data_file_id NOT IN (SELECT data_file_id FROM savedsearch_deleted)",
+    // Files of all tables.
     "SELECT 'file ' || d.path || ' is current twice' FROM ducklake_data_file d \
      WHERE d.end_snapshot IS NULL GROUP BY d.table_id, d.path HAVING count(*) > 1",
     "SELECT 'file ' || d.path || ' belongs to aid ' || coalesce(v.partition_value, '(none)') || ' of table ' || \
@@ -77,5 +87,5 @@ const CHECKS: [&str; 11] = [
         OR s.next_row_id < (SELECT max(row_id_start + record_count) FROM ducklake_data_file d \
                             WHERE d.table_id = s.table_id)",
     "SELECT 'table ' || table_id || ': another program may keep rows in ' || table_name \
-     FROM ducklake_inlined_data_tables WHERE table_id IN (1, 2)",
+     FROM ducklake_inlined_data_tables WHERE table_id IN (1, 2, 3)",
 ];

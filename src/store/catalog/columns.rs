@@ -9,15 +9,17 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::ducklake::{FILTERED, FILTERS_ID, Snapshot, TABLES};
+use super::ducklake::{DELETED, DELETED_AT_ID, FILTERED, FILTERS_ID, Snapshot, TABLES, table_ids};
 use super::failure::invalid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::ColumnType;
 
-/// Partition column of both tables, the first of all columns.
+/// Partition column of all tables, the first of all columns.
 const AID: &str = "aid";
 /// Additional column of the filtered table.
 const FILTERS: &str = "filters";
+/// Additional column of the table of deleted mentions.
+const DELETED_AT: &str = "deleted_at";
 
 /// Column to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,12 @@ impl FileColumn {
     pub(crate) fn filters() -> Self {
         Self { name: FILTERS.to_owned(), kind: ColumnType::Json, source: String::new(), id: FILTERS_ID }
     }
+
+    /// The column that files of deleted mentions have in addition, as the last: the instant by the service's clock at which
+    /// the mention was first missing.
+    pub(crate) fn deleted_at() -> Self {
+        Self { name: DELETED_AT.to_owned(), kind: ColumnType::Timestamp, source: String::new(), id: DELETED_AT_ID }
+    }
 }
 
 /// Rejects columns that cannot be stored.
@@ -61,8 +69,9 @@ pub(super) fn validate(columns: &[StoredColumn]) -> Result<()> {
     if columns.first().is_none_or(|first| first.name != AID || first.kind != ColumnType::Utf8) {
         return refused("their first column is not the text `aid`");
     }
-    if columns.iter().any(|column| column.name.eq_ignore_ascii_case(FILTERS)) {
-        return refused("the store has a column `filters` of its own; rename that of the profile");
+    let own = |column: &&StoredColumn| [FILTERS, DELETED_AT].iter().any(|own| column.name.eq_ignore_ascii_case(own));
+    if let Some(column) = columns.iter().find(own) {
+        return refused(&format!("the store has a column `{}` of its own; rename that of the profile", column.name));
     }
     let names: BTreeSet<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     match names.len() == columns.len() {
@@ -101,6 +110,7 @@ pub(super) fn create(connection: &Connection, columns: &[StoredColumn], now: Dat
     let begin = snapshot.create_tables()?;
     // Last among the columns of any version.
     add(connection, FILTERED.id, &FileColumn::filters(), begin, 1_000_000)?;
+    add(connection, DELETED.id, &FileColumn::deleted_at(), begin, 1_000_000)?;
     write(connection, begin, 1, columns)?;
     snapshot.finish(now, "created the store")
 }
@@ -115,10 +125,12 @@ pub(super) fn adopt(connection: &Connection, columns: &[StoredColumn], now: Date
     let mut snapshot = Snapshot::begin(connection)?;
     let begin = snapshot.alter_tables()?;
     for gone in stored.iter().filter(|one| !columns.iter().any(|new| same(one, new))) {
-        let sql = "UPDATE ducklake_column SET end_snapshot = ?1 \
-                   WHERE (column_id = ?2 OR parent_column = ?2) AND table_id IN (?3, ?4) AND end_snapshot IS NULL";
-        let [mentions, filtered] = TABLES.map(|table| table.id);
-        connection.execute(sql, params![begin, gone.id, mentions, filtered])?;
+        let sql = format!(
+            "UPDATE ducklake_column SET end_snapshot = ?1 \
+             WHERE (column_id = ?2 OR parent_column = ?2) AND table_id IN ({}) AND end_snapshot IS NULL",
+            table_ids()
+        );
+        connection.execute(&sql, params![begin, gone.id])?;
     }
     write(connection, begin, current + 1, columns)?;
     snapshot.finish(now, "adopted the columns of the profile")?;

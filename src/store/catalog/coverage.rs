@@ -9,15 +9,16 @@ use chrono::{DateTime, NaiveDate, Utc};
 use rusqlite::{Connection, Row, params};
 
 use super::Catalog;
-use super::ducklake::{self, Snapshot, text_of};
+use super::ducklake::{self, DELETED, Snapshot, table_of, text_of};
 use super::failure::{instant, invalid};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::region::{DataFile, Day, Filters, Region, Subject};
+use crate::store::coverage::start_of;
+use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Subject};
 
 /// A row per file of each region, and one for a region without files. The condition joins the files that are whole.
 const REGIONS: &str = "\
     SELECT c.id, c.filters, c.from_day, c.to_day, c.counts, c.as_of, c.confirmed, c.sealed, \
-           r.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, r.first, r.last, r.schema \
+           r.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, r.first, r.last, r.schema, r.digest \
     FROM savedsearch_coverage c LEFT JOIN savedsearch_region_file r ON r.region = c.id \
     LEFT JOIN ducklake_data_file d ON d.data_file_id = r.data_file_id AND d.end_snapshot IS NULL \
         AND NOT EXISTS (SELECT 1 FROM ducklake_delete_file e \
@@ -38,12 +39,18 @@ impl Catalog {
     }
 
     /// Replaces regions of a subject by others in one transaction. `replaced` are all regions that overlap the new
-    /// ones. If the catalog has others by now, it stays as it is, and the result is false: the caller reads it again. A
-    /// file that a new region shares with a replaced one stays.
+    /// ones. If the catalog has others by now, or other deleted mentions, it stays as it is, and the result is false: the
+    /// caller reads it again. A file that a new region shares with a replaced one stays.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the catalog cannot be written, or regions contradict their files or each other.
-    pub(crate) fn replace(&self, subject: &Subject, replaced: &[i64], with: &[Region]) -> Result<bool> {
+    pub(crate) fn replace(
+        &self,
+        subject: &Subject,
+        replaced: &[i64],
+        with: &[Region],
+        deletions: Option<&Deletions>,
+    ) -> Result<bool> {
         validate(with)?;
         self.write(|transaction| {
             let stored = regions(transaction, &subject.aid)?.into_iter();
@@ -54,6 +61,11 @@ impl Catalog {
             let known: BTreeSet<Option<i64>> =
                 overlapping.iter().filter(|stored| stored.whole).map(|stored| stored.region.id).collect();
             if known != replaced.iter().copied().map(Some).collect() {
+                return Ok(false);
+            }
+            if let Some(Deletions { known, .. }) = deletions
+                && !deleted(transaction, &subject.aid)?.iter().map(|(id, _)| id).eq(known)
+            {
                 return Ok(false);
             }
             let mut snapshot = Snapshot::begin(transaction)?;
@@ -71,16 +83,41 @@ impl Catalog {
                         Some(id) => id,
                         None => {
                             let columns = super::columns::of(transaction, file.schema)?;
-                            snapshot.add_file(subject, file, ducklake::time_column(&columns, &self.time))?
+                            let time = ducklake::time_column(&columns, &self.time);
+                            snapshot.add_file(table_of(&subject.filters), subject, file, time)?
                         }
                     };
                     files.push((id, file));
                 }
                 cover(transaction, snapshot.id(), subject, region, &files)?;
             }
+            for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
+                snapshot.end_file(*id)?;
+                transaction.execute("DELETE FROM savedsearch_deleted WHERE data_file_id = ?1", [id])?;
+            }
+            for file in deletions.iter().flat_map(|deletions| &deletions.added) {
+                let columns = super::columns::of(transaction, file.schema)?;
+                let id = snapshot.add_file(DELETED, subject, file, ducklake::time_column(&columns, &self.time))?;
+                let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
+                           VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+                let DataFile { schema, times, digest, .. } = file;
+                transaction.execute(sql, params![id, subject.aid, schema, times.0, times.1, digest])?;
+            }
             snapshot.finish(self.clock.now(), &message(subject, with))?;
             Ok(true)
         })
+    }
+
+    /// Returns the files with mentions of a saved search that the service no longer has, with their identities, in their
+    /// order.
+    pub(crate) fn deleted_files(&self, aid: &str) -> Result<Vec<(i64, DataFile)>> {
+        self.read(|connection| deleted(connection, aid))
+    }
+
+    /// Returns the saved searches of which deleted mentions are kept.
+    pub(crate) fn aids_with_deleted(&self) -> Result<Vec<String>> {
+        let sql = "SELECT DISTINCT aid FROM savedsearch_deleted ORDER BY aid";
+        self.read(|connection| connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect())
     }
 
     /// Records that the numbers of regions were confirmed at an instant; those in `sealed` after all their days had
@@ -99,8 +136,8 @@ impl Catalog {
         })
     }
 
-    /// Removes the regions, of all saved searches or of one, that end at or before a day. Returns the number of their
-    /// mentions.
+    /// Removes the regions, of all saved searches or of one, that end at or before a day, and the deleted mentions of the
+    /// same time. Returns the number of the regions' mentions.
     pub(crate) fn forget(&self, aid: Option<&str>, before: Day) -> Result<u64> {
         self.write(|transaction| {
             let sql = "SELECT id, counts FROM savedsearch_coverage WHERE to_day <= ?1 AND (?2 IS NULL OR aid = ?2)";
@@ -110,6 +147,12 @@ impl Catalog {
             let mut snapshot = Snapshot::begin(transaction)?;
             for (id, _) in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
                 snapshot.end_file(id)?;
+            }
+            let sql =
+                "DELETE FROM savedsearch_deleted WHERE last < ?1 AND (?2 IS NULL OR aid = ?2) RETURNING data_file_id";
+            let mut forget = transaction.prepare(sql)?;
+            for id in forget.query_map(params![start_of(before), aid], |row| row.get::<_, i64>(0))? {
+                snapshot.end_file(id?)?;
             }
             let mentions = regions.iter().flat_map(|(_, counts)| counts).sum();
             snapshot.finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date(before)))?;
@@ -148,6 +191,7 @@ fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> 
                 footer: row.get(12)?,
                 times: (row.get(13)?, row.get(14)?),
                 schema: row.get(15)?,
+                digest: row.get(16)?,
             }),
         }
     }
@@ -155,6 +199,28 @@ fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> 
         *whole = *whole && agrees(region);
     }
     Ok(stored)
+}
+
+/// Reads the current files of deleted mentions of a saved search.
+fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<(i64, DataFile)>> {
+    let sql = "SELECT s.data_file_id, d.path, d.record_count, d.file_size_bytes, d.footer_size, s.first, s.last, s.schema, \
+                      s.digest \
+               FROM savedsearch_deleted s \
+               JOIN ducklake_data_file d ON d.data_file_id = s.data_file_id AND d.end_snapshot IS NULL \
+               WHERE s.aid = ?1 ORDER BY s.data_file_id";
+    let file = |row: &Row<'_>| {
+        let file = DataFile {
+            path: row.get(1)?,
+            rows: row.get(2)?,
+            bytes: row.get(3)?,
+            footer: row.get(4)?,
+            times: (row.get(5)?, row.get(6)?),
+            schema: row.get(7)?,
+            digest: row.get(8)?,
+        };
+        Ok((row.get(0)?, file))
+    };
+    connection.prepare(sql)?.query_map([aid], file)?.collect()
 }
 
 /// Reads a region without its files.
@@ -205,10 +271,10 @@ fn cover(
         ],
     )?;
     let id = connection.last_insert_rowid();
-    for (file, DataFile { times, schema, .. }) in files {
-        let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, schema, first, last) \
-                   VALUES (?1, ?2, ?3, ?4, ?5)";
-        connection.execute(sql, [id, *file, *schema, times.0, times.1])?;
+    for (file, DataFile { times, schema, digest, .. }) in files {
+        let sql = "INSERT INTO savedsearch_region_file (region, data_file_id, schema, first, last, digest) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        connection.execute(sql, params![id, file, schema, times.0, times.1, digest])?;
     }
     Ok(())
 }

@@ -19,14 +19,20 @@ use super::columns::FileColumn;
 use crate::profile::ColumnType;
 use crate::store::region::{DataFile, Filters, Subject};
 
-/// Id of the column `filters`. Ids of other columns follow; both tables share them.
+/// Id of the column `filters`.
 pub(super) const FILTERS_ID: i64 = 1;
+/// Id of the column `deleted_at`.
+pub(super) const DELETED_AT_ID: i64 = 2;
+/// Id of the column `aid`. Ids of other columns follow; all tables share them.
+const AID_ID: i64 = 3;
 /// Unfiltered regions.
-const MENTIONS: Table = Table { id: 1, partition: 3, name: "mentions" };
+const MENTIONS: Table = Table { id: 1, partition: 4, name: "mentions" };
 /// Regions of filtered reads.
-pub(super) const FILTERED: Table = Table { id: 2, partition: 4, name: "mentions_filtered" };
+pub(super) const FILTERED: Table = Table { id: 2, partition: 5, name: "mentions_filtered" };
+/// Mentions that were in a region, and that the service no longer has.
+pub(super) const DELETED: Table = Table { id: 3, partition: 6, name: "mentions_deleted" };
 /// All tables.
-pub(super) const TABLES: [Table; 2] = [MENTIONS, FILTERED];
+pub(super) const TABLES: [Table; 3] = [MENTIONS, FILTERED, DELETED];
 
 /// DuckLake table of mentions, partitioned by `aid`.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +66,11 @@ struct Bounds {
 /// The table that has the regions with these filters.
 pub(super) fn table_of(filters: &Filters) -> Table {
     if filters.is_empty() { MENTIONS } else { FILTERED }
+}
+
+/// Ids of all tables, for a list in SQL.
+pub(super) fn table_ids() -> String {
+    TABLES.map(|table| table.id.to_string()).join(", ")
 }
 
 /// Text of filters, as in the column `filters`: a JSON object, `{}` for none.
@@ -112,15 +123,14 @@ impl<'c> Snapshot<'c> {
             self.connection.execute(sql, params![id, uuid(), begin, name, format!("{name}/")])?;
             let sql = "INSERT INTO ducklake_partition_info VALUES (?1, ?2, ?3, NULL)";
             self.connection.execute(sql, [partition, id, begin])?;
-            // The column `aid` follows `filters`.
             let sql = "INSERT INTO ducklake_partition_column VALUES (?1, ?2, 0, ?3, 'identity')";
-            self.connection.execute(sql, [partition, id, FILTERS_ID + 1])?;
+            self.connection.execute(sql, [partition, id, AID_ID])?;
         }
-        self.next_catalog_id = FILTERED.partition + 1;
+        self.next_catalog_id = DELETED.partition + 1;
         self.new_schema_version()
     }
 
-    /// Notes that columns of both tables change. Returns the snapshot's id.
+    /// Notes that columns of all tables change. Returns the snapshot's id.
     pub(super) fn alter_tables(&mut self) -> rusqlite::Result<i64> {
         self.changes.extend(TABLES.map(|table| format!("altered_table:{}", table.id)));
         self.new_schema_version()
@@ -145,14 +155,14 @@ impl<'c> Snapshot<'c> {
         Ok(())
     }
 
-    /// Adds a file of a subject, with the time column of its version. Returns its id.
+    /// Adds a file of a subject to a table, with the time column of its version. Returns its id.
     pub(super) fn add_file(
         &mut self,
+        table: Table,
         subject: &Subject,
         file: &DataFile,
         time: Option<&FileColumn>,
     ) -> rusqlite::Result<i64> {
-        let table = table_of(&subject.filters);
         self.changes.insert(format!("inserted_into_table:{}", table.id));
         let id = self.next_file_id;
         self.next_file_id += 1;
@@ -167,7 +177,7 @@ impl<'c> Snapshot<'c> {
         self.connection.execute(sql, params![id, table.id, subject.aid])?;
 
         let constant = |column, text: String| Bounds { column, least: text.clone(), most: text, values: Some(*rows) };
-        let mut bounds = vec![constant(FILTERS_ID + 1, subject.aid.clone())];
+        let mut bounds = vec![constant(AID_ID, subject.aid.clone())];
         if table.id == FILTERED.id {
             bounds.push(constant(FILTERS_ID, text_of(&subject.filters)));
         }

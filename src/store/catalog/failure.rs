@@ -26,12 +26,12 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
             of(&format!("cannot be opened: {error}")).advice("check the permissions of file and folder")
         }
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-            of(&format!("another process has held the lock for {} s", PATIENCE.as_secs()))
-                .advice("retry, or end that process")
+            of(&format!("catalog locked by another process (waited {} s)", PATIENCE.as_secs()))
+                .advice("retry, or stop that process")
                 .passing()
         }
         ErrorCode::NotADatabase => {
-            of("not a store of this program, or damaged").advice("use another folder, or remove this one")
+            of("not a savedsearch store, or damaged").advice("use another folder, or remove this one")
         }
         ErrorCode::DatabaseCorrupt => of("the store is damaged").advice(DAMAGED),
         ErrorCode::SystemIoFailure => of(&format!("cannot be read or written: {error}")),

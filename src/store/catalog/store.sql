@@ -15,10 +15,16 @@ CREATE TABLE savedsearch_coverage (
     sealed INTEGER NOT NULL, snapshot INTEGER NOT NULL
 );
 CREATE INDEX savedsearch_coverage_subject ON savedsearch_coverage (aid, filters, from_day);
--- The files of each region, with the version of their columns and the first and last instant in them.
+-- The files of each region, with the version of their columns, the first and last instant in them, and the SHA-256 digest
+-- of their contents.
 CREATE TABLE savedsearch_region_file (
     region INTEGER NOT NULL, data_file_id INTEGER NOT NULL UNIQUE, schema INTEGER NOT NULL, first INTEGER NOT NULL,
-    last INTEGER NOT NULL, PRIMARY KEY (region, data_file_id)
+    last INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (region, data_file_id)
+);
+-- The files of mentions that the service no longer has.
+CREATE TABLE savedsearch_deleted (
+    data_file_id INTEGER PRIMARY KEY, aid TEXT NOT NULL, schema INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, digest TEXT NOT NULL
 );
 -- Responses without mentions, by request.
 CREATE TABLE savedsearch_answer (key TEXT PRIMARY KEY, body BLOB NOT NULL, as_of INTEGER NOT NULL);

@@ -55,7 +55,7 @@ fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
     let rows = counts.iter().sum();
     let times = (i64::from(days.start) * DAY + 1, i64::from(days.end) * DAY - 1);
     let (path, schema) = (format!("aid=a/{name}.parquet"), catalog.schema());
-    let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema };
+    let file = DataFile { path, rows, bytes: 100 * rows, footer: 7, times, schema, digest: String::new() };
     Region {
         id: None,
         days,
@@ -70,6 +70,10 @@ fn region(catalog: &Catalog, first: Day, counts: &[u64], name: &str) -> Region {
 fn ids(catalog: &Catalog, aid: &str) -> Vec<i64> {
     let regions = catalog.regions(aid).expect("regions");
     regions.iter().map(|(_, region)| region.id.expect("an id")).collect()
+}
+
+fn writer(catalog: &Catalog) -> MutexGuard<'_, Connection> {
+    lock(catalog.writer.as_ref().expect("open for writing"))
 }
 
 /// Runs SQL as another program would.
@@ -118,8 +122,8 @@ fn catalogs_of_others_are_refused() {
     assert!(error.expect_err("another owner").to_string().contains("belongs to another service or key"));
     for (change, message) in [
         ("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'", "DuckLake version 1.1"),
-        ("UPDATE savedsearch_store SET version = 2", "version 2 of the store"),
-        ("DROP TABLE savedsearch_store", "not a store of this program"),
+        ("UPDATE savedsearch_store SET version = 3", "version 3 of the store"),
+        ("DROP TABLE savedsearch_store", "not a savedsearch store"),
     ] {
         tamper(&dir, change);
         let error = open_with(&dir, &usual(), Access::Read, noon()).expect_err(message);
@@ -129,7 +133,7 @@ fn catalogs_of_others_are_refused() {
     {
         std::fs::write(store.join(FILE), content).expect("written");
         let error = open_with(&dir, &usual(), Access::ReadWrite, noon()).expect_err("not a catalog");
-        assert!(error.to_string().contains("not a store of this program"), "{error}");
+        assert!(error.to_string().contains("not a savedsearch store"), "{error}");
         assert_eq!(std::fs::read_to_string(store.join(FILE)).expect("read"), content, "untouched");
     }
 }
@@ -144,9 +148,9 @@ fn regions_are_read_as_they_were_written() {
     month.files.push(DataFile { rows: 5, path: "aid=a/more.parquet".into(), ..month.files[0].clone() });
     month.as_of = noon() + TimeDelta::microseconds(1);
     let empty = region(&catalog, 19_999, &[0], "none");
-    assert!(catalog.replace(&all, &[], &[month.clone(), empty.clone()]).expect("written"));
-    assert!(catalog.replace(&german, &[], &[region(&catalog, 20_001, &[2], "german")]).expect("written"));
-    assert!(catalog.replace(&subject("b", &[]), &[], &[region(&catalog, 1, &[1], "b")]).expect("written"));
+    assert!(catalog.replace(&all, &[], &[month.clone(), empty.clone()], None).expect("written"));
+    assert!(catalog.replace(&german, &[], &[region(&catalog, 20_001, &[2], "german")], None).expect("written"));
+    assert!(catalog.replace(&subject("b", &[]), &[], &[region(&catalog, 1, &[1], "b")], None).expect("written"));
     let read = catalog.regions("a").expect("regions");
     let known: Vec<_> =
         read.iter().map(|(filters, region)| (filters.clone(), Region { id: None, ..region.clone() })).collect();
@@ -161,16 +165,24 @@ fn a_replacement_that_missed_another_changes_nothing() {
     let dir = folder();
     let (one, other) = (open(&dir), open(&dir));
     let all = subject("a", &[]);
-    assert!(one.replace(&all, &[], &[region(&one, 10, &[1, 2], "first")]).expect("written"));
+    assert!(one.replace(&all, &[], &[region(&one, 10, &[1, 2], "first")], None).expect("written"));
     let first = ids(&other, "a");
-    assert!(!other.replace(&all, &[], &[region(&other, 11, &[5], "late")]).expect("read"), "unaware of the first");
     assert!(
-        other.replace(&all, &first, &[region(&other, 10, &[1], "again"), region(&other, 11, &[3], "b")]).expect("ok")
+        !other.replace(&all, &[], &[region(&other, 11, &[5], "late")], None).expect("read"),
+        "unaware of the first"
     );
-    assert!(!one.replace(&all, &first, &[region(&one, 10, &[9, 9], "late")]).expect("read"), "the first is gone");
-    assert!(one.replace(&all, &[], &[region(&one, 12, &[1], "next"), region(&one, 5, &[1; 5], "before")]).expect("ok"));
+    assert!(
+        other
+            .replace(&all, &first, &[region(&other, 10, &[1], "again"), region(&other, 11, &[3], "b")], None)
+            .expect("ok")
+    );
+    assert!(!one.replace(&all, &first, &[region(&one, 10, &[9, 9], "late")], None).expect("read"), "the first is gone");
+    assert!(
+        one.replace(&all, &[], &[region(&one, 12, &[1], "next"), region(&one, 5, &[1; 5], "before")], None)
+            .expect("ok")
+    );
     // A filtered read of the same days is another subject.
-    assert!(one.replace(&subject("a", &[("lang", &["de"])]), &[], &[region(&one, 11, &[1], "de")]).expect("ok"));
+    assert!(one.replace(&subject("a", &[("lang", &["de"])]), &[], &[region(&one, 11, &[1], "de")], None).expect("ok"));
     let days: Vec<_> = one.regions("a").expect("regions").into_iter().map(|(_, region)| region.days).collect();
     assert_eq!(days, [5..10, 10..11, 11..12, 11..12, 12..13]);
     assert_eq!(one.check().expect("checked"), Vec::<String>::new());
@@ -181,7 +193,7 @@ fn a_replacement_that_missed_another_changes_nothing() {
         vec![Region { days: 20..22, ..region(&one, 20, &[1], "x") }],
         vec![Region { days: 20..20, counts: vec![], ..region(&one, 20, &[0], "x") }],
     ] {
-        assert!(one.replace(&all, &[], &wrong).is_err(), "{wrong:?}");
+        assert!(one.replace(&all, &[], &wrong, None).is_err(), "{wrong:?}");
     }
 }
 
@@ -191,9 +203,9 @@ fn a_shared_file_stays() {
     let catalog = open(&dir);
     let all = subject("a", &[]);
     let parts = [region(&catalog, 10, &[1], "one"), region(&catalog, 11, &[2], "two")];
-    assert!(catalog.replace(&all, &[], &parts).expect("written"));
+    assert!(catalog.replace(&all, &[], &parts, None).expect("written"));
     let merged = Region { files: parts.map(|part| part.files[0].clone()).into(), ..region(&catalog, 10, &[1, 2], "") };
-    assert!(catalog.replace(&all, &ids(&catalog, "a"), &[merged]).expect("written"));
+    assert!(catalog.replace(&all, &ids(&catalog, "a"), &[merged], None).expect("written"));
     assert_eq!(catalog.regions("a").expect("regions")[0].1.files.len(), 2);
     assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files"), []);
     assert_eq!(value::<i64>(&dir, "SELECT max(snapshot_id) FROM ducklake_snapshot"), 2, "no file has changed");
@@ -205,7 +217,7 @@ fn numbers_are_confirmed_and_sealed() {
     let dir = folder();
     let catalog = open(&dir);
     let regions = [region(&catalog, 10, &[1], "x"), region(&catalog, 11, &[0], ""), region(&catalog, 12, &[1], "y")];
-    assert!(catalog.replace(&subject("a", &[]), &[], &regions).expect("written"));
+    assert!(catalog.replace(&subject("a", &[]), &[], &regions, None).expect("written"));
     let later = noon() + TimeDelta::hours(1);
     let known = ids(&catalog, "a");
     catalog.confirm(later, &[known[0], 77], &[known[1]]).expect("written");
@@ -222,9 +234,11 @@ fn old_days_are_forgotten() {
     for aid in ["a", "b"] {
         let regions =
             [region(&catalog, 10, &[1, 2], &format!("{aid}1")), region(&catalog, 12, &[4], &format!("{aid}2"))];
-        assert!(catalog.replace(&subject(aid, &[]), &[], &regions).expect("written"));
+        assert!(catalog.replace(&subject(aid, &[]), &[], &regions, None).expect("written"));
     }
-    assert!(catalog.replace(&subject("b", &[("l", &["x"])]), &[], &[region(&catalog, 1, &[8], "f")]).expect("ok"));
+    assert!(
+        catalog.replace(&subject("b", &[("l", &["x"])]), &[], &[region(&catalog, 1, &[8], "f")], None).expect("ok")
+    );
     assert_eq!(catalog.forget(None, 11).expect("written"), 8, "only what ends by then");
     assert_eq!(catalog.forget(Some("b"), 12).expect("written"), 3);
     assert_eq!((ids(&catalog, "a").len(), ids(&catalog, "b").len()), (2, 1));
@@ -242,7 +256,7 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
     for (hour, name) in [(0, "first"), (1, "second"), (2, "third")] {
         let catalog = open_with(&dir, &usual(), Access::ReadWrite, hours(hour)).expect("a catalog");
         let known = ids(&catalog, "a");
-        assert!(catalog.replace(&all, &known, &[region(&catalog, 10, &[1], name)]).expect("written"));
+        assert!(catalog.replace(&all, &known, &[region(&catalog, 10, &[1], name)], None).expect("written"));
     }
     let catalog = open(&dir);
     assert_eq!(catalog.unused_files(hours(1)).expect("files"), [], "replaced at that instant");
@@ -264,7 +278,7 @@ fn changed_columns_are_a_new_version_and_keep_their_ids() {
         let columns = catalog.columns_of(schema).expect("columns");
         columns.into_iter().find(|column| column.name == name).map(|column| column.id)
     };
-    assert_eq!(first.columns_of(1).expect("columns")[3].element(), Some(6), "after aid, id, published_at and tags");
+    assert_eq!(first.columns_of(1).expect("columns")[3].element(), Some(7), "after aid, id, published_at and tags");
     let mut changed = usual();
     changed.retain(|column| column.name != "tags");
     changed[3].kind = ColumnType::Float64;
@@ -275,10 +289,10 @@ fn changed_columns_are_a_new_version_and_keep_their_ids() {
     assert_eq!(id(&second, 2, "published_at"), id(&second, 1, "published_at"));
     assert_eq!(
         (id(&second, 1, "reach"), id(&second, 2, "reach"), id(&second, 2, "extra")),
-        (Some(7), Some(8), Some(9))
+        (Some(8), Some(9), Some(10))
     );
     // The first process goes on with its own columns.
-    assert!(first.replace(&subject("a", &[]), &[], &[region(&first, 10, &[1], "old")]).expect("written"));
+    assert!(first.replace(&subject("a", &[]), &[], &[region(&first, 10, &[1], "old")], None).expect("written"));
     assert_eq!(second.regions("a").expect("regions")[0].1.files[0].schema, 1);
     changed.reverse();
     changed.rotate_right(1);
@@ -286,13 +300,13 @@ fn changed_columns_are_a_new_version_and_keep_their_ids() {
     assert_eq!(reordered.schema(), 2, "the order does not matter");
     let third = open(&dir);
     assert_eq!(third.schema(), 3);
-    assert_eq!((id(&third, 3, "tags"), id(&third, 3, "reach")), (Some(5), Some(7)), "former columns are back");
+    assert_eq!((id(&third, 3, "tags"), id(&third, 3, "reach")), (Some(6), Some(8)), "former columns are back");
     assert_eq!(open_with(&dir, &changed, Access::Read, noon()).expect("a catalog").schema(), 3);
     let current = "SELECT group_concat(column_name || ':' || column_type || ':' || column_id, ' ') FROM \
                    (SELECT * FROM ducklake_column WHERE table_id = 2 AND end_snapshot IS NULL ORDER BY column_order)";
     assert_eq!(
         value::<String>(&dir, current),
-        "aid:varchar:2 id:varchar:3 published_at:timestamptz:4 tags:list:5 element:varchar:6 reach:int64:7 \
+        "aid:varchar:3 id:varchar:4 published_at:timestamptz:5 tags:list:6 element:varchar:7 reach:int64:8 \
          filters:varchar:1"
     );
     assert_eq!(value::<i64>(&dir, "SELECT max(schema_version) FROM ducklake_snapshot"), 3);
@@ -315,7 +329,7 @@ fn processes_see_each_others_commits() {
     let version = |catalog: &Catalog| catalog.version().expect("a version");
     let before = (version(&one), version(&other));
     assert_eq!(before, (version(&one), version(&other)), "nothing has changed");
-    assert!(one.replace(&subject("a", &[]), &[], &[region(&one, 10, &[1], "x")]).expect("written"));
+    assert!(one.replace(&subject("a", &[]), &[], &[region(&one, 10, &[1], "x")], None).expect("written"));
     assert_ne!(version(&one), before.0);
     assert_ne!(version(&other), before.1);
     assert_eq!(ids(&one, "a"), ids(&other, "a"));
@@ -347,7 +361,7 @@ fn threads_that_write_at_once_take_turns() {
                     let aid = format!("{}", thread % 2);
                     // Two threads write the same days: one of them has to read again.
                     while !catalog
-                        .replace(&subject(&aid, &[]), &at(&catalog, &aid, day), std::slice::from_ref(&region))
+                        .replace(&subject(&aid, &[]), &at(&catalog, &aid, day), std::slice::from_ref(&region), None)
                         .expect("ok")
                     {}
                 }
@@ -375,7 +389,7 @@ fn what_other_programs_change_is_found_and_not_used() {
     let catalog = open(&dir);
     let all = subject("a", &[]);
     let regions: Vec<Region> = (0..4).map(|day| region(&catalog, day, &[2], &format!("f{day}"))).collect();
-    assert!(catalog.replace(&all, &[], &regions).expect("written"));
+    assert!(catalog.replace(&all, &[], &regions, None).expect("written"));
     tamper(
         &dir,
         "UPDATE ducklake_data_file SET end_snapshot = 3 WHERE data_file_id = 0;
@@ -399,7 +413,7 @@ fn what_other_programs_change_is_found_and_not_used() {
     assert_eq!(usable.len(), 1, "only one region is still whole");
     // They give way to new regions without being named.
     let again: Vec<Region> = (0..4).map(|day| region(&catalog, day, &[2], &format!("g{day}"))).collect();
-    assert!(catalog.replace(&all, &usable, &again).expect("written"));
+    assert!(catalog.replace(&all, &usable, &again, None).expect("written"));
     assert_eq!(ids(&catalog, "a").len(), 4);
 
     tamper(
@@ -426,10 +440,10 @@ fn what_other_programs_change_is_found_and_not_used() {
 }
 
 #[test]
-fn a_full_device_and_a_lock_are_told() {
+fn a_full_device_and_a_lock_are_errors() {
     let dir = folder();
     let catalog = open(&dir);
-    catalog.lock().pragma_update(None, "max_page_count", 1).expect("set");
+    writer(&catalog).pragma_update(None, "max_page_count", 1).expect("set");
     let error = catalog.keep_answer("key", &[7; 1_000_000], noon()).expect_err("full");
     assert!(error.to_string().contains("no space left on the device; free space"), "{error}");
     assert_eq!(catalog.answer("key").expect("readable"), None);
@@ -437,9 +451,9 @@ fn a_full_device_and_a_lock_are_told() {
     let other = open(&dir);
     let holder = Connection::open(dir.path().join("store").join(FILE)).expect("the file");
     holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
-    other.lock().busy_timeout(Duration::from_millis(20)).expect("set");
+    writer(&other).busy_timeout(Duration::from_millis(20)).expect("set");
     let error = other.set_cursor("list", "7").expect_err("locked");
-    assert!(error.may_pass() && error.to_string().contains("another process has held the lock"), "{error}");
+    assert!(error.may_pass() && error.to_string().contains("locked by another process"), "{error}");
     assert_eq!(other.cursor("list").expect("readable"), None);
 }
 
@@ -467,22 +481,22 @@ fn bounds_only_widen() {
         region.files[0].times = (first, last);
         region
     };
-    let bounds = "SELECT min_value || ' ' || max_value FROM ducklake_table_column_stats WHERE column_id = 4";
-    assert!(catalog.replace(&all, &[], &[at(0, DAY, "x")]).expect("written"));
+    let bounds = "SELECT min_value || ' ' || max_value FROM ducklake_table_column_stats WHERE column_id = 5";
+    assert!(catalog.replace(&all, &[], &[at(0, DAY, "x")], None).expect("written"));
     assert_eq!(value::<String>(&dir, bounds), "1970-01-01 00:00:00.000000+00 1970-01-02 00:00:00.000000+00");
-    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(1, 2, "y")]).expect("written"));
-    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(-1, 2, "z")]).expect("written"));
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(1, 2, "y")], None).expect("written"));
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(-1, 2, "z")], None).expect("written"));
     assert_eq!(value::<String>(&dir, bounds), "1969-12-31 23:59:59.999999+00 1970-01-02 00:00:00.000000+00");
     let counted = "SELECT record_count || ' ' || next_row_id || ' ' || file_size_bytes FROM ducklake_table_stats";
     assert_eq!(value::<String>(&dir, counted), "3 3 300", "gross, as DuckDB counts");
 
     let bounded = "SELECT group_concat(column_id, ' ') FROM ducklake_table_column_stats";
-    assert_eq!(value::<String>(&dir, bounded), "2 4");
-    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(i64::MIN, 0, "w")]).expect("written"));
-    assert_eq!(value::<String>(&dir, bounded), "2", "nothing is known of a file");
-    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(0, 1, "v")]).expect("written"));
-    assert_eq!(value::<String>(&dir, bounded), "2", "readers of older versions need to see that file");
-    let files = "SELECT group_concat(data_file_id, ' ') FROM ducklake_file_column_stats WHERE column_id = 4";
+    assert_eq!(value::<String>(&dir, bounded), "3 5");
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(i64::MIN, 0, "w")], None).expect("written"));
+    assert_eq!(value::<String>(&dir, bounded), "3", "nothing is known of a file");
+    assert!(catalog.replace(&all, &ids(&catalog, "b"), &[at(0, 1, "v")], None).expect("written"));
+    assert_eq!(value::<String>(&dir, bounded), "3", "readers of older versions need to see that file");
+    let files = "SELECT group_concat(data_file_id, ' ') FROM ducklake_file_column_stats WHERE column_id = 5";
     assert_eq!(value::<String>(&dir, files), "0 1 2 4");
 }
 

@@ -4,24 +4,26 @@ use chrono::{DateTime, Utc};
 use rusqlite::params;
 
 use super::Catalog;
-use super::ducklake::{TABLES, timestamp};
+use super::ducklake::{table_ids, timestamp};
 use crate::error::Result;
 
 impl Catalog {
     /// Returns the files that were replaced or forgotten before an instant: ids, and paths below [`Catalog::data`].
     pub(crate) fn unused_files(&self, before: DateTime<Utc>) -> Result<Vec<(i64, String)>> {
         // A snapshot that is gone was older than those that remain.
-        let sql = "SELECT d.data_file_id, t.path || d.path \
-                   FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
-                   LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
-                   WHERE d.table_id IN (?1, ?2) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
-                     AND (s.snapshot_id IS NULL OR s.snapshot_time < ?3) \
-                     AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id) \
-                   ORDER BY d.data_file_id";
-        let [mentions, filtered] = TABLES.map(|table| table.id);
+        let sql = format!(
+            "SELECT d.data_file_id, t.path || d.path \
+             FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
+             LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
+             WHERE d.table_id IN ({}) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
+               AND (s.snapshot_id IS NULL OR s.snapshot_time < ?1) \
+               AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id) \
+             ORDER BY d.data_file_id",
+            table_ids()
+        );
         self.read(|connection| {
-            let row = params![mentions, filtered, timestamp(before)];
-            connection.prepare(sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            let row = params![timestamp(before)];
+            connection.prepare(&sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })
     }
 

@@ -1,7 +1,7 @@
 //! Days that queries of this process are reading into the store, so that others wait for them instead of requesting them
 //! as well.
 //!
-//! A query waits only for a read that advances: a reader that has stopped, because its client does, may never end.
+//! A query waits only for a read that makes progress: one whose client has stopped reading may never end.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,11 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks at a read that is waited for.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The reads under way.
+/// The reads in flight.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay(Mutex<Vec<Weak<Reading>>>);
+pub(crate) struct InFlight(Mutex<Vec<Weak<Reading>>>);
 
-/// A read under way; it has ended when this is dropped.
+/// A read in flight; it has ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reading {
     subject: Subject,
@@ -31,7 +31,7 @@ pub(crate) struct Reading {
     last: Mutex<Instant>,
 }
 
-impl UnderWay {
+impl InFlight {
     /// Announces a read of days by a query.
     pub(crate) fn begin(&self, subject: &Subject, days: &Range<Day>, query: &str) -> Arc<Reading> {
         let last = Mutex::new(Instant::now());
@@ -61,18 +61,18 @@ impl UnderWay {
                 && reading.subject.aid == subject.aid
                 && reading.subject.filters.cover(&subject.filters)
                 && days.iter().any(|days| overlap(days, &reading.days))
-                && reading.advances()
+                && reading.makes_progress()
         })
     }
 }
 
 impl Reading {
     /// Notes that a page was received.
-    pub(crate) fn advance(&self) {
+    pub(crate) fn note_page(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn advances(&self) -> bool {
+    fn makes_progress(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < PATIENCE
     }
 }
@@ -87,20 +87,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_query_waits_for_others_as_long_as_they_advance() {
-        let under_way = UnderWay::default();
+    async fn a_query_waits_for_others_as_long_as_they_make_progress() {
+        let in_flight = InFlight::default();
         let (from, to) = (0, super::super::coverage::start_of(3));
         let span = vec![from..to; 1];
-        let reading = under_way.begin(&subject("7"), &(2..9), "first");
-        assert!(!under_way.wait(&subject("7"), &span, "first").await, "a part of the same query");
-        assert!(!under_way.wait(&subject("8"), &span, "second").await);
-        assert!(!under_way.wait(&subject("7"), &span[..0], "second").await);
+        let reading = in_flight.begin(&subject("7"), &(2..9), "first");
+        assert!(!in_flight.wait(&subject("7"), &span, "first").await, "a part of the same query");
+        assert!(!in_flight.wait(&subject("8"), &span, "second").await);
+        assert!(!in_flight.wait(&subject("7"), &span[..0], "second").await);
         let begun = Instant::now();
         // It never ends, and is not waited for any longer.
-        assert!(under_way.wait(&subject("7"), &span, "second").await);
+        assert!(in_flight.wait(&subject("7"), &span, "second").await);
         assert!(begun.elapsed() >= PATIENCE);
-        reading.advance();
+        reading.note_page();
         drop(reading);
-        assert!(!under_way.wait(&subject("7"), &span, "second").await);
+        assert!(!in_flight.wait(&subject("7"), &span, "second").await);
     }
 }

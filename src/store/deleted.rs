@@ -1,0 +1,146 @@
+//! Mentions that were stored, and that the service has deleted since: kept if the session asks for it.
+//!
+//! A mention is deleted if the day that it was stored under is read again without it, and no other stored day has it: a
+//! changed time moves a mention to another day. One that is read again is not deleted any more.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use chrono::{DateTime, Utc};
+
+use super::coverage::day_of;
+use super::files::{self, FileWriter, Layout};
+use super::region::{DataFile, Deletions, Region, Subject};
+use super::{Store, Written, only};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Regions that are replaced together, and those that replace them.
+type Group<'r> = (Vec<&'r Region>, Vec<&'r Region>);
+
+impl Store {
+    /// Computes how the deleted mentions of a saved search change when regions are replaced. `known`: all its regions. Without
+    /// ids, no mention is known to be deleted.
+    pub(super) fn deletions(
+        &self,
+        subject: &Subject,
+        known: &[Region],
+        groups: &[Group<'_>],
+        as_of: DateTime<Utc>,
+        keeps: bool,
+        written: &mut Written,
+    ) -> Result<Deletions> {
+        let before = self.catalog.deleted_files(&subject.aid)?;
+        let mut deletions = Deletions { known: before.iter().map(|(id, _)| *id).collect(), ..Deletions::default() };
+        let Some(id) = self.id.as_deref().filter(|_| keeps || !before.is_empty()) else { return Ok(deletions) };
+        let mut present: HashSet<String> = HashSet::new();
+        for file in groups.iter().flat_map(|(_, new)| new).flat_map(|region| &region.files) {
+            present.extend(files::ids(&self.folder(subject).join(&file.path), id)?);
+        }
+        for (file_id, file) in before {
+            // Files that cannot be read stay as they are.
+            let Ok(rows) = self.read_deleted(&file) else { continue };
+            let absent = rows.iter().map(|rows| self.deleted.without(rows, &present)).collect::<Result<Vec<_>>>()?;
+            let left: usize = absent.iter().map(RecordBatch::num_rows).sum();
+            if file.rows > left as u64 {
+                deletions.ended.push(file_id);
+                deletions.added.extend(self.write_deleted(subject, &absent, written)?);
+            }
+        }
+        if keeps {
+            let missing = self.missing(subject, known, groups, present)?;
+            let rows = missing.iter().map(|rows| self.as_deleted(rows, as_of)).collect::<Result<Vec<_>>>()?;
+            deletions.added.extend(self.write_deleted(subject, &rows, written)?);
+        }
+        Ok(deletions)
+    }
+
+    /// Returns the mentions of replaced days that are neither `present` there now, nor in any other region.
+    fn missing(
+        &self,
+        subject: &Subject,
+        known: &[Region],
+        groups: &[Group<'_>],
+        mut present: HashSet<String>,
+    ) -> Result<Vec<RecordBatch>> {
+        let mut missing = Vec::new();
+        for (old, new) in groups {
+            let replaced = |time: i64| new.iter().any(|region| region.days.contains(&day_of(time)));
+            for file in old.iter().flat_map(|region| &region.files) {
+                // What cannot be read is dropped with its region.
+                for rows in self.read(subject, file).into_iter().flatten() {
+                    let rows = self.layout.without(&self.layout.filtered(&rows, replaced)?, &present)?;
+                    missing.extend((rows.num_rows() > 0).then_some(rows));
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        let replaced: HashSet<Option<i64>> = groups.iter().flat_map(|(old, _)| old).map(|region| region.id).collect();
+        for file in known.iter().filter(|region| !replaced.contains(&region.id)).flat_map(|region| &region.files) {
+            let id = self.id.as_deref().unwrap_or_default();
+            present.extend(files::ids(&self.folder(subject).join(&file.path), id).into_iter().flatten());
+        }
+        missing.iter().map(|rows| self.layout.without(rows, &present)).collect()
+    }
+
+    /// Returns mentions in the columns of deleted ones.
+    fn as_deleted(&self, rows: &RecordBatch, at: DateTime<Utc>) -> Result<RecordBatch> {
+        let arranged = self.deleted.arrange(rows)?;
+        let mut columns = arranged.columns().to_vec();
+        columns.pop();
+        let deleted_at = TimestampMicrosecondArray::from_value(at.timestamp_micros(), rows.num_rows());
+        columns.push(Arc::new(deleted_at.with_timezone("UTC")) as ArrayRef);
+        RecordBatch::try_new(arranged.schema(), columns)
+            .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
+    }
+
+    fn write_deleted(
+        &self,
+        subject: &Subject,
+        rows: &[RecordBatch],
+        written: &mut Written,
+    ) -> Result<Option<DataFile>> {
+        let times = rows.iter().map(|rows| self.deleted.times(rows)).collect::<Result<Vec<_>>>()?.concat();
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return Ok(None) };
+        let days = day_of(*first)..day_of(*last).saturating_add(1);
+        let folder = self.catalog.folder_of_deleted();
+        let file = FileWriter::of(&folder, subject, &days, &self.deleted, rows)?;
+        written.files.extend(file.iter().map(|file| folder.join(&file.path)));
+        Ok(file)
+    }
+
+    /// Returns the files of deleted mentions of all saved searches.
+    pub(crate) fn deleted_files(&self) -> Result<Vec<DataFile>> {
+        let mut all = Vec::new();
+        for aid in self.catalog.aids_with_deleted()? {
+            all.extend(self.catalog.deleted_files(&aid)?.into_iter().map(|(_, file)| file));
+        }
+        Ok(all)
+    }
+
+    /// Reads a file of deleted mentions, in the columns of [`Self::deleted_layout`].
+    pub(crate) fn read_deleted(&self, file: &DataFile) -> Result<Vec<RecordBatch>> {
+        let mut readable = self.readable(file.schema)?;
+        readable.extend(self.deleted.schema.fields().last().map(|field| field.name().clone()));
+        let batches = files::read(&self.catalog.folder_of_deleted().join(&file.path))?;
+        batches.iter().map(|batch| self.deleted.arrange(&only(batch, &readable)?)).collect()
+    }
+
+    /// Columns of deleted mentions: those of files, and the instant at which each was first missing.
+    pub(crate) fn deleted_layout(&self) -> &Layout {
+        &self.deleted
+    }
+}
+
+impl Layout {
+    /// Returns the mentions of a batch whose ids are not among these.
+    fn without(&self, batch: &RecordBatch, ids: &HashSet<String>) -> Result<RecordBatch> {
+        let Some(id) = self.id else { return Ok(batch.clone()) };
+        let failed = |error: arrow::error::ArrowError| Error::new(ErrorKind::Store, error.to_string());
+        let texts = files::texts(batch.column(id)).map_err(failed)?;
+        let absent: BooleanArray = texts.iter().map(|id| id.map(|id| !ids.contains(id))).collect();
+        arrow::compute::filter_record_batch(batch, &absent).map_err(failed)
+    }
+}

@@ -1,0 +1,60 @@
+//! Use of a store by the queries of a process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Totals since the store was opened by this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreStatistics {
+    /// Days whose mentions were taken from files, once per scan.
+    pub days_from_store: u64,
+    /// Days whose mentions were requested by queries that use the store, whole or in part.
+    pub days_requested: u64,
+    /// Length of the files that were opened, in bytes.
+    pub bytes: u64,
+    /// Stored responses without mentions that were used.
+    pub responses: u64,
+    /// Requests that would have been sent without the store, if pages are full.
+    pub requests_saved: u64,
+}
+
+/// The totals, as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    days_from_store: AtomicU64,
+    days_requested: AtomicU64,
+    bytes: AtomicU64,
+    responses: AtomicU64,
+    requests_saved: AtomicU64,
+}
+
+impl Counters {
+    /// Counts the days of a scan, and the requests that it saves.
+    pub(crate) fn divided(&self, from_store: u64, requested: u64, saved: u64) {
+        self.days_from_store.fetch_add(from_store, Ordering::Relaxed);
+        self.days_requested.fetch_add(requested, Ordering::Relaxed);
+        self.requests_saved.fetch_add(saved, Ordering::Relaxed);
+    }
+
+    /// Counts files that are opened.
+    pub(crate) fn opened(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a stored response that is used.
+    pub(crate) fn answered(&self) {
+        self.responses.fetch_add(1, Ordering::Relaxed);
+        self.requests_saved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn totals(&self) -> StoreStatistics {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StoreStatistics {
+            days_from_store: of(&self.days_from_store),
+            days_requested: of(&self.days_requested),
+            bytes: of(&self.bytes),
+            responses: of(&self.responses),
+            requests_saved: of(&self.requests_saved),
+        }
+    }
+}
