@@ -137,23 +137,50 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
 impl FetchExec {
     /// Estimated cost of the scan.
     pub(crate) fn cost(&self) -> &Cost {
-        &self.requests.cost
+        self.requests.cost(&self.config)
     }
 
-    fn by_last_list(&self) -> Option<ByLastList> {
+    /// The saved searches of the last list that the scan reads, if it reads all that are listed.
+    fn last_listed(&self) -> Option<Vec<String>> {
         let ScanConfig { plan, late, connection, predicate, .. } = self.config.as_ref();
         // A join selects saved searches at run time.
         if plan.aids != Aids::Listed || !late.is_empty() {
             return None;
         }
-        let mut aids = connection.last_fan_out()?;
-        if let Some(column) = self.config.aid_column() {
-            aids = possible(aids, predicate, column).ok()?;
+        let aids = connection.last_fan_out()?;
+        match self.config.aid_column() {
+            Some(column) => possible(aids, predicate, column).ok(),
+            None => Some(aids),
         }
+    }
+
+    /// Expected use of the store, for the saved searches of the last list if none are given.
+    #[cfg(feature = "store")]
+    pub(super) fn expected_store(&self) -> Option<String> {
+        match self.requests.stored(&self.config) {
+            Some(stored) => Some(stored.to_string()),
+            None => {
+                let stored = self.requests.stored_of(&self.config, &self.last_listed()?)?;
+                Some(format!("{stored}, by the last list"))
+            }
+        }
+    }
+
+    fn by_last_list(&self) -> Option<ByLastList> {
+        let aids = self.last_listed()?;
         let searches = aids.len() as u64;
         let windows = self.requests.windows().count() as u64;
-        let Reckoned { at_least, exact, .. } = reckoned(&self.config, Some(searches), windows);
-        Some(ByLastList { searches, at_least: at_least + 1, exact })
+        let reckoned = reckoned(&self.config, Some(searches), windows);
+        #[cfg(feature = "store")]
+        let reckoned = match self.requests.stored_of(&self.config, &aids) {
+            Some(stored) => reckoned.with_store(&stored),
+            None => {
+                let shared = self.requests.shared_of(&self.config, &aids);
+                reckoned.without_kept(self.requests.kept_of(&self.config, &shared))
+            }
+        };
+        let Reckoned { at_least, exact, .. } = reckoned;
+        Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact })
     }
 
     /// Requests whose responses the scan shares with other scans of the query.
@@ -190,22 +217,37 @@ impl Cost {
 impl Cost {
     /// Returns the cost of a scan that takes mentions from the store.
     pub(super) fn with_store(self, stored: &StoreUse) -> Self {
+        let Self { requests, at_least, exact, .. } = self;
+        let Reckoned { at_least, exact, requests } = Reckoned { at_least, exact, requests }.with_store(stored);
+        Self { requests, at_least, exact, ..self }
+    }
+
+    /// Returns the cost of a scan of responses of which this many are kept.
+    pub(super) fn without_kept(self, kept: u64) -> Self {
+        let Self { requests, at_least, exact, .. } = self;
+        let Reckoned { at_least, exact, requests } = Reckoned { at_least, exact, requests }.without_kept(kept);
+        Self { requests, at_least, exact, ..self }
+    }
+}
+
+#[cfg(feature = "store")]
+impl Reckoned {
+    fn with_store(self, stored: &StoreUse) -> Self {
         let StoreUse { days, at_least, .. } = *stored;
         if days == 0 && at_least > 0 {
             return self;
         }
         let requests = if at_least == 0 { "0".to_owned() } else { format!("{at_least} or more") };
-        Self { requests, at_least, exact: at_least == 0, ..self }
+        Self { requests, at_least, exact: at_least == 0 }
     }
 
-    /// Returns the cost of a scan of responses of which this many are kept.
-    pub(super) fn without_kept(self, kept: u64) -> Self {
+    fn without_kept(self, kept: u64) -> Self {
         if kept == 0 {
             return self;
         }
         let at_least = self.at_least.saturating_sub(kept);
         let requests = if self.exact { at_least.to_string() } else { format!("{at_least} or more") };
-        Self { requests, at_least, ..self }
+        Self { requests, at_least, exact: self.exact }
     }
 }
 

@@ -27,7 +27,7 @@ impl DisplayAs for FetchExec {
         let because = read_because.as_ref().map(|because| format!("one by one, because {because}"));
         let counted = mode.summary().map(|summary| said_of(&summary.rows)).or(because);
         #[cfg(feature = "store")]
-        let store = self.requests.stored.as_ref().map(ToString::to_string);
+        let store = self.expected_store();
         #[cfg(not(feature = "store"))]
         let store = None;
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();

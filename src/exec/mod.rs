@@ -26,8 +26,6 @@ mod scan_exec;
 mod stand_ins;
 #[cfg(feature = "store")]
 mod stored;
-#[cfg(feature = "store")]
-mod stored_files;
 mod stream;
 #[cfg(any(feature = "flight", feature = "shell"))]
 mod traced;
@@ -38,6 +36,8 @@ mod windows_read;
 pub(crate) use cost::least_requests;
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
+#[cfg(feature = "store")]
+pub(crate) use stored::can_confirm;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use traced::{in_span, statement_kind};
 pub use usage::{Spent, spent};

@@ -1,15 +1,24 @@
 //! A read of mentions that differs from the window of its query: other instants are requested, or the mentions are stored.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::TimestampMicrosecondType;
+use bytes::Bytes;
 use chrono::TimeDelta;
+#[cfg(feature = "store")]
+use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 
 use super::reader::Reader;
+use crate::client::{PageDecoder, PageFacts};
+use crate::decode::{Decoded, Decoder};
+use crate::error::Result;
 use crate::profile::Origin;
+#[cfg(feature = "store")]
+use crate::pushdown::ServiceOrder;
+use crate::request::PageRequest;
 
 /// How a read of mentions differs from the window of its query. Default: not at all.
 #[derive(Clone, Default)]
@@ -18,12 +27,46 @@ pub(super) struct Part {
     pub(super) within: Option<Range<i64>>,
     /// The window of the query, which rows repeat, if another one is requested.
     pub(super) label: Option<String>,
+    /// The sort order, newest first, in which mentions are read until one is older than an instant.
+    #[cfg(feature = "store")]
+    pub(super) until: Option<(ServiceOrder, DateTime<Utc>)>,
+    /// Keeps the first response.
+    #[cfg(feature = "store")]
+    pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
     /// Where the mentions are stored.
     #[cfg(feature = "store")]
     pub(super) fill: Option<Arc<super::stored::Fill>>,
 }
 
+/// A request for a page, and the response.
+pub(super) type FirstResponse = (PageRequest, Bytes);
+
+/// A decoder that keeps the first response.
+pub(super) struct Keeping<'d> {
+    pub(super) decoder: &'d Decoder,
+    pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
+}
+
+impl PageDecoder for Keeping<'_> {
+    type Page = Decoded;
+
+    fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
+        if let Some(first) = &self.first {
+            first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
+        }
+        PageDecoder::decode(self.decoder, request, body)
+    }
+}
+
 impl Part {
+    /// Where the first response is kept, if it is.
+    pub(super) fn first(&self) -> Option<Arc<OnceLock<FirstResponse>>> {
+        #[cfg(feature = "store")]
+        return self.first.clone();
+        #[cfg(not(feature = "store"))]
+        None
+    }
+
     /// True if the mentions are stored, for which all their columns are needed.
     pub(super) fn is_kept(&self) -> bool {
         #[cfg(feature = "store")]

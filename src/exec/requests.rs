@@ -25,13 +25,19 @@ pub(super) struct Requests {
     sent: RequestPlan,
     /// Page size of mentions; `None` if the table has none.
     page: Option<u64>,
-    /// Cost of the scan.
-    pub(super) cost: Cost,
-    /// Use of the store, as of now; `None` if the scan uses none.
+    /// Computed on first use: optimizer rules make copies of a scan that nobody asks.
+    expected: OnceLock<Expected>,
+}
+
+/// What is expected of a scan before it runs.
+#[derive(Debug)]
+struct Expected {
+    cost: Cost,
+    /// Requests whose responses scans of a query share.
+    shared: BTreeSet<RequestKey>,
+    /// Use of the store; `None` if the scan uses none.
     #[cfg(feature = "store")]
-    pub(super) stored: Option<StoreUse>,
-    /// Requests whose responses scans of a query share; computed on first use.
-    shared: OnceLock<BTreeSet<RequestKey>>,
+    stored: Option<StoreUse>,
 }
 
 impl Requests {
@@ -68,50 +74,88 @@ impl Requests {
         // Subqueries set the windows at run time.
         let words: Vec<&str> = windows.iter().map(|window| window.words.as_str()).collect();
         sent.duration = (!words.is_empty() && late.bounds.is_empty()).then(|| words.join("|"));
-        let cost = Cost::of(config, &sent, windows.len() as u64);
-        let requests = Self {
-            template,
-            windows,
-            sent,
-            page,
-            cost,
+        Self { template, windows, sent, page, expected: OnceLock::new() }
+    }
+
+    /// Cost of the scan.
+    pub(super) fn cost(&self, config: &ScanConfig) -> &Cost {
+        &self.expected(config).cost
+    }
+
+    /// Requests, for each saved search and window, whose responses scans of a query share: those without mentions, and
+    /// those for a list that arrives with the first page.
+    pub(super) fn shared(&self, config: &ScanConfig) -> &BTreeSet<RequestKey> {
+        &self.expected(config).shared
+    }
+
+    /// Use of the store as of the first call; `None` if the scan uses none.
+    #[cfg(feature = "store")]
+    pub(super) fn stored(&self, config: &ScanConfig) -> Option<&StoreUse> {
+        self.expected(config).stored.as_ref()
+    }
+
+    fn expected(&self, config: &ScanConfig) -> &Expected {
+        self.expected.get_or_init(|| {
+            let shared = match &config.plan.aids {
+                Aids::Given(aids) => self.shared_of(config, aids),
+                Aids::Listed | Aids::NotNeeded => BTreeSet::new(),
+            };
+            let expected = Expected {
+                cost: Cost::of(config, &self.sent, self.windows.len() as u64),
+                shared,
+                #[cfg(feature = "store")]
+                stored: None,
+            };
             #[cfg(feature = "store")]
-            stored: None,
-            shared: OnceLock::new(),
-        };
-        #[cfg(feature = "store")]
-        let requests = requests.with_store(config);
-        requests
+            let expected = self.with_store(config, expected);
+            expected
+        })
     }
 
     /// Takes out the requests that the store makes unnecessary.
     #[cfg(feature = "store")]
-    fn with_store(mut self, config: &ScanConfig) -> Self {
-        let Some(from) = &config.from_store else { return self };
+    fn with_store(&self, config: &ScanConfig, expected: Expected) -> Expected {
+        let Some(from) = &config.from_store else { return expected };
+        let Expected { mut cost, shared, stored } = expected;
         let profile = config.connection.profile();
-        let now = config.connection.now();
-        let list = || from.answer(&PageRequest::list().key(profile), now).ok().flatten().is_some();
-        self.cost.lists &= !list();
-        if config.plan.aids == Aids::NotNeeded && !self.cost.lists {
-            self.cost.requests = "0".to_owned();
+        let list = from.answer(&PageRequest::list().key(profile), config.connection.now());
+        cost.lists &= !matches!(list, Ok(Some(_)));
+        if config.plan.aids == Aids::NotNeeded && !cost.lists {
+            cost.requests = "0".to_owned();
         }
-        let Aids::Given(aids) = &config.plan.aids else { return self };
-        if config.spec.kind == TableKind::Mentions {
-            let plans =
-                aids.iter().flat_map(|aid| self.windows.iter().map(|window| self.in_window(aid, &window.words)));
-            let plans: Vec<RequestPlan> = plans.collect();
-            let expected = stored::expected(config, &plans);
-            // Counts take one request for each window, unless nothing has to be requested.
-            self.stored = expected.filter(|expected| expected.at_least == 0 || config.summary().is_none());
-            if let Some(stored) = &self.stored {
-                self.cost = self.cost.with_store(stored);
-                self.shared = OnceLock::from(stored.timelines.clone());
+        let Aids::Given(aids) = &config.plan.aids else { return Expected { cost, shared, stored } };
+        match self.stored_of(config, aids) {
+            Some(stored) => {
+                let shared = stored.timelines.clone();
+                Expected { cost: cost.with_store(&stored), shared, stored: Some(stored) }
             }
-        } else {
-            let kept = self.shared(config).iter().filter(|key| from.answer(key, now).ok().flatten().is_some()).count();
-            self.cost = self.cost.without_kept(kept as u64);
+            None => {
+                let cost = cost.without_kept(self.kept_of(config, &shared));
+                Expected { cost, shared, stored }
+            }
         }
-        self
+    }
+
+    /// Use of the store for these saved searches, as of now; `None` if the scan uses none.
+    #[cfg(feature = "store")]
+    pub(super) fn stored_of(&self, config: &ScanConfig, aids: &[String]) -> Option<StoreUse> {
+        if config.spec.kind != TableKind::Mentions {
+            return None;
+        }
+        let plans = aids.iter().flat_map(|aid| self.windows.iter().map(|window| self.in_window(aid, &window.words)));
+        let expected = stored::expected(config, plans);
+        // Counts take one request for each window, unless nothing has to be requested.
+        expected.filter(|expected| expected.at_least == 0 || config.summary().is_none())
+    }
+
+    /// Number of these requests whose responses are stored.
+    #[cfg(feature = "store")]
+    pub(super) fn kept_of(&self, config: &ScanConfig, requests: &BTreeSet<RequestKey>) -> u64 {
+        let Some(from) = config.from_store.as_ref().filter(|_| config.spec.kind != TableKind::Mentions) else {
+            return 0;
+        };
+        let now = config.connection.now();
+        requests.iter().filter(|key| matches!(from.answer(key, now), Ok(Some(_)))).count() as u64
     }
 
     /// The windows as the service expects them, in order of time.
@@ -162,24 +206,23 @@ impl Requests {
         &self.sent
     }
 
-    /// Requests, for each saved search and window, whose responses scans of a query share: those without mentions, and
-    /// those for a list that arrives with the first page.
-    pub(super) fn shared(&self, config: &ScanConfig) -> &BTreeSet<RequestKey> {
-        self.shared.get_or_init(|| {
-            let list = config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::List(_)));
-            let size = page_size(config).unwrap_or_default();
-            let (Aids::Given(aids), true) = (&config.plan.aids, list || size == 0) else { return BTreeSet::new() };
-            let profile = config.connection.profile();
-            let question = |aid: &String, window: &CountedWindow| {
-                let with_page = match window.counting {
-                    Counting::Read => return None,
-                    Counting::Edge(_) => true,
-                    Counting::Overview => size > 0,
-                };
-                Some(self.for_counts(&self.of(aid, window), with_page).key(profile))
+    /// Requests for these saved searches whose responses scans of a query share.
+    pub(super) fn shared_of(&self, config: &ScanConfig, aids: &[String]) -> BTreeSet<RequestKey> {
+        let list = config.summary().is_some_and(|summary| matches!(summary.rows, SummaryRows::List(_)));
+        let size = page_size(config).unwrap_or_default();
+        if !list && size > 0 {
+            return BTreeSet::new();
+        }
+        let profile = config.connection.profile();
+        let question = |aid: &String, window: &CountedWindow| {
+            let with_page = match window.counting {
+                Counting::Read => return None,
+                Counting::Edge(_) => true,
+                Counting::Overview => size > 0,
             };
-            aids.iter().flat_map(|aid| self.windows.iter().filter_map(move |window| question(aid, window))).collect()
-        })
+            Some(self.for_counts(&self.of(aid, window), with_page).key(profile))
+        };
+        aids.iter().flat_map(|aid| self.windows.iter().filter_map(move |window| question(aid, window))).collect()
     }
 
     /// Page size of mentions; `None` if the table has none.

@@ -31,7 +31,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::aid_rows;
 use super::counters::Counters;
 use super::memory::PoolMemory;
-use super::part::Part;
+use super::part::{Keeping, Part};
 use super::prune;
 use super::reader::Reader;
 use super::requests::{Requests, least_rows};
@@ -43,6 +43,8 @@ use crate::connection::Query;
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::pushdown::Aids;
+#[cfg(feature = "store")]
+use crate::pushdown::ScanPlan;
 use crate::request::{Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
@@ -132,6 +134,14 @@ pub(super) struct Driver {
 impl Driver {
     /// Returns the reader of a part's pages: if they are stored, one of all columns.
     fn reader_of(&self, part: &Part) -> DataFusionResult<Arc<Reader>> {
+        #[cfg(feature = "store")]
+        if let Some(until) = &part.until {
+            let mut plan = ScanPlan::clone(&self.config.plan);
+            plan.until = Some(until.clone());
+            let config = ScanConfig { plan: Arc::new(plan), ..self.config.as_ref().clone() };
+            let output = Arc::clone(&self.reader.schema);
+            return Ok(Arc::new(Reader::of_all_columns(&config, None, output, self.settings.lossy_text)?));
+        }
         if !part.is_kept() {
             return Ok(Arc::clone(&self.reader));
         }
@@ -238,11 +248,11 @@ impl Driver {
                 if left == 0 {
                     break;
                 }
-                let told = fetch.filter(|_| scan_plan.exact).map(|_| left.max(least_rows(mode.order())) as u64);
+                let asked = fetch.filter(|_| scan_plan.exact).map(|_| left.max(least_rows(mode.order())) as u64);
                 // Reading pages ahead helps only if all their rows count toward the limit.
-                let pace = if fetch.is_some() && told.is_none() { Pace::OnDemand } else { pace };
+                let pace = if fetch.is_some() && asked.is_none() { Pace::OnDemand } else { pace };
                 let refused = several.then(|| plan.clone());
-                let rows = Arc::clone(&self).rows(plan, told, pace);
+                let rows = Arc::clone(&self).rows(plan, asked, pace);
                 let mut rows = Arc::clone(&self).without_refused(refused, rows);
                 while left > 0 && let Some(batch) = rows.next().await {
                     let batch = batch?;
@@ -279,23 +289,23 @@ impl Driver {
         stream.boxed()
     }
 
-    /// Returns the rows of one plan. `told` is the number of rows requested from the service.
-    pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, told: Option<u64>, pace: Pace) -> Batches {
+    /// Returns the rows of one plan. `asked` is the number of rows to request from the service.
+    pub(super) fn rows(self: Arc<Self>, plan: RequestPlan, asked: Option<u64>, pace: Pace) -> Batches {
         if plan.pages.is_none() {
             return self.answer(plan);
         }
         #[cfg(feature = "store")]
-        if let Some(rows) = self.stored_first(&plan, told, pace) {
+        if let Some(rows) = self.stored_first(&plan, asked, pace) {
             return rows;
         }
-        self.mentions(plan, told, pace, Arc::default(), Part::default())
+        self.mentions(plan, asked, pace, Arc::default(), Part::default())
     }
 
     /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
     pub(super) fn mentions(
         self: Arc<Self>,
         plan: RequestPlan,
-        told: Option<u64>,
+        asked: Option<u64>,
         pace: Pace,
         came: Arc<AtomicU64>,
         read: Part,
@@ -307,10 +317,11 @@ impl Driver {
             let (aid, skips) = (plan.aid.clone(), plan.pages.is_some_and(|pages| pages.skip > 0));
             let mut check = reader.check();
             let mut dropped = 0;
-            let mut told_gone = HashSet::new();
-            let plan = Arc::new(plan.with_fetch(told));
+            let mut noted = HashSet::new();
+            let plan = Arc::new(plan.with_fetch(asked));
             let client = config.connection.client();
-            let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), reader.decoder.as_ref(), pace));
+            let decoder = Keeping { decoder: reader.decoder.as_ref(), first: read.first() };
+            let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), &decoder, pace));
             let mut received = 0;
             while let Some(page) = pages.next().await {
                 // None of the rows has been output yet, and no sort order is needed.
@@ -345,7 +356,7 @@ impl Driver {
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
                 }
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
-                self.note_fields(&plan, &page, &mut told_gone).map_err(|error| self.at_table(error))?;
+                self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
                 read.keep(&page.batch, client.ahead()).await;
                 let batch = reader.finish(&read.of(&page.batch, reader)?)?;
                 self.counters.page(scan, &page);
@@ -361,7 +372,7 @@ impl Driver {
                 }
             }
             // The service returned as many rows as requested, but some do not match the filters.
-            if dropped > 0 && told.is_some_and(|told| received >= told) {
+            if dropped > 0 && asked.is_some_and(|asked| received >= asked) {
                 Err(self.at_table(filters_ignored(dropped)))?;
             }
         };
@@ -414,7 +425,7 @@ impl Driver {
 
     /// Records the fields of a page. A field that was present in all earlier records and is missing from this page is
     /// an error, or a warning if the query asks for a report.
-    fn note_fields(&self, plan: &RequestPlan, page: &Decoded, told: &mut HashSet<String>) -> Result<()> {
+    fn note_fields(&self, plan: &RequestPlan, page: &Decoded, noted: &mut HashSet<String>) -> Result<()> {
         // Other requests may return records with other fields.
         let mut asked = DefaultHasher::new();
         (&plan.aid, &plan.filters).hash(&mut asked);
@@ -432,7 +443,7 @@ impl Driver {
                 return Err(error);
             }
             self.degraded.store(true, Ordering::Relaxed);
-            if told.insert(column) {
+            if noted.insert(column) {
                 self.config.connection.client().log().warn(&self.query.budget, &error);
             }
         }

@@ -19,8 +19,8 @@ use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
-use super::report::{counted, grouped};
 use crate::error::one_line;
+use crate::numbers::{counted, grouped};
 use crate::profile::Zone;
 
 /// Data of a chart.

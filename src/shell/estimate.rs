@@ -6,8 +6,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::report::counted;
 use crate::exec::{Cost, PlanCost, plan_cost};
+use crate::numbers::counted;
 
 /// Columns `table`, `sent`, `requests` (in words where the count depends on the data) and `at_least`. The last row is the
 /// total, in which scans share the list and equal requests.

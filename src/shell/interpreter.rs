@@ -23,13 +23,14 @@ use super::completion::Words;
 use super::diagnostics::Mistake;
 use super::name_cache;
 use super::output::{ChartOptions, Format, Output};
-use super::report::{cancelled, counted};
+use super::report::cancelled;
 use super::run::{Failure, Kept, Reports, Shell, write};
 use super::schema;
 use super::screen::Display;
 use super::splitter::{Piece, pieces};
 use crate::config::variable;
 use crate::error::{describe, one_line};
+use crate::numbers::counted;
 
 /// Nesting depth of `\i` beyond which files are assumed to include each other.
 const DEEPEST: usize = 16;

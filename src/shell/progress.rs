@@ -10,8 +10,8 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use tokio::task::JoinHandle;
 
-use super::report::counted;
 use crate::connection::Connection;
+use crate::numbers::counted;
 
 /// A line with rows, pages, requests and the wait for a rate limit, and a bar once the number of requests is known. Removed
 /// on drop.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::screen::{Rest, Shown};
 use crate::exec::{Spent, WindowRead};
+use crate::numbers::counted;
 
 /// Summary of a statement.
 #[derive(Debug, Clone)]
@@ -85,25 +86,6 @@ impl Report {
         }
         parts.join(" · ")
     }
-}
-
-/// A count with its noun, in the plural where needed: `1,204 rows`, `2 retries`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    let plural = match noun.strip_suffix('y') {
-        _ if number == 1 => noun.to_owned(),
-        Some(stem) => format!("{stem}ies"),
-        None if noun.ends_with("ch") => format!("{noun}es"),
-        None => format!("{noun}s"),
-    };
-    format!("{} {plural}", grouped(number))
-}
-
-/// A number with a comma between groups of three digits.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
 }
 
 /// `7d` as "the last 7 days"; other periods as they are.

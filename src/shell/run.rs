@@ -26,13 +26,14 @@ use super::diagnostics::Mistake;
 use super::estimate::estimate;
 use super::output::Output;
 use super::progress::Progress;
-use super::report::{Report, counted, period_in_words};
+use super::report::{Report, period_in_words};
 use super::screen::{Rest, Shown};
 use crate::catalog::CATALOG;
 use crate::client::QuerySpan;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
+use crate::numbers::counted;
 use crate::session::resolve_time_zone;
 use crate::table::{is_read_only, read_only};
 

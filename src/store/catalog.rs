@@ -7,7 +7,8 @@
 //!
 //! The `ducklake_*` tables are a DuckLake 1.0 catalog. Unfiltered regions are its table `mentions`. Regions of filtered
 //! reads are `mentions_filtered`, so that no reader of `mentions` sees a mention twice. What the service has deleted is
-//! in `mentions_deleted`, if it is kept. Other programs are expected to read only: a region is ignored once another program has ended or changed one of its files.
+//! in `mentions_deleted`, if it is kept. Other programs are expected to read only: a region is ignored once another
+//! program has ended or changed one of its files.
 //!
 //! A file is part of the catalog only after the transaction that names it. It is written and synced before, and deleted
 //! no earlier than a grace period after the transaction that replaced it, because queries may still read it.

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 25] = [
+const MAY_USE: [(&str, &[&str]); 27] = [
     ("error", &[]),
     ("clock", &[]),
     ("files", &[]),
+    ("numbers", &[]),
     ("profile", &["error"]),
     ("request", &["profile"]),
     ("client", &["error", "clock", "files", "profile", "request"]),
@@ -18,19 +19,24 @@ const MAY_USE: [(&str, &[&str]); 25] = [
     ("pushdown", &["error", "profile", "request"]),
     ("config", &["error", "profile", "client"]),
     ("connection", &["error", "clock", "config", "profile", "request", "client", "decode", "store"]),
-    ("exec", &["error", "config", "profile", "request", "client", "decode", "store", "pushdown", "connection"]),
+    (
+        "exec",
+        &["error", "numbers", "config", "profile", "request", "client", "decode", "store", "pushdown", "connection"],
+    ),
     ("table", &["error", "config", "profile", "client", "decode", "store", "pushdown", "connection", "exec"]),
     ("catalog", &["connection", "table"]),
     ("connections", &["error", "config", "profile", "client", "catalog"]),
     ("optimizer", &["error", "config", "profile", "pushdown", "connection", "exec", "table"]),
     ("session", &["error", "config", "connection", "table", "catalog", "optimizer"]),
-    ("sync", &["error", "client", "config", "profile", "store", "connection", "exec", "session"]),
-    ("flight", &["error", "config", "profile", "client", "connection", "exec", "table", "catalog", "session"]),
+    ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
+    ("verify", &["error", "config", "profile", "store", "connection", "exec", "session"]),
+    ("flight", &["error", "config", "profile", "client", "store", "connection", "exec", "table", "catalog", "session"]),
     (
         "shell",
         &[
             "error",
             "files",
+            "numbers",
             "config",
             "profile",
             "client",

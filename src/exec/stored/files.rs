@@ -31,13 +31,13 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 
-use super::scan_config::ScanConfig;
-use super::scan_exec::sort_key;
-use super::stream::{Batches, Driver, Merging};
 use crate::error::{Error, ErrorKind};
+use crate::exec::scan_config::ScanConfig;
+use crate::exec::scan_exec::sort_key;
+use crate::exec::stream::{Batches, Driver, Merging};
 use crate::profile::Origin;
 use crate::request::RequestPlan;
-use crate::store::{DataFile, FromStore, Stored, Subject, span_of};
+use crate::store::{DataFile, FromStore, Stored, Subject, retyped, span_of};
 
 /// Parts of a region that are used, and the instants of each in microseconds since 1970.
 type PartlyUsed<'s> = (Vec<&'s Stored>, Vec<Range<i64>>);
@@ -71,6 +71,8 @@ impl Driver {
                 ranges.push(days.start.max(span.start)..days.end.min(span.end));
             }
         }
+        let opened = stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
+        from.store.counters().opened(opened);
         let mut sources = Vec::new();
         for ((schema, _), files) in together {
             sources.push(self.source(from, plan, schema, files, &[])?);
@@ -251,7 +253,7 @@ fn is_of_file(error: &DataFusionError) -> bool {
 fn unreadable(error: &DataFusionError) -> Error {
     let message = format!("cannot read the store: {}", error.strip_backtrace());
     Error::new(ErrorKind::Store, message).advice(
-        "SET savedsearch.store = 'off' answers without the store; 'write' requests and stores the days again; \
+        "SET savedsearch.store = 'off' bypasses the store; 'write' re-reads and replaces the days; \
          `savedsearch store verify` lists damaged files",
     )
 }
@@ -259,16 +261,12 @@ fn unreadable(error: &DataFusionError) -> Error {
 /// Returns a batch with another schema of the same columns: nullability and metadata may differ.
 fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
-        if column.data_type() == field.data_type() {
-            return Ok(Arc::clone(column));
-        }
         if column.data_type().equals_datatype(field.data_type()) {
-            let data = column.to_data().into_builder().data_type(field.data_type().clone()).build()?;
-            return Ok(arrow::array::make_array(data));
+            return retyped(column, field.data_type());
         }
-        Ok(arrow::compute::cast(column, field.data_type())?)
+        arrow::compute::cast(column, field.data_type())
     });
-    let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+    let columns: Vec<ArrayRef> = columns.collect::<std::result::Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

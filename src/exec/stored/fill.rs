@@ -1,0 +1,135 @@
+//! Days that a query reads completely, and that become a part of the store.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::blocking;
+use super::candidates::{is_limited, subject_of, terms};
+use super::timeline::DailyCounts;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::stream::Driver;
+use crate::pushdown::CLOCK_SKEW;
+use crate::request::RequestPlan;
+use crate::store::{Day, Filling, FromStore, Reading, Subject, date_of, day_of, days_of};
+
+/// Days that are read into the store by one plan.
+pub(in crate::exec) struct Fill {
+    from: FromStore,
+    subject: Subject,
+    days: Range<Day>,
+    /// The daily counts of the service before.
+    timeline: Arc<DailyCounts>,
+    /// Announces the read to other queries.
+    reading: Arc<Reading>,
+    /// Time of the first request, by our clock.
+    begun: DateTime<Utc>,
+    filling: Mutex<Option<Arc<Filling>>>,
+}
+
+impl Driver {
+    /// True if what queries read completely is stored.
+    pub(super) fn fills(&self, from: &FromStore) -> bool {
+        from.writes && !self.settings.lossy_text && !is_limited(&self.config)
+    }
+
+    /// The days of a range that are stored when they are read: those that have begun, because others change until they have.
+    pub(super) fn days_to_store(&self, range: &Range<i64>) -> Range<Day> {
+        let tomorrow = day_of((self.config.connection.now() + CLOCK_SKEW).timestamp_micros()) + 1;
+        let days = days_of(range);
+        days.start..days.end.min(tomorrow).max(days.start)
+    }
+
+    /// Begins to store the days of a range, and announces that; `None` if nothing is stored.
+    pub(super) fn fill(
+        &self,
+        from: &FromStore,
+        plan: &RequestPlan,
+        range: &Range<i64>,
+        timeline: &Arc<DailyCounts>,
+    ) -> Option<Arc<Fill>> {
+        let days = self.days_to_store(range);
+        if !self.fills(from) || days.is_empty() {
+            return None;
+        }
+        let (subject, begun) = (subject_of(plan), self.config.connection.clock().now());
+        let reading = from.store.in_flight().begin(&subject, &days, &self.config.query);
+        let (from, timeline, filling) = (from.clone(), Arc::clone(timeline), Mutex::new(None));
+        Some(Arc::new(Fill { from, subject, days, begun, timeline, reading, filling }))
+    }
+
+    /// Makes days that were read a part of the store, unless something is missing from them.
+    pub(super) async fn commit(&self, fill: Arc<Fill>, plan: &RequestPlan) {
+        if self.scan.incomplete.load(Ordering::Relaxed) > 0 || self.degraded.load(Ordering::Relaxed) {
+            return;
+        }
+        let ahead = self.config.connection.client().ahead();
+        let stored = match fill.commit(ahead).await {
+            Ok(counts) => {
+                let store = Arc::clone(&fill.from.store);
+                blocking(move || store.note_ahead(ahead)).await.map(|()| counts)
+            }
+            Err(error) => Err(error),
+        };
+        let counts = match stored {
+            Ok(counts) => counts,
+            Err(error) => return self.note(plan, &error),
+        };
+        // A mismatch after a re-read is permanent: the service counts differently.
+        let terms = terms(&fill.from, &self.config.connection, &fill.subject, self.query.begun);
+        let agrees = |(day, count): &(Day, u64)| {
+            !terms.had_settled(terms.now, *day) || fill.timeline.get(day).is_none_or(|expected| expected == count)
+        };
+        if let Some((day, count)) = counts.iter().find(|count| !agrees(count)) {
+            let (expected, date) = (fill.timeline.get(day).copied().unwrap_or_default(), date_of(*day));
+            let message = format!(
+                "the service's timeline counts {expected} mentions on {date}, but {count} were read: stored days are not \
+                 confirmed by their counts, and are read again at the age that the profile's [store] sets"
+            );
+            self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
+            self.distrust(&fill.from, &fill.subject, plan).await;
+        }
+    }
+
+    /// Records that the timeline of a subject does not confirm its mentions.
+    pub(super) async fn distrust(&self, from: &FromStore, subject: &Subject, plan: &RequestPlan) {
+        if !from.writes {
+            return;
+        }
+        let (store, subject, now) = (Arc::clone(&from.store), subject.clone(), self.config.connection.now());
+        if let Err(error) = blocking(move || store.distrust(&subject, now)).await {
+            self.note(plan, &error);
+        }
+    }
+}
+
+impl Fill {
+    /// Adds a page, in the table's columns. `ahead`: time by which the service's clock is ahead of ours.
+    pub(in crate::exec) async fn add(&self, page: &RecordBatch, ahead: TimeDelta) {
+        self.reading.note_page();
+        let filling = self.filling(ahead);
+        // If the thread has failed, `commit` returns its error.
+        filling.add(page.clone()).await;
+    }
+
+    fn filling(&self, ahead: TimeDelta) -> Arc<Filling> {
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = || {
+            let Self { from, subject, days, begun, .. } = self;
+            Arc::new(Filling::start(from, subject.clone(), days, *begun + ahead))
+        };
+        Arc::clone(filling.get_or_insert_with(start))
+    }
+
+    async fn commit(&self, ahead: TimeDelta) -> Result<Vec<(Day, u64)>> {
+        let filling = self.filling(ahead);
+        self.filling.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match Arc::try_unwrap(filling) {
+            Ok(filling) => filling.commit().await,
+            Err(_) => Err(Error::new(ErrorKind::Store, "a page was still being written when its day was complete")),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Daily counts of the service, and the stored days that they confirm.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+
+use super::blocking;
+use super::candidates::timeline_request;
+use crate::error::{ErrorKind, Result};
+use crate::exec::stream::Driver;
+use crate::request::{PageRequest, RequestPlan};
+use crate::store::{
+    Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, day_of, days_of, span_of, start_of,
+};
+
+/// Counts of mentions by day in UTC; days without mentions may be missing.
+pub(super) type DailyCounts = HashMap<Day, u64>;
+
+/// Daily counts of the service.
+pub(super) struct Timeline {
+    /// The window that the service resolved the request to, in microseconds since 1970.
+    pub(super) window: Option<Range<i64>>,
+    pub(super) counts: DailyCounts,
+    /// Instant by the service's clock since which they are known to be true.
+    pub(super) as_of: DateTime<Utc>,
+}
+
+/// Daily counts of a span, to compare stored days with.
+pub(super) struct Expected {
+    /// The span, in microseconds since 1970.
+    pub(super) asked: Range<i64>,
+    pub(super) counts: DailyCounts,
+    pub(super) as_of: DateTime<Utc>,
+    /// The filters that were sent.
+    pub(super) filters: Filters,
+}
+
+impl Expected {
+    /// Returns the counts of a span from those of its windows; `None` if one of them proves nothing.
+    pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Option<Timeline>>) -> Option<Self> {
+        let windows: Vec<Timeline> = windows.into_iter().collect::<Option<_>>()?;
+        let as_of = windows.iter().map(|window| window.as_of).min()?;
+        let counts = windows.into_iter().flat_map(|window| window.counts).collect();
+        Some(Self { asked, counts, as_of, filters })
+    }
+
+    /// The instants of a day within the span.
+    pub(super) fn instants_of(&self, day: Day) -> Range<i64> {
+        start_of(day).max(self.asked.start)..start_of(day + 1).min(self.asked.end)
+    }
+
+    pub(super) fn is_whole(&self, day: Day) -> bool {
+        self.instants_of(day) == span_of(&(day..day + 1))
+    }
+
+    /// The counts of whole days, if they are of mentions that match `filters`.
+    pub(super) fn whole(&self, filters: &Filters) -> DailyCounts {
+        if self.filters != *filters {
+            return DailyCounts::default();
+        }
+        let whole = days_of(&self.asked).filter(|day| self.is_whole(*day));
+        whole.map(|day| (day, self.counts.get(&day).copied().unwrap_or_default())).collect()
+    }
+}
+
+/// Stored days, compared with the daily counts of the service.
+#[derive(Default)]
+pub(super) struct Compared {
+    /// Days whose counts differ.
+    pub(super) differing: HashSet<Day>,
+    /// Regions whose counts agree.
+    pub(super) confirmed: Vec<i64>,
+    /// Those of them whose days had settled.
+    pub(super) sealed: Vec<i64>,
+}
+
+impl Compared {
+    pub(super) fn of(store: &Store, subject: &Subject, terms: &Terms, stored: &[Stored], expected: &Expected) -> Self {
+        let mut compared = Self::default();
+        for part in stored.iter().filter(|part| part.filters == expected.filters) {
+            for (day, count) in part.counts() {
+                let instants = expected.instants_of(day);
+                if instants.is_empty() {
+                    continue;
+                }
+                let count = match expected.is_whole(day) {
+                    true => Ok(count),
+                    false => store.count_within(subject, &part.region, &instants),
+                };
+                if count.ok() != Some(expected.counts.get(&day).copied().unwrap_or_default()) {
+                    compared.differing.insert(day);
+                }
+            }
+            let agrees = |day: Day| !compared.differing.contains(&day) && expected.is_whole(day);
+            if let Some(id) = part.region.id.filter(|_| part.is_whole() && part.days.clone().all(agrees)) {
+                compared.confirmed.push(id);
+                compared.sealed.extend(terms.had_settled(expected.as_of, part.days.end - 1).then_some(id));
+            }
+        }
+        compared
+    }
+}
+
+/// True if an error is an answer of the service to this request, and another request may succeed.
+pub(super) fn is_refused(kind: ErrorKind) -> bool {
+    use ErrorKind::{Contradiction, Forbidden, Malformed, NotFound, Rejected, Unavailable};
+    matches!(kind, Contradiction | Forbidden | Malformed | NotFound | Rejected | Unavailable)
+}
+
+impl Driver {
+    /// Removes days whose counts differ from the timeline, and records that the others agree. Fresh days are compared as well:
+    /// a mention whose time has changed leaves one day and comes to another.
+    pub(super) async fn confirmed(
+        &self,
+        from: &FromStore,
+        terms: Terms,
+        plan: &RequestPlan,
+        division: Division,
+        span: &Range<i64>,
+        expected: Expected,
+    ) -> Division {
+        let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: expected.filters.clone() };
+        let (store, writes, stored) = (Arc::clone(&from.store), from.writes, division.stored.clone());
+        let compared = blocking(move || {
+            let compared = Compared::of(&store, &subject, &terms, &stored, &expected);
+            let recorded = match writes {
+                true => store.confirm(expected.as_of, &compared.confirmed, &compared.sealed),
+                false => Ok(()),
+            };
+            Ok((compared.differing, recorded))
+        });
+        let differing = match compared.await {
+            Ok((differing, Ok(()))) => differing,
+            Ok((differing, Err(error))) => {
+                self.note(plan, &error);
+                differing
+            }
+            Err(error) => {
+                self.note(plan, &error);
+                division.stored.iter().flat_map(|part| part.days.clone()).collect()
+            }
+        };
+        let page = plan.pages.map_or(1, |pages| pages.size);
+        division.without(span, |day| differing.contains(&day)).with_fewer_gaps(page)
+    }
+
+    /// Requests the daily counts of a window. `None` if the response does not prove them, because they do not add up to the
+    /// total, or if the service refuses it.
+    pub(super) async fn timeline(
+        &self,
+        plan: &RequestPlan,
+        filters: &Filters,
+        words: &str,
+    ) -> Result<Option<Timeline>> {
+        let request = timeline_request(&self.config, plan, filters, words);
+        let (body, as_of) = match self.overview_as_of(&request).await {
+            Ok(received) => received,
+            Err(error) if is_refused(error.kind()) => {
+                self.note(plan, &error);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.timeline_in(&request, &body, as_of)
+    }
+
+    /// Returns the daily counts of a response; `None` if it does not prove them.
+    pub(super) fn timeline_in(
+        &self,
+        request: &PageRequest,
+        body: &Bytes,
+        as_of: DateTime<Utc>,
+    ) -> Result<Option<Timeline>> {
+        let Some((window, days)) = self.daily_counts(request, body)? else { return Ok(None) };
+        let begins = window.map(|(from, _)| from.timestamp_micros());
+        let day = |(start, count): (i64, i64)| {
+            let count = u64::try_from(count).ok()?;
+            // Otherwise they are days of another zone. The first one may begin with the window.
+            (start_of(day_of(start)) == start || Some(start) == begins).then_some((day_of(start), count))
+        };
+        let counts: Option<DailyCounts> = days.into_iter().map(day).collect();
+        let window = window.map(|(from, to)| from.timestamp_micros()..to.timestamp_micros());
+        Ok(counts.map(|counts| Timeline { window, counts, as_of }))
+    }
+
+    /// Requests an overview. Returns it with the instant by the service's clock since which it is true.
+    pub(super) async fn overview_as_of(&self, request: &PageRequest) -> Result<(Bytes, DateTime<Utc>)> {
+        let Self { config, scan, query, .. } = self;
+        let connection = &config.connection;
+        let from = config.from_store.as_ref();
+        let key = request.key(connection.profile());
+        if let Some(kept) = from.and_then(|from| from.answer(&key, connection.now()).ok().flatten()) {
+            return Ok(kept);
+        }
+        let body = self.overview(request).await?;
+        scan.pages.fetch_add(1, Ordering::Relaxed);
+        // Another scan of the query may have requested it.
+        Ok((body, query.begun + connection.client().ahead()))
+    }
+}
