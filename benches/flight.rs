@@ -21,6 +21,7 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
     PollInfo, PutResult, SchemaResult, Ticket,
 };
+use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
 use datafusion_saved_search::{Connection, session};
 use futures::stream::BoxStream;
@@ -54,7 +55,16 @@ async fn serve(connection: Arc<Connection>) -> Result<FlightServer> {
     let limits = Limits { temporary_bytes: 4 << 30, ..Limits::default() };
     let upstream = Upstream::Own { connection, named: Vec::new() };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    let spec = ServerSpec { listen, auth: Auth::None, tls: None, insecure: false, operations: None, limits, upstream };
+    let spec = ServerSpec {
+        listen,
+        auth: Auth::None,
+        tls: None,
+        insecure: false,
+        operations: None,
+        limits,
+        settings: SessionSettings::default(),
+        upstream,
+    };
     Ok(FlightServer::start(spec).await?)
 }
 

@@ -55,6 +55,8 @@ mod files;
 #[cfg(feature = "flight")]
 pub mod flight;
 pub mod http;
+#[cfg(any(feature = "shell", feature = "store"))]
+mod numbers;
 mod optimizer;
 #[cfg(feature = "probe")]
 #[doc(hidden)]
@@ -75,6 +77,8 @@ mod store;
 #[cfg(feature = "store")]
 mod sync;
 mod table;
+#[cfg(feature = "store")]
+mod verify;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
@@ -87,10 +91,12 @@ pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
 pub use session::{install, now, session, session_config};
 #[cfg(feature = "store")]
-pub use store::Holding;
+pub use store::{Holding, StoreStatistics};
 #[cfg(feature = "store")]
 pub use sync::{SyncOptions, SyncStep, Synced, sync};
 pub use table::SavedSearchFactory;
+#[cfg(feature = "store")]
+pub use verify::{DifferingDay, verify_counts};
 
 /// Compiles the programs of the documentation as doctests.
 #[cfg(doctest)]

@@ -15,6 +15,8 @@ use prometheus_client::registry::Registry;
 
 use crate::connection::Connection;
 use crate::exec::Spent;
+#[cfg(feature = "store")]
+use crate::store::StoreStatistics;
 
 /// Labels of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,6 +62,19 @@ pub(super) struct Metrics {
     upstream_requests: Gauge,
     upstream_bytes: Gauge,
     upstream_wait: Gauge,
+    #[cfg(feature = "store")]
+    store: StoreGauges,
+}
+
+/// Use of the store by queries.
+#[cfg(feature = "store")]
+#[derive(Debug)]
+struct StoreGauges {
+    days_from_store: Gauge,
+    days_requested: Gauge,
+    bytes: Gauge,
+    responses: Gauge,
+    requests_saved: Gauge,
 }
 
 impl Metrics {
@@ -102,6 +117,14 @@ impl Metrics {
         let upstream_bytes = gauge("upstream_bytes", "Bytes received over the open connections to the service");
         let upstream_wait =
             gauge("upstream_closed_seconds", "Seconds until the next request to the service is allowed (throttling)");
+        #[cfg(feature = "store")]
+        let store = StoreGauges {
+            days_from_store: gauge("store_days", "Days of mentions that queries took from the store"),
+            days_requested: gauge("store_days_requested", "Days of mentions that queries with a store requested"),
+            bytes: gauge("store_bytes", "Length of the store's files that queries opened"),
+            responses: gauge("store_responses", "Stored responses without mentions that queries used"),
+            requests_saved: gauge("store_requests_saved", "Requests to the service that the store made unnecessary"),
+        };
         Arc::new(Self {
             registry,
             calls,
@@ -120,6 +143,8 @@ impl Metrics {
             upstream_requests,
             upstream_bytes,
             upstream_wait,
+            #[cfg(feature = "store")]
+            store,
         })
     }
 
@@ -161,8 +186,27 @@ impl Metrics {
         self.upstream_bytes.set(total(&|connection| connection.client().log().bytes.load(Ordering::Relaxed)));
         let waits = connections.iter().map(|connection| connection.client().throttled_for().as_secs());
         self.upstream_wait.set(waits.max().map_or(0, |seconds| i64::try_from(seconds).unwrap_or(i64::MAX)));
+        #[cfg(feature = "store")]
+        self.store.set(connections);
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+}
+
+#[cfg(feature = "store")]
+impl StoreGauges {
+    fn set(&self, connections: &[Arc<Connection>]) {
+        let used: Vec<StoreStatistics> =
+            connections.iter().filter_map(|connection| connection.store_statistics()).collect();
+        let set = |gauge: &Gauge, of: fn(&StoreStatistics) -> u64| {
+            let sum: u64 = used.iter().map(of).sum();
+            gauge.set(i64::try_from(sum).unwrap_or(i64::MAX));
+        };
+        set(&self.days_from_store, |used| used.days_from_store);
+        set(&self.days_requested, |used| used.days_requested);
+        set(&self.bytes, |used| used.bytes);
+        set(&self.responses, |used| used.responses);
+        set(&self.requests_saved, |used| used.requests_saved);
     }
 }

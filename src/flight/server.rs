@@ -27,6 +27,7 @@ use super::rpc::Service;
 use super::sessions::{Sessions, Upstream};
 use super::settings::Limits;
 use super::state::ServerState;
+use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Configuration of a [`FlightServer`].
@@ -44,6 +45,8 @@ pub struct ServerSpec {
     pub operations: Option<SocketAddr>,
     /// Resource limits.
     pub limits: Limits,
+    /// Settings that sessions begin with. Clients may change them.
+    pub settings: SessionSettings,
     /// Connections behind the tables.
     pub upstream: Upstream,
 }
@@ -91,13 +94,13 @@ impl FlightServer {
     pub async fn start(spec: ServerSpec) -> Result<Self> {
         spec.check()?;
         spec.limits.check()?;
-        let ServerSpec { listen, auth, tls, operations, limits, upstream, .. } = spec;
+        let ServerSpec { listen, auth, tls, operations, limits, settings, upstream, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
         let runtime = runtime.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let metrics = Metrics::new();
-        let sessions = Sessions::new(auth, upstream, limits.clone(), runtime, Arc::clone(&metrics));
+        let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
         let lanes = Lanes::start().map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes, metrics));
 

@@ -30,6 +30,7 @@ use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;
 use crate::client::{self, Secret};
+use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::session::{bounded_session, session_config, session_with};
@@ -164,6 +165,8 @@ enum Found {
 pub(super) struct Sessions {
     auth: Auth,
     upstream: Upstream,
+    /// Those that sessions begin with.
+    settings: SessionSettings,
     limits: Limits,
     runtime: Arc<RuntimeEnv>,
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
@@ -181,11 +184,12 @@ impl Sessions {
     pub(super) fn new(
         auth: Auth,
         upstream: Upstream,
+        settings: SessionSettings,
         limits: Limits,
         runtime: Arc<RuntimeEnv>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { auth, upstream, limits, runtime, salt: rand::random(), open: Mutex::default(), metrics }
+        Self { auth, upstream, settings, limits, runtime, salt: rand::random(), open: Mutex::default(), metrics }
     }
 
     /// Counts rejected credentials, and returns the status for the client.
@@ -329,7 +333,7 @@ impl Sessions {
         };
         let caller =
             client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
-        let config = session_config().with_extension(Arc::new(caller));
+        let config = session_config().with_option_extension(self.settings.clone()).with_extension(Arc::new(caller));
         let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
         let context = bounded_session(&context)?;
         let mut connections = vec![connection];

@@ -1,5 +1,6 @@
 //! Server limits and the `[serve]` table of a configuration file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -150,6 +151,8 @@ pub struct ServeDocument {
     pub operations: Option<SocketAddr>,
     /// Resource limits.
     pub limits: Limits,
+    /// Settings that sessions begin with, by name without the prefix `savedsearch.`.
+    pub settings: BTreeMap<String, String>,
 }
 
 impl ServeDocument {
@@ -181,10 +184,12 @@ mod tests {
     fn the_serve_table_of_a_file_is_read_and_its_mistakes_are_placed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("savedsearch.toml");
-        let text = "[serve]\nlisten = \"127.0.0.1:0\"\nusers_file = \"users.toml\"\n[serve.limits]\nstreams = 7\n";
+        let text = "[serve]\nlisten = \"127.0.0.1:0\"\nusers_file = \"users.toml\"\n[serve.limits]\nstreams = 7\n\
+                    [serve.settings]\nfreshness = \"15m\"\n";
         std::fs::write(&path, text).expect("written");
         let serve = ServeDocument::read(&path).expect("a document");
         assert_eq!(serve.users_file, Some(folder.path().join("users.toml")));
+        assert_eq!(serve.settings, BTreeMap::from([("freshness".to_owned(), "15m".to_owned())]));
         assert_eq!(serve.limits, Limits { streams: 7, ..Limits::default() });
         std::fs::write(&path, "[serve]\n\nlisten = \"here\"\n").expect("written");
         let error = ServeDocument::read(&path).expect_err("invalid address").to_string();

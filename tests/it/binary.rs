@@ -635,6 +635,8 @@ fn a_server_takes_options_before_variables_before_its_table() {
         (&["--auth", "none", "--users-file", "x.toml"], "--users-file requires --auth users"),
         (&["--auth", "users", "--users-file", "x.toml"], "cannot be read"),
         (&["--auth", "none", "--log", "=,="], "--log"),
+        (&["--auth", "none", "--set", "freshness=soon"], "freshness"),
+        (&["--auth", "none", "--set", "freshness"], "--set expects KEY=VALUE"),
         (&["--auth", "everybody"], "everybody"),
         (&["--listen", "here"], "here"),
     ] {

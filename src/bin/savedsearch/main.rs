@@ -377,10 +377,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         context.register_catalog(name, catalog);
     }
     for setting in &sql.set {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| Exit::usage(format!("--set expects KEY=VALUE, found `{setting}`")))?;
-        let key = if key.contains('.') { key.to_owned() } else { format!("savedsearch.{key}") };
+        let (key, value) = key_and_value(setting)?;
         let state = context.state_ref();
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
@@ -524,4 +521,12 @@ fn rate_limit(text: &str) -> Result<RateLimit, String> {
         (requests > 0 && seconds > 0).then_some(RateLimit { requests, window })
     });
     parsed.ok_or_else(|| "expected REQUESTS/SECONDS, such as 30/600".to_owned())
+}
+
+/// Splits a setting. A key without a dot is one of `savedsearch.`.
+fn key_and_value(setting: &str) -> Result<(String, &str), Exit> {
+    let (key, value) =
+        setting.split_once('=').ok_or_else(|| Exit::usage(format!("--set expects KEY=VALUE, found `{setting}`")))?;
+    let key = if key.contains('.') { key.to_owned() } else { format!("savedsearch.{key}") };
+    Ok((key, value))
 }

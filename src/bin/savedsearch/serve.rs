@@ -1,11 +1,14 @@
 //! Command `serve`: merges options, environment variables and the configuration file.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use datafusion_saved_search::config::Environment;
+use datafusion::common::config::ExtensionOptions;
+use datafusion_saved_search::config::{Environment, SessionSettings};
+use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{
     Auth, FlightServer, ServeDocument, ServerSpec, TlsSpec, Upstream, Users, hash_password,
 };
@@ -15,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 use crate::connect::{Connected, config_file, connect, pass_through};
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
-use crate::{Arguments, Ending, Exit};
+use crate::{Arguments, Ending, Exit, key_and_value};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL
 #[derive(Debug, clap::Args)]
@@ -52,6 +55,9 @@ pub(crate) struct ServeArguments {
     /// Address of /healthz and /metrics
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
     operations: Option<SocketAddr>,
+    /// Setting that sessions begin with, such as freshness=15m; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Format of the log on stderr
     #[arg(long, value_enum, env = "SAVEDSEARCH_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
@@ -144,6 +150,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         insecure: arguments.insecure || document.insecure.unwrap_or_default(),
         operations: serve.operations.or(document.operations),
         limits: document.limits,
+        settings: settings(&document.settings, &serve.set)?,
         upstream,
     };
     // Before the line that announces the server.
@@ -164,6 +171,18 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         () = ending.wait() => {}
     }
     Ok(())
+}
+
+/// The settings of new sessions: those of the file, then those of the command line.
+fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<SessionSettings, Exit> {
+    let mut settings = SessionSettings::default();
+    let file = file.iter().map(|(key, value)| Ok((key.clone(), value.as_str())));
+    for setting in file.chain(given.iter().map(|setting| key_and_value(setting))) {
+        let (key, value) = setting?;
+        let key = key.strip_prefix("savedsearch.").unwrap_or(&key);
+        settings.set(key, value).map_err(|error| Exit::usage(describe(&error)))?;
+    }
+    Ok(settings)
 }
 
 /// Lines on stderr. Spans add nothing to them: a line names its query itself.

@@ -1,10 +1,10 @@
-//! `savedsearch sync` and `savedsearch store`: fill a store, and look after it.
+//! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
-use datafusion_saved_search::{Connection, SyncOptions, SyncStep, Synced, sync};
+use datafusion_saved_search::{Connection, SyncOptions, SyncStep, Synced, sync, verify_counts};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::connect::{Connected, connect};
@@ -13,11 +13,11 @@ use crate::{Arguments, Exit, FAILED, SIGNALLED};
 /// Days that are read if no first day is given.
 const USUAL: i64 = 30;
 
-/// Fill the store with mentions, and confirm those that it has
+/// Fill the store with mentions, and verify stored days
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads the days that the store lacks, a month of each saved search in turn. One request for each saved search
-then confirms the other days by their numbers; those that differ are read again. What has been read is in the store
+then confirms the other days by their counts; those that differ are read again. What has been read is in the store
 whenever the command ends, so it can be stopped and started again.
 
 Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line, 4 --max-requests was reached,
@@ -41,6 +41,9 @@ pub(crate) struct SyncArguments {
     /// Read all days again, including those that the store has
     #[arg(long)]
     rescan: bool,
+    /// Keep mentions that the service has deleted, in system.deleted_mentions
+    #[arg(long)]
+    keep_deleted: bool,
     /// Read the earliest days first, instead of the latest
     #[arg(long)]
     oldest_first: bool,
@@ -49,21 +52,25 @@ pub(crate) struct SyncArguments {
     max_requests: Option<u64>,
 }
 
-/// Show and look after the store
+/// Inspect and maintain the store
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   savedsearch --store mentions store status
   savedsearch --store mentions store forget --older-than 400d")]
 pub(crate) enum StoreCommand {
-    /// Print what the store has
+    /// Print what is stored
     Status,
     /// Compare the catalog with the files; exit status 1 if they do not agree
-    Verify,
+    Verify {
+        /// Also compare the daily counts with the service, with one request for each saved search
+        #[arg(long)]
+        service: bool,
+    },
     /// Merge days of past months, and remove files that are no longer used
     Compact,
-    /// Remove days
+    /// Delete stored days older than an age
     Forget {
-        /// Age of the days to remove, such as 400d
+        /// Age, such as 400d
         #[arg(long, value_name = "AGE", value_parser = days)]
         older_than: u32,
         /// Saved search [default: all]
@@ -90,13 +97,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             _ = terminate.recv() => return Err(stopped(SignalKind::terminate())),
         };
         if !arguments.quiet {
-            let Synced { searches, requests, .. } = synced;
-            match synced.left {
-                0 => eprintln!("up to date: {} · {}", counted(searches, "saved search"), counted(requests, "request")),
-                left => {
-                    eprintln!("not finished: {} left · {}", counted(left as u64, "step"), counted(requests, "request"))
-                }
-            }
+            eprintln!("{synced}");
         }
         let Some(every) = options.watch else {
             let unfinished = "--max-requests was reached; what was read is stored: run the command again";
@@ -119,22 +120,15 @@ async fn once(
     let mut wanted = SyncOptions::since(since);
     wanted.aids.clone_from(&options.aid);
     wanted.rescan = options.rescan;
+    wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
     let report = |step: &SyncStep| {
         if !arguments.quiet {
-            let SyncStep { aid, from, to, mentions, requests, left, .. } = step;
-            let (mentions, requests) = (counted(*mentions, "mention"), counted(*requests, "request"));
-            eprintln!("{aid} {from} to {to}: {mentions} · {requests} · {} left", counted(*left as u64, "step"));
+            eprintln!("{step}");
         }
     };
     Ok(sync(connection, &wanted, report).await?)
-}
-
-/// A count with its noun.
-fn counted(number: u64, noun: &str) -> String {
-    let plural = if noun.ends_with("ch") { "es" } else { "s" };
-    format!("{number} {noun}{}", if number == 1 { "" } else { plural })
 }
 
 pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result<(), Exit> {
@@ -154,24 +148,30 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
             let sql = "SELECT * FROM system.store ORDER BY aid, filters";
             return crate::print_table(connection, sql).await;
         }
-        StoreCommand::Verify => {
+        StoreCommand::Verify { service } => {
             let problems = connection.verify_store()?;
             problems.iter().for_each(|problem| eprintln!("{problem}"));
-            if !problems.is_empty() {
-                let line =
-                    format!("the store has {} problems; remove its folder, or the days: store forget", problems.len());
-                return Err(Exit(FAILED, Some(line)));
-            }
-            eprintln!("no problems");
+            let differing = if *service { verify_counts(&connection).await? } else { Vec::new() };
+            differing.iter().for_each(|differing| eprintln!("{differing}"));
+            let (problems, differing) = (problems.len(), differing.len());
+            let line = match (problems, differing) {
+                (0, 0) => {
+                    eprintln!("no problems");
+                    return Ok(());
+                }
+                (0, _) => format!("stored days that differ from the service: {differing}; `sync` reads them again"),
+                _ => format!("problems: {problems}; `sync --rescan` over these days replaces their files"),
+            };
+            return Err(Exit(FAILED, Some(line)));
         }
         StoreCommand::Compact => {
             let (fewer, removed) = connection.compact_store()?;
-            eprintln!("{} merged · {} removed", counted(fewer, "part"), counted(removed, "file"));
+            eprintln!("merged parts: {fewer} · deleted files: {removed}");
         }
         StoreCommand::Forget { older_than, aid } => {
             let before = (connection.now() - TimeDelta::days(i64::from(*older_than))).date_naive();
             let mentions = connection.forget_stored(aid.as_deref(), before)?;
-            eprintln!("{} before {before} removed", counted(mentions, "mention"));
+            eprintln!("deleted mentions before {before}: {mentions}");
         }
     }
     Ok(())

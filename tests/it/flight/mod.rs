@@ -5,6 +5,7 @@ mod bounded;
 mod ends;
 mod hostile;
 mod load;
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use arrow_flight::sql::{
     CommandGetXdbcTypeInfo, CommandStatementIngest, CommandStatementQuery, ProstMessageExt,
 };
 use arrow_flight::{FlightDescriptor, FlightInfo, IpcMessage};
+use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::flight::{Auth, FlightServer, Limits, ServerSpec, Upstream};
 use datafusion_saved_search::simulator::{Corpus, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
@@ -49,6 +51,7 @@ pub(crate) fn open(upstream: Upstream) -> ServerSpec {
         insecure: false,
         operations: None,
         limits: Limits::default(),
+        settings: SessionSettings::default(),
         upstream,
     }
 }

@@ -1,0 +1,121 @@
+//! Compares the daily counts of a store with those of the service.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use chrono::{DateTime, NaiveDate, Utc};
+use datafusion::common::ScalarValue;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::ident;
+use datafusion::prelude::{SessionContext, lit};
+
+use crate::config::{SessionSettings, StoreUse};
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::can_confirm;
+use crate::profile::Origin;
+use crate::session::session;
+use crate::store::{Day, Terms, date_of, day_of, span_of};
+
+/// A stored day that has another number of mentions at the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DifferingDay {
+    /// Saved search.
+    pub aid: String,
+    /// The day, in UTC.
+    pub day: NaiveDate,
+    /// Number of stored mentions.
+    pub stored: u64,
+    /// Number of mentions by the service's timeline.
+    pub service: u64,
+}
+
+/// As in `aid 183772, 2026-06-01: 41 mentions stored, 42 at the service`.
+impl fmt::Display for DifferingDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { aid, day, stored, service } = self;
+        write!(f, "aid {aid}, {day}: {stored} mentions stored, {service} at the service")
+    }
+}
+
+/// Compares all days that were stored without filters, and that had settled when they were read, with the service's timeline.
+/// Takes one request for each saved search, or more if the service limits the length of a window. Nothing is changed.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if the connection has no store; [`ErrorKind::Unsupported`] if the service does not count days in UTC
+/// exactly; those of queries.
+pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<DifferingDay>> {
+    let store = connection.some_store()?;
+    let profile = connection.profile();
+    if !can_confirm(profile) {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the service does not count the mentions of days in UTC exactly",
+        )
+        .advice("`savedsearch sync --rescan` reads stored days again"));
+    }
+    let context = session(connection).map_err(|error| query(&error))?;
+    let state = context.state_ref();
+    if let Some(settings) = state.write().config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
+        settings.store = StoreUse::Off;
+        "UTC".clone_into(&mut settings.timezone);
+    }
+    let settling = profile.store.settle.length();
+    let terms = Terms { now: connection.now(), settling, since: DateTime::<Utc>::MAX_UTC, rescan: None };
+    let mut differing = Vec::new();
+    for aid in store.aids()? {
+        let mut stored: BTreeMap<Day, u64> = BTreeMap::new();
+        for (_, region) in store.regions(&aid)?.iter().filter(|(filters, _)| filters.is_empty()) {
+            let settled = |day: &Day| region.sealed || terms.had_settled(region.as_of, *day);
+            let days = region.days.clone().filter(settled);
+            stored.extend(days.filter_map(|day| Some((day, region.count_of(day)?))));
+        }
+        let (Some((first, _)), Some((last, _))) = (stored.first_key_value(), stored.last_key_value()) else { continue };
+        let service = counts(connection, &context, &aid, &(*first..*last + 1)).await;
+        let service = service.map_err(|error| query(&error))?;
+        for (day, stored) in stored {
+            let service = service.get(&day).copied().unwrap_or_default();
+            if stored != service {
+                differing.push(DifferingDay { aid: aid.clone(), day: date_of(day), stored, service });
+            }
+        }
+    }
+    Ok(differing)
+}
+
+/// Requests the daily counts of a saved search.
+async fn counts(
+    connection: &Connection,
+    context: &SessionContext,
+    aid: &str,
+    days: &Range<Day>,
+) -> std::result::Result<BTreeMap<Day, u64>, DataFusionError> {
+    let volume = &connection.profile().tables.volume;
+    let missing = || Error::new(ErrorKind::Profile, "tables.volume has no time or no aid");
+    let time = volume.time.as_deref().ok_or_else(missing)?;
+    let of = volume.column_from(&Origin::Aid).ok_or_else(missing)?;
+    let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
+    let span = span_of(days);
+    let filter =
+        ident(of).eq(lit(aid)).and(ident(time).gt_eq(instant(span.start))).and(ident(time).lt(instant(span.end)));
+    let rows = context.table("volume").await?.filter(filter)?.select(vec![ident(time), ident("mentions")])?;
+    let mut counts = BTreeMap::new();
+    for batch in rows.collect().await? {
+        let starts = batch.column(0).as_primitive::<TimestampMicrosecondType>();
+        let mentions = batch.column(1).as_primitive::<Int64Type>();
+        for (start, mentions) in starts.iter().zip(mentions) {
+            let (Some(start), Some(mentions)) = (start, mentions) else { continue };
+            *counts.entry(day_of(start)).or_default() += u64::try_from(mentions).unwrap_or_default();
+        }
+    }
+    Ok(counts)
+}
+
+fn query(error: &DataFusionError) -> Error {
+    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, crate::error::describe(error)))
+}
