@@ -50,6 +50,8 @@ def main():
         assert sync.returncode == 0
         assert snapshots > 1, "the sync ended before DuckDB read anything"
         assert by_day(folder) == all_mentions
+        deleted = ducklake.attach(folder).execute("SELECT count(*), max(deleted_at) FROM store.mentions_deleted")
+        assert deleted.fetchall() == [(0, None)]
         versions = ducklake.attach(folder).execute("SELECT snapshot_id FROM store.snapshots() ORDER BY 1").fetchall()
         numbers = [sum(by_day(folder, version).values()) for (version,) in versions[1:]]
         assert numbers == sorted(numbers) and numbers[-1] == sum(all_mentions.values())

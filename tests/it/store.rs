@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, sync};
+use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, sync, verify_counts};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -415,7 +415,7 @@ const FORMS: [&str; 12] = [
 
 /// Replays a history, and compares the answers with and without the store. Days with arrivals and days with deletions are
 /// apart: numbers cannot reveal changes of a day that cancel out.
-async fn replay(steps: &[Step], short_windows: bool) {
+async fn replay(steps: &[Step], short_windows: bool, keeps_deleted: bool) {
     let corpus = Corpus::generate(CorpusSpec { seed: 3, searches: 2, mentions: 160, now: now() });
     let mut profile = Profile::v4();
     profile.page.max = 6;
@@ -429,6 +429,7 @@ async fn replay(steps: &[Step], short_windows: bool) {
     let day_of = |time: DateTime<Utc>| time.timestamp().div_euclid(86_400);
     for step in steps {
         let visit = shop.at(time);
+        visit.set(&format!("SET savedsearch.keep_deleted = {keeps_deleted}")).await;
         match *step {
             Step::Pass(hours) => time += TimeDelta::hours(hours),
             Step::Arrive(of, age) => {
@@ -488,9 +489,9 @@ fn histories_of_a_service_agree_with_its_store() {
     let cases = knob("STORE_HISTORIES", HISTORIES);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let seed = knob("STORE_SEED", 1);
-    let histories = (prop::collection::vec(step(), 4..16), any::<bool>());
-    let result = runner(cases, seed).run(&histories, |(steps, short_windows)| {
-        runtime.block_on(replay(&steps, short_windows));
+    let histories = (prop::collection::vec(step(), 4..16), any::<bool>(), any::<bool>());
+    let result = runner(cases, seed).run(&histories, |(steps, short_windows, keeps_deleted)| {
+        runtime.block_on(replay(&steps, short_windows, keeps_deleted));
         Ok(())
     });
     if let Err(failure) = result {
@@ -621,4 +622,150 @@ async fn a_store_may_be_named_by_any_path() {
     std::fs::create_dir(shop.folder.path().join("a b%20c")).unwrap_or_default();
     visit.cost(&all).await;
     assert_eq!(visit.cost(&all).await, 1);
+}
+
+#[tokio::test]
+async fn deleted_mentions_are_kept_if_wanted() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id, published_at, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let kept = "SELECT id, deleted_at FROM system.deleted_mentions ORDER BY id";
+    let ask = async |visit: &Visit| rows(&visit.stored.sql(kept).await.unwrap().collect().await.unwrap());
+    let visit = shop.at(now() + days(10));
+    visit.set("SET savedsearch.keep_deleted = on").await;
+    visit.cost(&all).await;
+    // One mention is deleted, and another changes its day: that one is still there.
+    let gone = shop.delete_before(BIG, now() - days(40));
+    let moved = shop.delete_before(BIG, now() - days(30));
+    shop.arrive(BIG, &moved, now() - days(20));
+    let later = shop.at(now() + days(11));
+    later.set("SET savedsearch.keep_deleted = on").await;
+    later.cost(&all).await;
+    assert_eq!(ask(&later).await, [vec![gone.clone(), "2026-07-12T12:00:00Z".to_owned()]]);
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    // What is deleted without the setting is not kept, and what comes back is no longer deleted.
+    shop.delete_before(BIG, now() - days(50));
+    shop.arrive(BIG, &gone, now() - days(40));
+    let last = shop.at(now() + days(12));
+    last.cost(&all).await;
+    assert_eq!(ask(&last).await, Vec::<Vec<String>>::new());
+    // A filtered read does not show whether a mention is deleted.
+    last.set("SET savedsearch.keep_deleted = on").await;
+    let german = format!("{all} AND language = 'de'");
+    last.set("SET savedsearch.store = 'write'").await;
+    last.cost(&german).await;
+    last.cost(&german).await;
+    assert_eq!(ask(&last).await, Vec::<Vec<String>>::new());
+    last.connection.forget_stored(None, (now() + days(20)).date_naive()).unwrap();
+    assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_day_that_is_read_again_leaves_the_others_as_they_are() {
+    let mut shop = Shop::new();
+    let sql = |columns: &str| format!("SELECT {columns} FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let document = Profile::builtin_document("v4").unwrap();
+    let platform = "    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n";
+    shop.profile = Profile::parse(&document.replace(platform, ""), "fewer").unwrap();
+    let visit = shop.at(now() + days(60));
+    visit.cost(&sql("id, title")).await;
+    // The profile has a new column. A day of a month that was stored without it has another mention.
+    shop.profile = Profile::v4();
+    shop.arrive(BIG, "late", now() - days(50));
+    let later = shop.at(now() + days(60));
+    assert_eq!(later.cost(&sql("id, title")).await, 2);
+    assert_eq!(later.cost(&sql("id, title")).await, 1, "the rest of the month is still stored");
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+    assert!(later.cost(&sql("id, platform")).await > 1);
+    assert_eq!(later.cost(&sql("id, platform")).await, 1);
+}
+
+#[tokio::test]
+async fn changed_contents_are_found() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let visit = shop.at(now() + days(5));
+    visit.cost(&all).await;
+    let folder = shop.folder.path().join("data/mentions").join(format!("aid={BIG}"));
+    let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let problems = visit.connection.verify_store().unwrap();
+    assert!(problems.len() == 1 && problems[0].contains("contents have changed"), "{problems:?}");
+    // Counts that differ from the service's.
+    let before = visit.simulator.requests();
+    assert_eq!(verify_counts(&visit.connection).await.unwrap(), []);
+    assert_eq!(visit.simulator.requests() - before, 1);
+    shop.arrive(BIG, "late", now() - days(50));
+    let later = shop.at(now() + days(5));
+    let differing = verify_counts(&later.connection).await.unwrap();
+    let texts: Vec<String> = differing.iter().map(ToString::to_string).collect();
+    let expected = format!(
+        "aid {BIG}, 2026-05-12: {} mentions stored, {} at the service",
+        differing[0].stored,
+        differing[0].stored + 1
+    );
+    assert_eq!(texts, [expected]);
+}
+
+#[tokio::test]
+async fn estimates_know_the_store() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    let since = (now() - days(30)).date_naive();
+    sync(&visit.connection, &SyncOptions::since(since), |_| {}).await.unwrap();
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    // The list of the last query names the saved searches.
+    let all = "SELECT id FROM mentions WHERE published_at >= TIMESTAMP '2026-06-02T00:00:00Z' \
+               AND published_at < TIMESTAMP '2026-06-20T00:00:00Z'";
+    visit.cost(all).await;
+    let explained = visit.explain(all).await;
+    assert!(explained.contains("days, by the last list"), "{explained}");
+    let plan = visit.stored.sql(all).await.unwrap().create_physical_plan().await.unwrap();
+    let cost = datafusion_saved_search::plan_cost(&plan);
+    let expected = cost.scans[0].by_last_list.clone().unwrap();
+    assert_eq!((expected.at_least, expected.exact, visit.cost(all).await), (0, true, 0));
+    // A stored timeline confirms without a request.
+    let one = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let later = shop.at(now() + days(5) + TimeDelta::minutes(70));
+    later.set("SET savedsearch.freshness = '1h'").await;
+    let used = later.connection.store_statistics().unwrap();
+    assert_eq!((used.days_from_store, used.requests_saved), (0, 0));
+    later.cost(&one).await;
+    let used = later.connection.store_statistics().unwrap();
+    assert!(used.days_from_store > 0 && used.requests_saved > 0 && used.bytes > 0, "{used:?}");
+}
+
+#[tokio::test]
+async fn a_refresh_takes_one_request() {
+    // Few mentions a day, so that the open days fit into a page.
+    let corpus = Corpus::generate(CorpusSpec { seed: 3, searches: 2, mentions: 900, now: now() });
+    for order in ["", " ORDER BY published_at, id", " ORDER BY published_at DESC, id"] {
+        let mut shop = Shop::of(&corpus, Profile::v4());
+        let aid = shop.searches[0].aid.clone();
+        let all = |rest: &str| format!("SELECT id, published_at FROM mentions WHERE aid = '{aid}' AND {rest}{order}");
+        let since = all("published_at >= TIMESTAMP '2026-03-01T00:00:00Z'");
+        let visit = shop.at(now());
+        visit.cost(&since).await;
+        // One response confirms the settled days, and has the mentions of the open ones.
+        assert_eq!(visit.cost(&since).await, 1, "{order}");
+        shop.arrive(&aid, "new", now() - TimeDelta::minutes(5));
+        shop.arrive(&aid, "open", now() - days(2));
+        let visit = shop.at(now() + TimeDelta::minutes(10));
+        assert_eq!(visit.cost(&since).await, 1, "{order}");
+        visit.set("SET savedsearch.freshness = '15m'").await;
+        let recent = all("duration = '90d'");
+        visit.cost(&recent).await;
+        let soon = shop.at(now() + TimeDelta::minutes(30));
+        soon.set("SET savedsearch.freshness = '15m'").await;
+        // The service resolves a relative period first.
+        assert_eq!(soon.cost(&recent).await, 2, "{order}");
+        // A late arrival is read as well.
+        shop.arrive(&aid, "late", now() - days(30));
+        assert_eq!(shop.at(now() + TimeDelta::minutes(40)).cost(&since).await, 2, "{order}");
+        let visit = shop.at(now() + TimeDelta::minutes(50));
+        let mut options = SyncOptions::since((now() - days(60)).date_naive());
+        options.aids.push(aid);
+        assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, 1);
+    }
 }
