@@ -51,10 +51,11 @@ impl PageDecoder for Keeping<'_> {
     type Page = Decoded;
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
+        let page = PageDecoder::decode(self.decoder, request, body)?;
         if let Some(first) = &self.first {
             first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
         }
-        PageDecoder::decode(self.decoder, request, body)
+        Ok(page)
     }
 }
 

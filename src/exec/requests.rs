@@ -25,7 +25,7 @@ pub(super) struct Requests {
     sent: RequestPlan,
     /// Page size of mentions; `None` if the table has none.
     page: Option<u64>,
-    /// Computed on first use: optimizer rules make copies of a scan that nobody asks.
+    /// Computed on first use: optimizer rules copy scans, and most copies are never asked.
     expected: OnceLock<Expected>,
 }
 

@@ -28,7 +28,7 @@ use self::candidates::{Candidates, Timelines, candidates, direct, is_limited, su
 pub(super) use self::candidates::{StoreUse, expected};
 pub(super) use self::fill::Fill;
 use self::tail::{Received, Tail};
-use self::timeline::{DailyCounts, Expected, Timeline};
+use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
 use super::part::Part;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver};
@@ -47,7 +47,7 @@ struct Divided {
     span: Range<i64>,
     /// The daily counts of the service, as far as they are known.
     timeline: DailyCounts,
-    /// Requests for them.
+    /// Number of requests for these counts.
     confirming: u64,
     /// The mentions at the end of the span, if they were received with the daily counts.
     tail: Option<Tail>,
@@ -82,6 +82,7 @@ impl Driver {
         !relative
             && division.read.len() == 1
             && !matches!(kept, Ok(Some(_)))
+            && !direct(&self.config, plan, &division, 0)
             && self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions).is_some()
     }
 
@@ -164,7 +165,14 @@ impl Driver {
         }
         let timelines = Timelines::of(config, from, plan, &division, &confirmed_by, relative)?;
         let confirming = timelines.requests();
-        let (limited, direct) = (is_limited(config), direct(config, plan, &division, confirming));
+        // A relative period ends at an instant that only the service knows, and days are stored completely.
+        let tail = match confirming > 0 && !relative {
+            true => self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions),
+            false => None,
+        };
+        // What reads the tail confirms as well.
+        let apart = confirming - u64::from(tail.is_some());
+        let (limited, direct) = (is_limited(config), direct(config, plan, &division, apart));
         if relative {
             // The service resolves it.
             let invests = from.writes && from.freshness > TimeDelta::zero() && !limited;
@@ -172,11 +180,14 @@ impl Driver {
                 return Ok(None);
             }
             let words = plan.duration.as_deref().unwrap_or_default();
-            let Some(Timeline { window: Some(span), counts, as_of }) =
-                self.timeline(plan, &confirmed_by, words).await?
-            else {
-                return Ok(None);
+            let timeline = match self.timeline(plan, &confirmed_by, words).await {
+                Err(error) if is_refused(error.kind()) => {
+                    self.note(plan, &error);
+                    None
+                }
+                timeline => timeline?,
             };
+            let Some(Timeline { window: Some(span), counts, as_of }) = timeline else { return Ok(None) };
             let (division, by) = divide_for_timeline(&span, filters, &regions, &terms);
             if by != confirmed_by && division.to_confirm().is_some() {
                 return Ok(None);
@@ -195,11 +206,7 @@ impl Driver {
         let Some(days) = division.to_confirm() else {
             return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
         };
-        let request = match confirming {
-            0 => None,
-            _ => self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions),
-        };
-        let Received { tail, timeline: received } = match request {
+        let Received { tail, timeline: received } = match tail {
             Some(request) => self.read_tail(from, plan, request).await?,
             None => Received::default(),
         };
@@ -208,15 +215,27 @@ impl Driver {
             Some(timeline) => counts.push(Some(timeline)),
             None => {
                 for words in &timelines.windows {
-                    counts.push(self.timeline(plan, &confirmed_by, words).await?);
-                    if counts.last().is_some_and(Option::is_none) {
+                    let timeline = match self.timeline(plan, &confirmed_by, words).await {
+                        Ok(timeline) => timeline,
+                        // It may answer the next query, and says nothing about the stored days.
+                        Err(error) if is_refused(error.kind()) => {
+                            self.note(plan, &error);
+                            let all = Division { stored: Vec::new(), read: vec![span.clone()] };
+                            let timeline = DailyCounts::default();
+                            return Ok(Some(Divided { division: all, span, timeline, confirming, tail: None }));
+                        }
+                        Err(error) => return Err(error),
+                    };
+                    let proves = timeline.is_some();
+                    counts.push(timeline);
+                    if !proves {
                         break;
                     }
                 }
             }
         }
         let Some(expected) = Expected::of(span_of(&days), confirmed_by, counts) else {
-            // The counts prove nothing, now or soon.
+            // The counts prove nothing, and are not expected to soon.
             self.distrust(from, &subject, plan).await;
             let terms = Terms { rescan: Some(profile.store.rescan.length()), ..terms };
             let division = divide(&span, filters, &regions, &terms);
@@ -354,7 +373,8 @@ impl Driver {
             let open = self.ends_open(&plan) && range.end == end;
             let parts = windows.into_iter().map(|(words, instants)| {
                 let within = range.start.max(instants.start)..range.end.min(instants.end);
-                let last = (open && instants.end == wanted.end).then_some(instants.end);
+                // Rows end there, although more may be requested.
+                let last = (open && instants.end == wanted.end).then_some(range.end);
                 let (label, fill) = (plan.duration.clone(), fill.clone());
                 let part = Part { within: Some(within), label, fill, ..Part::default() };
                 let asked = RequestPlan { duration: Some(words), ..plan.clone() };

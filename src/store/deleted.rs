@@ -1,7 +1,7 @@
-//! Mentions that were stored, and that the service has deleted since: kept if the session asks for it.
+//! Stored mentions that the service has since deleted; kept if the session asks for it.
 //!
 //! A mention is deleted if the day that it was stored under is read again without it, and no other stored day has it: a
-//! changed time moves a mention to another day. One that is read again is not deleted any more.
+//! changed time moves a mention to another day. A mention that is read again is no longer deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,10 @@ impl Store {
             present.extend(files::ids(&self.folder(subject).join(&file.path), id)?);
         }
         for (file_id, file) in before {
-            // Files that cannot be read stay as they are.
+            // Files that cannot be read, or have other ids, stay as they are.
+            if !self.readable(file.schema)?.iter().any(|column| column == id) {
+                continue;
+            }
             let Ok(rows) = self.read_deleted(&file) else { continue };
             let absent = rows.iter().map(|rows| self.deleted.without(rows, &present)).collect::<Result<Vec<_>>>()?;
             let left: usize = absent.iter().map(RecordBatch::num_rows).sum();
@@ -69,6 +72,7 @@ impl Store {
             for file in old.iter().flat_map(|region| &region.files) {
                 // What cannot be read is dropped with its region.
                 for rows in self.read(subject, file).into_iter().flatten() {
+                    present.extend(self.layout.ids(&self.layout.filtered(&rows, |time| !replaced(time))?)?);
                     let rows = self.layout.without(&self.layout.filtered(&rows, replaced)?, &present)?;
                     missing.extend((rows.num_rows() > 0).then_some(rows));
                 }
@@ -135,6 +139,14 @@ impl Store {
 }
 
 impl Layout {
+    /// Returns the ids of a batch as texts.
+    fn ids(&self, batch: &RecordBatch) -> Result<Vec<String>> {
+        let Some(id) = self.id else { return Ok(Vec::new()) };
+        let texts = files::texts(batch.column(id));
+        let texts = texts.map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?;
+        Ok(texts.iter().flatten().map(str::to_owned).collect())
+    }
+
     /// Returns the mentions of a batch whose ids are not among these.
     fn without(&self, batch: &RecordBatch, ids: &HashSet<String>) -> Result<RecordBatch> {
         let Some(id) = self.id else { return Ok(batch.clone()) };

@@ -307,7 +307,10 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
 pub(crate) fn ids(path: &Path, id: &str) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for batch in column(path, id)? {
-        let texts = texts(batch?.column(0)).map_err(|error| corrupt(path, &error))?;
+        let batch = batch?;
+        // The file may be older than the column.
+        let Some(column) = batch.columns().first() else { continue };
+        let texts = texts(column).map_err(|error| corrupt(path, &error))?;
         ids.extend(texts.iter().flatten().map(str::to_owned));
     }
     Ok(ids)

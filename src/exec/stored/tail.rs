@@ -36,7 +36,7 @@ impl Tail {
     }
 }
 
-/// What a request for the end of a span has brought.
+/// Result of a request for the end of a span.
 #[derive(Default)]
 pub(super) struct Received {
     pub(super) tail: Option<Tail>,
@@ -53,9 +53,8 @@ pub(super) fn reversed(batch: &RecordBatch) -> Result<RecordBatch> {
 
 /// A request for the end of a span, newest first, whose response has the daily counts of all of it.
 pub(super) struct TailRequest {
-    /// Window to request, and its end in microseconds since 1970.
+    /// Window to request.
     pub(super) words: String,
-    pub(super) end: i64,
     pub(super) order: ServiceOrder,
     /// The instants to read, in microseconds since 1970.
     pub(super) instants: Range<i64>,
@@ -77,7 +76,8 @@ impl Driver {
         let profile = connection.profile();
         let confirms = division.to_confirm()?;
         let (instants, page) = (division.read.last()?.clone(), plan.pages?.size);
-        let time = spec.time.as_ref()?;
+        // Without ids, a mention that moves between pages is not noticed.
+        let (time, _) = (spec.time.as_ref()?, spec.id.as_ref()?);
         let newest_first = SortOptions { descending: true, nulls_first: false };
         let order = service_order(profile, time, newest_first)?;
         let follows = instants.start == start_of(division.stored.last()?.days.end);
@@ -103,7 +103,7 @@ impl Driver {
         };
         let windows = windows_between(&profile.window, start_of(confirms.start)..end, Zone::UTC).ok()?;
         let [(words, _)] = <[_; 1]>::try_from(windows).ok()?;
-        Some(TailRequest { words, end, order, instants })
+        Some(TailRequest { words, order, instants })
     }
 
     /// Reads the end of a span, newest first. Nothing is received if the service refuses this.
@@ -113,13 +113,14 @@ impl Driver {
         plan: &RequestPlan,
         request: TailRequest,
     ) -> Result<Received> {
-        let TailRequest { words, end, order, instants } = request;
+        let TailRequest { words, order, instants } = request;
         let until = DateTime::from_timestamp_micros(instants.start).map(|since| (order.clone(), since));
         let fill = self.fill(from, plan, &instants, &Arc::default());
         let first = Arc::new(OnceLock::new());
         let label = plan.duration.clone();
         let start = instants.start;
-        let open = self.ends_open(plan).then_some(end);
+        // Rows end there, although more is requested.
+        let open = self.ends_open(plan).then_some(instants.end);
         let part = Part { within: Some(instants), label, fill: fill.clone(), until, first: Some(Arc::clone(&first)) };
         let asked = RequestPlan {
             duration: Some(words),
@@ -135,7 +136,9 @@ impl Driver {
                 Err(error) => {
                     let error = Error::find(&error).cloned().ok_or(error);
                     let error = error.map_err(|error| Error::new(ErrorKind::Query, crate::error::describe(&error)))?;
-                    if !is_refused(error.kind()) {
+                    // Pages that have to be in order prove less than those that need not.
+                    if !is_refused(error.kind()) && !matches!(error.kind(), ErrorKind::Incomplete | ErrorKind::TooDeep)
+                    {
                         return Err(error);
                     }
                     self.note(plan, &error);

@@ -113,7 +113,7 @@ pub(super) fn is_refused(kind: ErrorKind) -> bool {
 
 impl Driver {
     /// Removes days whose counts differ from the timeline, and records that the others agree. Fresh days are compared as well:
-    /// a mention whose time has changed leaves one day and comes to another.
+    /// a mention whose time has changed moves from one day to another.
     pub(super) async fn confirmed(
         &self,
         from: &FromStore,
@@ -149,7 +149,7 @@ impl Driver {
     }
 
     /// Requests the daily counts of a window. `None` if the response does not prove them, because they do not add up to the
-    /// total, or if the service refuses it.
+    /// total.
     pub(super) async fn timeline(
         &self,
         plan: &RequestPlan,
@@ -157,14 +157,7 @@ impl Driver {
         words: &str,
     ) -> Result<Option<Timeline>> {
         let request = timeline_request(&self.config, plan, filters, words);
-        let (body, as_of) = match self.overview_as_of(&request).await {
-            Ok(received) => received,
-            Err(error) if is_refused(error.kind()) => {
-                self.note(plan, &error);
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
+        let (body, as_of) = self.overview_as_of(&request).await?;
         self.timeline_in(&request, &body, as_of)
     }
 
