@@ -769,3 +769,41 @@ async fn a_refresh_takes_one_request() {
         assert_eq!(sync(&visit.connection, &options, |_| {}).await.unwrap().requests, 1);
     }
 }
+
+#[tokio::test]
+async fn a_mention_that_moves_within_its_month_is_not_deleted() {
+    for order in ["", " ORDER BY published_at", " ORDER BY published_at DESC"] {
+        for (from, to) in [(40, 45), (45, 40)] {
+            let mut shop = Shop::new();
+            let all = format!("SELECT id, published_at FROM mentions WHERE aid = '{BIG}' AND {QUARTER}{order}");
+            let visit = shop.at(now() + days(70));
+            visit.set("SET savedsearch.keep_deleted = on").await;
+            visit.stored.sql(&all).await.unwrap().collect().await.unwrap();
+            let id = shop.delete_before(BIG, now() - days(from));
+            shop.arrive(BIG, &id, now() - days(to));
+            let later = shop.at(now() + days(71));
+            later.set("SET savedsearch.keep_deleted = on").await;
+            later.stored.sql(&all).await.unwrap().collect().await.unwrap();
+            let deleted = later.stored.sql("SELECT id FROM system.deleted_mentions").await.unwrap();
+            assert_eq!(rows(&deleted.collect().await.unwrap()), Vec::<Vec<String>>::new(), "{order} {from} {to}");
+            assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+        }
+    }
+}
+
+#[tokio::test]
+async fn mentions_beyond_our_clock_are_an_error_and_not_missing() {
+    let folder = TempDir::new().unwrap();
+    let settings = Settings { clock: Clock::fixed(now() + TimeDelta::minutes(30)), ..Settings::default() };
+    let simulator = Simulator::new(corpus(), settings);
+    let service = Arc::new(InProcess(simulator, HttpLimits::default()));
+    let builder = Connection::builder("http://ahead.test/v4", Secret::new(KEY).unwrap());
+    let connection = builder.service(service).clock(Clock::fixed(now())).store(folder.path()).build().unwrap();
+    let context = session(&connection).unwrap();
+    let sql =
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= TIMESTAMP '2026-06-01T00:00:00Z'");
+    let error = context.sql(&sql).await.unwrap().collect().await.unwrap_err().to_string();
+    assert!(error.contains("30 minutes ahead"), "{error}");
+    // Now the service's clock is known.
+    context.sql(&sql).await.unwrap().collect().await.unwrap();
+}
