@@ -17,16 +17,16 @@ use std::time::Duration;
 use chrono::{DateTime, NaiveDate, Utc};
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::ident;
+use datafusion::logical_expr::{Expr, ident};
 use datafusion::prelude::{SessionContext, lit};
 use futures::StreamExt;
 
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
 use crate::numbers::counted;
-use crate::profile::Origin;
+use crate::profile::{Origin, TableSpec};
 use crate::session::session;
 use crate::store::{Day, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
 
@@ -78,7 +78,7 @@ pub struct Synced {
     pub left: usize,
 }
 
-/// As in `183772 2026-06-01 to 2026-07-01: 2774 mentions · 29 requests · 2 steps left`.
+/// As in `183772 2026-06-01 to 2026-07-01: 2,774 mentions · 29 requests · 2 steps left`.
 impl fmt::Display for SyncStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { aid, from, to, mentions, requests, left } = self;
@@ -125,7 +125,7 @@ pub async fn sync(
         )
         .advice("check the profile's [window]; queries work without a store"));
     }
-    let context = session(connection).map_err(|error| engine(&error))?;
+    let context = session(connection).map_err(|error| own_or_query(&error))?;
     let begun = connection.clock().now();
     let mut spent = Spent { left: options.max_requests, requests: 0 };
     let aids = match options.aids.as_slice() {
@@ -271,14 +271,8 @@ async fn run(
         settings.keep_deleted = piece.keep_deleted;
     });
     let mentions = &connection.profile().tables.mentions;
-    let (Some(time), Some(of)) = (&mentions.time, mentions.column_from(&Origin::Aid)) else {
-        return Err(Error::new(ErrorKind::Profile, "mentions have no time or no aid"));
-    };
-    let instant = |day: Day| lit(ScalarValue::TimestampMicrosecond(Some(start_of(day)), Some("UTC".into())));
-    let filter = ident(of)
-        .eq(lit(aid))
-        .and(ident(time).gt_eq(instant(piece.days.start)))
-        .and(ident(time).lt(instant(piece.days.end)));
+    let filter = filter_of(mentions, aid, &piece.days)?;
+    let time = mentions.time.as_deref().unwrap_or_default();
     let query = async {
         let table = context.table("mentions").await?.filter(filter)?.select(vec![ident(time)])?;
         let plan = table.create_physical_plan().await?;
@@ -297,10 +291,10 @@ async fn run(
         drop(rows);
         Ok::<_, DataFusionError>((count, crate::exec::spent(&plan).requests, failed))
     };
-    let (count, requests, failed) = query.await.map_err(|error| engine(&error))?;
+    let (count, requests, failed) = query.await.map_err(|error| own_or_query(&error))?;
     spent.take(requests);
     match failed {
-        Some(error) => Err(engine(&error)),
+        Some(error) => Err(own_or_query(&error)),
         None => Ok((count, requests)),
     }
 }
@@ -328,12 +322,21 @@ async fn listed(connection: &Connection, context: &SessionContext, spent: &mut S
     set(context, spent, |settings| settings.store = StoreUse::Off);
     let before = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
     let list = async { context.table("saved_searches").await?.collect().await };
-    list.await.map_err(|error| engine(&error))?;
+    list.await.map_err(|error| own_or_query(&error))?;
     let after = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
     spent.take(after - before);
     Ok(connection.last_fan_out().unwrap_or_default())
 }
 
-fn engine(error: &DataFusionError) -> Error {
-    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, crate::error::describe(error)))
+/// Returns the filter for the rows of a saved search on these days, in UTC.
+///
+/// # Errors
+/// [`ErrorKind::Profile`] if the table has no time or no aid.
+pub(crate) fn filter_of(table: &TableSpec, aid: &str, days: &Range<Day>) -> Result<Expr> {
+    let (Some(time), Some(of)) = (&table.time, table.column_from(&Origin::Aid)) else {
+        return Err(Error::new(ErrorKind::Profile, format!("tables.{} has no time or no aid", table.name)));
+    };
+    let instant = |day: Day| lit(ScalarValue::TimestampMicrosecond(Some(start_of(day)), Some("UTC".into())));
+    let from = ident(time).gt_eq(instant(days.start));
+    Ok(ident(of).eq(lit(aid)).and(from).and(ident(time).lt(instant(days.end))))
 }

@@ -8,18 +8,17 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use chrono::{DateTime, NaiveDate, Utc};
-use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::ident;
-use datafusion::prelude::{SessionContext, lit};
+use datafusion::prelude::SessionContext;
 
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::exec::can_confirm;
-use crate::profile::Origin;
 use crate::session::session;
-use crate::store::{Day, Terms, date_of, day_of, span_of};
+use crate::store::{Day, Terms, date_of, day_of};
+use crate::sync::filter_of;
 
 /// A stored day that has another number of mentions at the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<Differing
         )
         .advice("`savedsearch sync --rescan` reads stored days again"));
     }
-    let context = session(connection).map_err(|error| query(&error))?;
+    let context = session(connection).map_err(|error| own_or_query(&error))?;
     let state = context.state_ref();
     if let Some(settings) = state.write().config_mut().options_mut().extensions.get_mut::<SessionSettings>() {
         settings.store = StoreUse::Off;
@@ -77,7 +76,7 @@ pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<Differing
         }
         let (Some((first, _)), Some((last, _))) = (stored.first_key_value(), stored.last_key_value()) else { continue };
         let service = counts(connection, &context, &aid, &(*first..*last + 1)).await;
-        let service = service.map_err(|error| query(&error))?;
+        let service = service.map_err(|error| own_or_query(&error))?;
         for (day, stored) in stored {
             let service = service.get(&day).copied().unwrap_or_default();
             if stored != service {
@@ -96,13 +95,8 @@ async fn counts(
     days: &Range<Day>,
 ) -> std::result::Result<BTreeMap<Day, u64>, DataFusionError> {
     let volume = &connection.profile().tables.volume;
-    let missing = || Error::new(ErrorKind::Profile, "tables.volume has no time or no aid");
-    let time = volume.time.as_deref().ok_or_else(missing)?;
-    let of = volume.column_from(&Origin::Aid).ok_or_else(missing)?;
-    let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
-    let span = span_of(days);
-    let filter =
-        ident(of).eq(lit(aid)).and(ident(time).gt_eq(instant(span.start))).and(ident(time).lt(instant(span.end)));
+    let time = volume.time.as_deref().unwrap_or_default();
+    let filter = filter_of(volume, aid, days)?;
     let rows = context.table("volume").await?.filter(filter)?.select(vec![ident(time), ident("mentions")])?;
     let mut counts = BTreeMap::new();
     for batch in rows.collect().await? {
@@ -114,8 +108,4 @@ async fn counts(
         }
     }
     Ok(counts)
-}
-
-fn query(error: &DataFusionError) -> Error {
-    Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, crate::error::describe(error)))
 }

@@ -118,8 +118,7 @@ impl Requests {
         let Some(from) = &config.from_store else { return expected };
         let Expected { mut cost, shared, stored } = expected;
         let profile = config.connection.profile();
-        let list = from.answer(&PageRequest::list().key(profile), config.connection.now());
-        cost.lists &= !matches!(list, Ok(Some(_)));
+        cost.lists &= !from.has_answer(&PageRequest::list().key(profile), config.connection.now());
         if config.plan.aids == Aids::NotNeeded && !cost.lists {
             cost.requests = "0".to_owned();
         }
@@ -155,7 +154,7 @@ impl Requests {
             return 0;
         };
         let now = config.connection.now();
-        requests.iter().filter(|key| matches!(from.answer(key, now), Ok(Some(_)))).count() as u64
+        requests.iter().filter(|key| from.has_answer(key, now)).count() as u64
     }
 
     /// The windows as the service expects them, in order of time.

@@ -293,7 +293,7 @@ impl Driver {
     /// Returns the window that the service resolved a request to, and the starts and counts of its days; `None` if these do
     /// not prove themselves by adding up to an exact total.
     #[cfg(feature = "store")]
-    pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Option<DailyCounts>> {
+    pub(super) fn daily_counts(&self, request: &PageRequest, body: &[u8]) -> Result<Option<CountedDays>> {
         let profile = self.config.connection.profile();
         let Some(counts) = profile.counts.as_ref().filter(|counts| counts.days) else { return Ok(None) };
         let head = self.decoder(totals(counts, None, &self.overview_table())).decode(request, body)?;
@@ -530,7 +530,7 @@ impl EdgePage {
 
 /// A window, and the starts of its days in microseconds since 1970 with their counts of mentions.
 #[cfg(feature = "store")]
-pub(super) type DailyCounts = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64, i64)>);
+pub(super) type CountedDays = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64, i64)>);
 
 /// Sums counts; `None` on overflow.
 fn sum(numbers: &[i64]) -> Option<i64> {

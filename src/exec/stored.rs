@@ -78,10 +78,9 @@ impl Driver {
         let Some(Candidates { subject, terms, span, relative, regions }) = found else { return false };
         let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
         let connection = &self.config.connection;
-        let kept = from.answer(&count.key(connection.profile()), connection.now());
         !relative
             && division.read.len() == 1
-            && !matches!(kept, Ok(Some(_)))
+            && !from.has_answer(&count.key(connection.profile()), connection.now())
             && !direct(&self.config, plan, &division, 0)
             && self.tail_request(from, plan, &division, &confirmed_by, &subject, &regions).is_some()
     }
@@ -93,7 +92,7 @@ impl Driver {
         let (profile, now) = (config.connection.profile(), config.connection.now());
         let kept = |plan: &RequestPlan| {
             let asked = RequestPlan { timezone: requests.sent().timezone.clone(), ..plan.clone() };
-            matches!(from.answer(&PageRequest::overview(asked).key(profile), now), Ok(Some(_)))
+            from.has_answer(&PageRequest::overview(asked).key(profile), now)
         };
         let stored = |plan: &RequestPlan| {
             let (Some(aid), Some(window)) = (&plan.aid, &plan.duration) else { return false };

@@ -116,6 +116,11 @@ impl FromStore {
         let kept = self.store.catalog.answer(&name_of(key))?;
         Ok(kept.filter(|(_, as_of)| *as_of > now.max(now + self.store.ahead()) - self.freshness))
     }
+
+    /// True if the response to a request is stored, fresh, and can be read.
+    pub(crate) fn has_answer(&self, key: &RequestKey, now: DateTime<Utc>) -> bool {
+        matches!(self.answer(key, now), Ok(Some(_)))
+    }
 }
 
 /// Returns a column that the store fills itself.
@@ -538,7 +543,7 @@ fn remove_file(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
-/// Files that were written for a commit. They are removed unless it was made.
+/// Files that were written for a commit. They are removed unless the commit succeeds.
 #[derive(Debug, Default)]
 struct Written {
     files: Vec<PathBuf>,

@@ -188,7 +188,7 @@ impl Timelines {
         let now = config.connection.now();
         let key = |words: &String| timeline_request(config, plan, filters, words).key(profile);
         let unanswered = windows.iter().map(key);
-        let unanswered = unanswered.filter(|key| !matches!(from.answer(key, now), Ok(Some(_)))).collect();
+        let unanswered = unanswered.filter(|key| !from.has_answer(key, now)).collect();
         Ok(Self { windows, unanswered })
     }
 

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use super::candidates::is_limited;
 use super::timeline::{Timeline, is_refused};
 use crate::client::Pace;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::exec::part::Part;
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Driver;
@@ -134,8 +134,7 @@ impl Driver {
             match batch {
                 Ok(batch) => rows.push(batch),
                 Err(error) => {
-                    let error = Error::find(&error).cloned().ok_or(error);
-                    let error = error.map_err(|error| Error::new(ErrorKind::Query, crate::error::describe(&error)))?;
+                    let error = own_or_query(&error);
                     // Pages that have to be in order prove less than those that need not.
                     if !is_refused(error.kind()) && !matches!(error.kind(), ErrorKind::Incomplete | ErrorKind::TooDeep)
                     {

@@ -27,7 +27,7 @@ fn texts(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Queries for problems, a text a row. Tables 1, 2 and 3 are `mentions`, `mentions_filtered` and
+/// Queries for problems, one text per row. Tables 1, 2 and 3 are `mentions`, `mentions_filtered` and
 /// `mentions_deleted`.
 const CHECKS: [&str; 13] = [
     // Files of regions.

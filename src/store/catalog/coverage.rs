@@ -184,15 +184,7 @@ fn regions(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<Stored>> 
         match (named, path) {
             (None, _) => {}
             (Some(_), None) => last.whole = false,
-            (Some(_), Some(path)) => last.region.files.push(DataFile {
-                path,
-                rows: row.get(10)?,
-                bytes: row.get(11)?,
-                footer: row.get(12)?,
-                times: (row.get(13)?, row.get(14)?),
-                schema: row.get(15)?,
-                digest: row.get(16)?,
-            }),
+            (Some(_), Some(path)) => last.region.files.push(data_file(row, 9, path)?),
         }
     }
     for Stored { region, whole, .. } in &mut stored {
@@ -208,19 +200,21 @@ fn deleted(connection: &Connection, aid: &str) -> rusqlite::Result<Vec<(i64, Dat
                FROM savedsearch_deleted s \
                JOIN ducklake_data_file d ON d.data_file_id = s.data_file_id AND d.end_snapshot IS NULL \
                WHERE s.aid = ?1 ORDER BY s.data_file_id";
-    let file = |row: &Row<'_>| {
-        let file = DataFile {
-            path: row.get(1)?,
-            rows: row.get(2)?,
-            bytes: row.get(3)?,
-            footer: row.get(4)?,
-            times: (row.get(5)?, row.get(6)?),
-            schema: row.get(7)?,
-            digest: row.get(8)?,
-        };
-        Ok((row.get(0)?, file))
-    };
+    let file = |row: &Row<'_>| Ok((row.get(0)?, data_file(row, 1, row.get(1)?)?));
     connection.prepare(sql)?.query_map([aid], file)?.collect()
+}
+
+/// Reads a file from the columns of a row that begin with its path: rows, bytes, footer, first and last time, schema, digest.
+fn data_file(row: &Row<'_>, path_at: usize, path: String) -> rusqlite::Result<DataFile> {
+    Ok(DataFile {
+        path,
+        rows: row.get(path_at + 1)?,
+        bytes: row.get(path_at + 2)?,
+        footer: row.get(path_at + 3)?,
+        times: (row.get(path_at + 4)?, row.get(path_at + 5)?),
+        schema: row.get(path_at + 6)?,
+        digest: row.get(path_at + 7)?,
+    })
 }
 
 /// Reads a region without its files.
