@@ -74,6 +74,8 @@ pub enum ErrorKind {
     Output,
     /// The local store cannot be read or written.
     Store,
+    /// A worker of a distributed query failed or cannot be reached.
+    Worker,
 }
 
 /// Place in the service where an error happened. Every part is optional; known parts are printed.

@@ -48,6 +48,8 @@ mod connection;
 pub mod connections;
 #[doc(hidden)]
 pub mod decode;
+#[cfg(feature = "distributed")]
+pub mod distributed;
 #[doc(hidden)]
 pub mod error;
 mod exec;
@@ -66,6 +68,8 @@ pub mod profile;
 mod pushdown;
 #[doc(hidden)]
 pub mod request;
+#[cfg(feature = "flight")]
+mod serving;
 mod session;
 #[cfg(all(unix, feature = "shell"))]
 #[doc(hidden)]

@@ -12,6 +12,8 @@ use super::prune::possible;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::StoreUse;
+#[cfg(feature = "distributed")]
+use crate::profile::TableKind;
 use crate::pushdown::{Aids, SummaryRows};
 use crate::request::{RequestKey, RequestPlan};
 
@@ -74,6 +76,14 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
 /// Returns the minimum number of requests of a plan, without estimating each scan by the last list.
 pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     total(&scans_of(plan)).at_least
+}
+
+/// True if a plan is certain to read all rows of its scans of mentions, or of those of other tables, and their requests are all
+/// known before it runs.
+#[cfg(feature = "distributed")]
+pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
+    let mut scans = scans_of(plan).into_iter().filter(|planned| planned.scan.is_of_mentions() == mentions);
+    scans.all(|Planned { scan, certain }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
 }
 
 /// A scan of a plan.
@@ -141,12 +151,18 @@ impl FetchExec {
     }
 
     /// The saved searches of the last list that the scan reads, if it reads all that are listed.
-    fn last_listed(&self) -> Option<Vec<String>> {
-        let ScanConfig { plan, late, connection, predicate, .. } = self.config.as_ref();
+    pub(super) fn last_listed(&self) -> Option<Vec<String>> {
+        let ScanConfig { plan, late, .. } = self.config.as_ref();
         // A join selects saved searches at run time.
         if plan.aids != Aids::Listed || !late.is_empty() {
             return None;
         }
+        self.listed_before()
+    }
+
+    /// The saved searches of the last list that conditions on the aid alone do not exclude.
+    pub(super) fn listed_before(&self) -> Option<Vec<String>> {
+        let ScanConfig { connection, predicate, .. } = self.config.as_ref();
         let aids = connection.last_fan_out()?;
         match self.config.aid_column() {
             Some(column) => possible(aids, predicate, column).ok(),
@@ -164,6 +180,18 @@ impl FetchExec {
                 Some(format!("{stored}, by the last list"))
             }
         }
+    }
+
+    /// True for a scan of mentions.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn is_of_mentions(&self) -> bool {
+        self.config.spec.kind == TableKind::Mentions
+    }
+
+    /// True if the scan has a limit, or reads pages only as they are needed.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.config.mode.slice() != Slice::ALL || self.config.mode.wanted().is_some()
     }
 
     fn by_last_list(&self) -> Option<ByLastList> {

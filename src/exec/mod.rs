@@ -34,10 +34,14 @@ mod usage;
 mod windows_read;
 
 pub(crate) use cost::least_requests;
+#[cfg(feature = "distributed")]
+pub(crate) use cost::reads_all;
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
 #[cfg(feature = "store")]
 pub(crate) use stored::can_confirm;
+#[cfg(feature = "distributed")]
+pub(crate) use stored::{InFiles, Readers};
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use traced::{in_span, statement_kind};
 pub use usage::{Spent, spent};

@@ -38,7 +38,7 @@ pub(crate) struct FetchExec {
     pub(super) requests: Arc<Requests>,
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
+    pub(super) metrics: ExecutionPlanMetricsSet,
 }
 
 impl FetchExec {

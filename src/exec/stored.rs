@@ -12,6 +12,8 @@
 mod candidates;
 mod files;
 mod fill;
+#[cfg(feature = "distributed")]
+mod in_files;
 mod tail;
 mod timeline;
 
@@ -27,6 +29,8 @@ pub(crate) use self::candidates::can_confirm;
 use self::candidates::{Candidates, Timelines, candidates, direct, is_limited, subject_of, usable};
 pub(super) use self::candidates::{StoreUse, expected};
 pub(super) use self::fill::Fill;
+#[cfg(feature = "distributed")]
+pub(crate) use self::in_files::{InFiles, Readers};
 use self::tail::{Received, Tail};
 use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
 use super::part::Part;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use bytes::Bytes;
 use datafusion::common::internal_err;
@@ -59,21 +60,74 @@ pub(super) fn run(
     metrics: &ExecutionPlanMetricsSet,
     partition: usize,
 ) -> SendableRecordBatchStream {
-    let (config, requests, schema) = (Arc::clone(&scan.config), Arc::clone(&scan.requests), scan.schema());
-    let settings = SessionSettings::of(context.session_config().options());
-    let counters = Counters::new(metrics, partition);
-    let merging = Merging::new(context, config.mode.wanted());
-    let memory = Arc::new(PoolMemory::new(context, &config.spec.name));
-    // Created here, not when the stream is first polled: the scans of a query that wait for each other share it.
-    let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
-    let caller = context.session_config().get_extension::<Caller>();
-    let query = config.connection.query(&config.query, &execution, &settings, caller);
-    let within = query.span(context.session_config().get_extension::<QuerySpan>());
-    let (connection, output) = (Arc::clone(&config.connection), Arc::clone(&schema));
-    #[cfg(feature = "store")]
-    let task = Arc::clone(context);
+    let (connection, schema) = (Arc::clone(&scan.config.connection), scan.schema());
+    let merging = Merging::new(context, scan.config.mode.wanted());
+    let starting = Starting::new(scan, context, metrics, partition);
     let stream = try_stream! {
         let rows: Vec<RecordBatch> = rows.try_collect().await?;
+        let driver = starting.driver()?;
+        let mut batches = Arc::clone(&driver).start(&rows, merging).await.inspect_err(|_| driver.scan.failed())?;
+        while let Some(batch) = batches.next().await {
+            driver.counters.spent(&driver.scan);
+            let batch = batch.inspect_err(|_| driver.scan.failed())?;
+            driver.counters.baseline.record_output(batch.num_rows());
+            driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            yield batch;
+        }
+        driver.counters.spent(&driver.scan);
+    };
+    let stream = stream.map_err(move |error| connection.client().redacted(error));
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+}
+
+/// A scan that is about to run. Created before its rows are asked for: the scans of a query that wait for each other share the
+/// state of the query.
+pub(super) struct Starting {
+    config: Arc<ScanConfig>,
+    requests: Arc<Requests>,
+    output: SchemaRef,
+    settings: SessionSettings,
+    counters: Counters,
+    memory: Arc<PoolMemory>,
+    query: Arc<Query>,
+    within: Arc<QuerySpan>,
+    #[cfg(feature = "store")]
+    context: Arc<TaskContext>,
+}
+
+impl Starting {
+    pub(super) fn new(
+        scan: &FetchExec,
+        context: &Arc<TaskContext>,
+        metrics: &ExecutionPlanMetricsSet,
+        partition: usize,
+    ) -> Self {
+        let (config, requests, output) = (Arc::clone(&scan.config), Arc::clone(&scan.requests), scan.schema());
+        let settings = SessionSettings::of(context.session_config().options());
+        let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
+        let caller = context.session_config().get_extension::<Caller>();
+        let query = config.connection.query(&config.query, &execution, &settings, caller);
+        let within = query.span(context.session_config().get_extension::<QuerySpan>());
+        Self {
+            requests,
+            output,
+            counters: Counters::new(metrics, partition),
+            memory: Arc::new(PoolMemory::new(context, &config.spec.name)),
+            config,
+            settings,
+            query,
+            within,
+            #[cfg(feature = "store")]
+            context: Arc::clone(context),
+        }
+    }
+
+    /// Returns the state of the scan, within the bounds that are known now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`] if all scans of the plan together need more requests than allowed; errors of bounds.
+    pub(super) fn driver(self) -> DataFusionResult<Arc<Driver>> {
+        let Self { config, requests, output, settings, counters, memory, query, within, .. } = self;
         // The minimum for the whole plan, checked before the first request of any scan.
         query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
@@ -88,7 +142,7 @@ pub(super) fn run(
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
         let scan = Arc::new(scan.within(within, &config.spec.name));
-        let driver = Driver {
+        Ok(Arc::new(Driver {
             config,
             requests,
             reader,
@@ -97,22 +151,10 @@ pub(super) fn run(
             query,
             settings,
             #[cfg(feature = "store")]
-            context: task,
+            context: self.context,
             degraded: AtomicBool::new(false),
-        };
-        let driver = Arc::new(driver);
-        let mut batches = Arc::clone(&driver).start(&rows, merging).await.inspect_err(|_| driver.scan.failed())?;
-        while let Some(batch) = batches.next().await {
-            driver.counters.spent(&driver.scan);
-            let batch = batch.inspect_err(|_| driver.scan.failed())?;
-            driver.counters.baseline.record_output(batch.num_rows());
-            driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-            yield batch;
-        }
-        driver.counters.spent(&driver.scan);
-    };
-    let stream = stream.map_err(move |error| connection.client().redacted(error));
-    Box::pin(RecordBatchStreamAdapter::new(schema, stream.boxed()))
+        }))
+    }
 }
 
 /// State shared by the streams of one partition.
@@ -189,7 +231,7 @@ impl Driver {
     }
 
     /// Returns the plans of the saved searches that can have rows, grouped by saved search.
-    async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
+    pub(super) async fn plans(&self, rows: &[RecordBatch]) -> DataFusionResult<Vec<Vec<RequestPlan>>> {
         let ScanConfig { connection, plan, predicate, late, .. } = self.config.as_ref();
         let mut aids: Vec<String> = Vec::new();
         if plan.aids == Aids::Given(Vec::new()) {
@@ -507,7 +549,7 @@ impl Driver {
         groups.iter().filter(|group| self.least(group) == group.len()).count()
     }
 
-    fn require(&self, requests: usize) -> DataFusionResult<()> {
+    pub(super) fn require(&self, requests: usize) -> DataFusionResult<()> {
         self.scan.query.require(requests as u64).map_err(|error| self.at_table(error).into())
     }
 

@@ -14,14 +14,13 @@
 //! - `metadata` and `info` answer metadata requests, `results` runs queries, `type_compat` maps types to those that
 //!   every client supports.
 //! - `listener`, `connection_limit`, `gate`, `logins` and `lanes` control the admission of connections, calls and work;
-//!   `server` starts and shuts down, `admin` serves health and metrics.
+//!   `server` starts and shuts down.
 //!
 //! The server never writes to the service, never puts SQL into tickets, runs nothing in GetFlightInfo except statements
 //! without a result, and reveals nothing about a principal's statements to another.
 //!
 //! Invariant: work for a client is owned by the stream that the client reads; dropping the stream cancels its requests.
 
-mod admin;
 mod auth;
 mod command;
 mod complexity_limits;
@@ -50,6 +49,7 @@ mod temporary;
 mod type_compat;
 
 pub use self::auth::{Auth, Users, hash_password};
-pub use self::server::{FlightServer, ServerSpec, TlsSpec};
+pub use self::server::{FlightServer, ServerSpec};
 pub use self::sessions::{PassThrough, Upstream};
 pub use self::settings::{Limits, ServeDocument};
+pub use crate::serving::TlsSpec;

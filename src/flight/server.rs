@@ -7,17 +7,15 @@ use std::time::Duration;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use rustls::crypto::CryptoProvider;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic::transport::Server;
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
-use super::admin;
 use super::auth::Auth;
 use super::gate::GateLayer;
 use super::lanes::Lanes;
@@ -28,7 +26,10 @@ use super::sessions::{Sessions, Upstream};
 use super::settings::Limits;
 use super::state::ServerState;
 use crate::config::SessionSettings;
+#[cfg(feature = "distributed")]
+use crate::distributed::Workers;
 use crate::error::{Error, ErrorKind, Result};
+use crate::serving::{TlsSpec, cause, install_crypto, operate};
 
 /// Configuration of a [`FlightServer`].
 #[derive(Debug)]
@@ -49,22 +50,9 @@ pub struct ServerSpec {
     pub settings: SessionSettings,
     /// Connections behind the tables.
     pub upstream: Upstream,
-}
-
-/// TLS configuration of a server, PEM-encoded.
-pub struct TlsSpec {
-    /// Certificate chain of the server.
-    pub certificate: String,
-    /// Private key of the server.
-    pub key: String,
-    /// Certificate authorities for client certificates; `None` means that clients need no certificate.
-    pub client_authorities: Option<String>,
-}
-
-impl std::fmt::Debug for TlsSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TlsSpec").field("mutual", &self.client_authorities.is_some()).finish_non_exhaustive()
-    }
+    /// Workers that queries of stores are spread over; `None`: the server runs all queries itself.
+    #[cfg(feature = "distributed")]
+    pub workers: Option<Arc<Workers>>,
 }
 
 /// A running Flight SQL server. [`FlightServer::shut_down`] stops it gracefully; dropping it stops it at once.
@@ -94,6 +82,8 @@ impl FlightServer {
     pub async fn start(spec: ServerSpec) -> Result<Self> {
         spec.check()?;
         spec.limits.check()?;
+        #[cfg(feature = "distributed")]
+        let workers = spec.workers.clone();
         let ServerSpec { listen, auth, tls, operations, limits, settings, upstream, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
@@ -101,6 +91,8 @@ impl FlightServer {
         let runtime = runtime.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let metrics = Metrics::new();
         let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
+        #[cfg(feature = "distributed")]
+        let sessions = sessions.with_workers(workers);
         let lanes = Lanes::start().map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
         let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes, metrics));
 
@@ -111,18 +103,11 @@ impl FlightServer {
             .max_concurrent_streams(limits.streams_per_connection)
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
-        if let Some(TlsSpec { certificate, key, client_authorities }) = tls {
-            // tonic uses the process-wide provider. An error means that the process installed one meanwhile.
-            if CryptoProvider::get_default().is_none() {
-                let _ = rustls::crypto::ring::default_provider().install_default();
-            }
-            let mut config = ServerTlsConfig::new().identity(Identity::from_pem(certificate, key));
-            if let Some(authorities) = client_authorities {
-                config = config.client_ca_root(Certificate::from_pem(authorities));
-            }
+        if let Some(tls) = tls {
+            install_crypto();
             server = server
-                .tls_config(config)
-                .map_err(|error| bad(format!("invalid certificate or key: {}", told(&error))))?;
+                .tls_config(tls.server())
+                .map_err(|error| bad(format!("invalid certificate or key: {}", cause(&error))))?;
         }
         let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
@@ -130,7 +115,7 @@ impl FlightServer {
 
         let (operations, mut tasks) = match operations {
             Some(asked) => {
-                let started = admin::start(asked, Arc::clone(&shared)).await;
+                let started = operate(asked, Arc::clone(&shared)).await;
                 let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
                 (Some(address), vec![task])
             }
@@ -172,7 +157,7 @@ impl FlightServer {
     pub async fn failed(&mut self) -> Error {
         let what = match (&mut self.serving).await {
             Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
-            Ok(Err(error)) => told(&error),
+            Ok(Err(error)) => cause(&error),
             Err(error) => error.to_string(),
         };
         failure(what)
@@ -200,7 +185,7 @@ impl FlightServer {
             ended = timeout(Duration::from_secs(2), &mut serving).await;
         }
         match ended {
-            Ok(Ok(result)) => result.map_err(|error| failure(told(&error))),
+            Ok(Ok(result)) => result.map_err(|error| failure(cause(&error))),
             Ok(Err(error)) => Err(failure(error.to_string())),
             Err(_) => {
                 serving.abort();
@@ -247,15 +232,4 @@ fn limits_as_exhausted<B>(mut response: http::Response<B>) -> http::Response<B> 
 
 fn failure(what: String) -> Error {
     Error::new(ErrorKind::Connect, format!("server failed: {what}"))
-}
-
-/// Formats a transport error with its causes, which its `Display` omits.
-fn told(error: &tonic::transport::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(source) = next {
-        text = format!("{text}: {source}");
-        next = source.source();
-    }
-    text
 }

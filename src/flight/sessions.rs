@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+#[cfg(feature = "distributed")]
+use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -29,9 +31,13 @@ use super::peer::{Caller, Peer};
 use super::settings::Limits;
 use super::status::{KeyOwner, status};
 use crate::catalog::catalog;
+#[cfg(feature = "distributed")]
+use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
 use crate::client::{self, Secret};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
+#[cfg(feature = "distributed")]
+use crate::distributed::{Workers, WorkersTable};
 use crate::error::Result;
 use crate::session::{bounded_session, session_config, session_with};
 
@@ -173,6 +179,8 @@ pub(super) struct Sessions {
     salt: [u8; 32],
     open: Mutex<HashMap<Found, Arc<Session>>>,
     metrics: Arc<Metrics>,
+    #[cfg(feature = "distributed")]
+    workers: Option<Arc<Workers>>,
 }
 
 /// Prefix of session tokens, so that an expired one is not treated as an API key and sent to the service.
@@ -189,7 +197,24 @@ impl Sessions {
         runtime: Arc<RuntimeEnv>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { auth, upstream, settings, limits, runtime, salt: rand::random(), open: Mutex::default(), metrics }
+        Self {
+            auth,
+            upstream,
+            settings,
+            limits,
+            runtime,
+            salt: rand::random(),
+            open: Mutex::default(),
+            metrics,
+            #[cfg(feature = "distributed")]
+            workers: None,
+        }
+    }
+
+    /// Spreads queries of stores over workers.
+    #[cfg(feature = "distributed")]
+    pub(super) fn with_workers(self, workers: Option<Arc<Workers>>) -> Self {
+        Self { workers, ..self }
     }
 
     /// Counts rejected credentials, and returns the status for the client.
@@ -336,6 +361,15 @@ impl Sessions {
         let config = session_config().with_option_extension(self.settings.clone()).with_extension(Arc::new(caller));
         let context = session_with(&connection, config, Arc::clone(&self.runtime))?;
         let context = bounded_session(&context)?;
+        #[cfg(feature = "distributed")]
+        let context = match &self.workers {
+            Some(workers) => {
+                let table = Arc::new(WorkersTable::new(Arc::clone(workers)));
+                context.register_table(TableReference::full(CATALOG, SYSTEM_SCHEMA, "workers"), table)?;
+                workers.session(&context)
+            }
+            None => context,
+        };
         let mut connections = vec![connection];
         for (name, other) in named {
             context.register_catalog(name, catalog(other)?);

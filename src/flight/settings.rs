@@ -149,6 +149,16 @@ pub struct ServeDocument {
     pub client_ca: Option<PathBuf>,
     /// Address of `/healthz` and `/metrics`.
     pub operations: Option<SocketAddr>,
+    /// URLs of workers.
+    pub workers: Vec<String>,
+    /// The server's certificate for workers (PEM).
+    pub worker_cert: Option<PathBuf>,
+    /// Private key of that certificate (PEM).
+    pub worker_key: Option<PathBuf>,
+    /// Certificate authorities of workers (PEM).
+    pub worker_ca: Option<PathBuf>,
+    /// Size of stored files in bytes that one partition reads.
+    pub worker_partition_bytes: Option<usize>,
     /// Resource limits.
     pub limits: Limits,
     /// Settings that sessions begin with, by name without the prefix `savedsearch.`.
@@ -168,7 +178,15 @@ impl ServeDocument {
         }
         let Document { mut serve } = read_toml(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let paths = [&mut serve.users_file, &mut serve.tls_cert, &mut serve.tls_key, &mut serve.client_ca];
+        let paths = [
+            &mut serve.users_file,
+            &mut serve.tls_cert,
+            &mut serve.tls_key,
+            &mut serve.client_ca,
+            &mut serve.worker_cert,
+            &mut serve.worker_key,
+            &mut serve.worker_ca,
+        ];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&path);
         }

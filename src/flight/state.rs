@@ -19,6 +19,7 @@ use super::peer::Peer;
 use super::results::Pending;
 use super::sessions::{Session, Sessions};
 use super::settings::Limits;
+use crate::serving::Operated;
 
 /// State shared by all calls.
 #[derive(Debug)]
@@ -100,19 +101,6 @@ impl ServerState {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the metrics in the OpenMetrics text format.
-    ///
-    /// # Errors
-    /// None in practice: writing to a string does not fail.
-    pub(super) fn metrics_text(&self) -> Result<String, std::fmt::Error> {
-        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        self.metrics.sessions.set(count(self.sessions.len()));
-        self.metrics.statements.set(count(self.prepared.len()));
-        self.metrics.results.set(count(self.results.len()));
-        self.metrics.connections.set(count(self.standing.len()));
-        self.metrics.text(&self.sessions.connections())
-    }
-
     /// Reserves memory in the shared pool for a stored object.
     ///
     /// # Errors
@@ -161,5 +149,20 @@ impl Prepared {
 impl Bound {
     pub(super) fn new(sets: Vec<Vec<ScalarValue>>, held: MemoryReservation) -> Self {
         Self { sets, _held: held }
+    }
+}
+
+impl Operated for ServerState {
+    fn is_ending(&self) -> bool {
+        self.ending()
+    }
+
+    fn metrics_text(&self) -> Result<String, std::fmt::Error> {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.metrics.sessions.set(count(self.sessions.len()));
+        self.metrics.statements.set(count(self.prepared.len()));
+        self.metrics.results.set(count(self.results.len()));
+        self.metrics.connections.set(count(self.standing.len()));
+        self.metrics.text(&self.sessions.connections())
     }
 }

@@ -55,9 +55,12 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
         ErrorKind::Unauthorized | ErrorKind::Profile | ErrorKind::Contradiction => Code::FailedPrecondition,
         ErrorKind::Forbidden => Code::PermissionDenied,
         ErrorKind::NotFound => Code::NotFound,
-        ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Redirect | ErrorKind::Unavailable | ErrorKind::Malformed => {
-            Code::Unavailable
-        }
+        ErrorKind::Connect
+        | ErrorKind::Tls
+        | ErrorKind::Redirect
+        | ErrorKind::Unavailable
+        | ErrorKind::Malformed
+        | ErrorKind::Worker => Code::Unavailable,
         ErrorKind::Timeout => Code::DeadlineExceeded,
         ErrorKind::Throttled
         | ErrorKind::Quota

@@ -57,6 +57,8 @@ use self::plan_scans::PlanScans;
 use self::require_time_bound::RequireTimeBound;
 use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
+#[cfg(feature = "distributed")]
+pub(crate) use self::sound_properties::{hides_properties, without_properties};
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
 /// whatever connection these belong to.

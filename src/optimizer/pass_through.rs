@@ -33,6 +33,14 @@ pub(crate) struct PassThroughExec<P> {
     properties: Arc<PlanProperties>,
 }
 
+impl<P> PassThroughExec<P> {
+    /// What the node does with its rows.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn pass(&self) -> &P {
+        &self.pass
+    }
+}
+
 impl<P: Pass> PassThroughExec<P> {
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, pass: P) -> Self {
         let properties = pass.properties(input.as_ref());

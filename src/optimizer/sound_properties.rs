@@ -96,6 +96,18 @@ fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
     }
 }
 
+/// Returns an operator with the rows of its input that reports none of their properties.
+#[cfg(feature = "distributed")]
+pub(crate) fn without_properties(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(PassThroughExec::new(input, Unordered))
+}
+
+/// True for an operator of [`without_properties`].
+#[cfg(feature = "distributed")]
+pub(crate) fn hides_properties(plan: &dyn ExecutionPlan) -> bool {
+    plan.downcast_ref::<PassThroughExec<Unordered>>().is_some()
+}
+
 /// Reports neither a sort order of rows nor constants among them.
 #[derive(Debug, Clone, Copy)]
 struct Unordered;

@@ -16,6 +16,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+#[cfg(feature = "distributed")]
+pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 use self::now::Now;

@@ -152,7 +152,12 @@ impl Catalog {
 
     /// Folder of the files of regions with these filters, which their paths are relative to.
     pub(crate) fn folder(&self, filters: &Filters) -> PathBuf {
-        self.data().join(ducklake::table_of(filters).name)
+        self.data().join(Self::table(filters))
+    }
+
+    /// Name of the folder of these files, in the folder of all files.
+    pub(crate) fn table(filters: &Filters) -> &'static str {
+        ducklake::table_of(filters).name
     }
 
     /// Folder of the files of deleted mentions, which their paths are relative to.

@@ -37,7 +37,7 @@ pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
 pub(crate) use self::coverage::{
     Division, Stored, Terms, day_of, days_of, divide, divide_for_timeline, overlap, span_of, start_of,
 };
-pub(crate) use self::files::{AS_OF, retyped};
+pub(crate) use self::files::{AID, AS_OF, retyped};
 pub(crate) use self::filling::Filling;
 pub(crate) use self::filling::month_of;
 pub(crate) use self::in_flight::{InFlight, Reading};
@@ -48,7 +48,7 @@ use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
 
 use self::catalog::FileColumn;
-use self::files::{AID, FILTERS, FileWriter, Layout};
+use self::files::{FILTERS, FileWriter, Layout};
 use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -253,6 +253,23 @@ impl Store {
     /// Folder of a subject's files.
     pub(crate) fn folder(&self, subject: &Subject) -> PathBuf {
         self.catalog.folder(&subject.filters)
+    }
+
+    /// Path of a subject's file below the data folder of the store, with `/`.
+    pub(crate) fn path_below_data(&self, subject: &Subject, file: &DataFile) -> String {
+        format!("{}/{}", Catalog::table(&subject.filters), file.path)
+    }
+
+    /// The folder of the store.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn root(&self) -> PathBuf {
+        self.catalog.data().parent().map(Path::to_path_buf).unwrap_or_default()
+    }
+
+    /// The data folder of the store.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn data(&self) -> PathBuf {
+        self.catalog.data()
     }
 
     /// Regions of a saved search.

@@ -40,7 +40,7 @@ const INTEGERS: [(&str, &str); 4] =
 const TIMES: [(&str, &str); 2] = [("published_at", "/publishedAt"), ("indexed_at", "/indexedAt")];
 
 /// A plain table of everything visible to the first team's key, in the form of a dialect.
-fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
+pub(crate) fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
     let mut aids = Vec::new();
     let mut records: Vec<Value> = Vec::new();
     for search in corpus.searches.iter().filter(|search| search.team == 0) {
@@ -113,13 +113,13 @@ fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
 }
 
 #[derive(Clone)]
-struct Query {
+pub(crate) struct Query {
     conjuncts: Vec<String>,
     shape: Shape,
     limit: Option<usize>,
     offset: usize,
     /// Index of the session that runs the query.
-    session: usize,
+    pub(crate) session: usize,
     /// Dialect of the query's values.
     preset: Preset,
 }
@@ -205,7 +205,7 @@ impl Query {
         worded(self.preset, sql)
     }
 
-    fn sql(&self) -> String {
+    pub(crate) fn sql(&self) -> String {
         let limit = self.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         let offset = if self.offset > 0 { format!(" OFFSET {}", self.offset) } else { String::new() };
         format!("{}{limit}{offset}", self.unlimited())
@@ -319,7 +319,7 @@ fn aid() -> impl Strategy<Value = String> {
     ]
 }
 
-fn query() -> impl Strategy<Value = Query> {
+pub(crate) fn query() -> impl Strategy<Value = Query> {
     let column = prop_oneof![
         Just("id"),
         Just("aid"),
@@ -444,7 +444,11 @@ async fn ask_oracle(oracle: &SessionContext, query: &Query) -> Result<(Query, Se
     Ok((Query { conjuncts: vec!["true".to_owned()], ..query.clone() }, plain))
 }
 
-async fn compare(sessions: &[SessionContext], oracle: &SessionContext, query: &Query) -> Result<(), TestCaseError> {
+pub(crate) async fn compare(
+    sessions: &[SessionContext],
+    oracle: &SessionContext,
+    query: &Query,
+) -> Result<(), TestCaseError> {
     let fail = |what: &str, detail: String| TestCaseError::fail(format!("{what}: {query:?}\n{detail}"));
     let ours = run(&sessions[query.session], &query.sql()).await.map_err(|error| fail("we failed", error))?;
     let (asked, oracle) = ask_oracle(oracle, query).await.map_err(|error| fail("the oracle failed", error))?;

@@ -7,6 +7,7 @@ mod binary;
 mod cli;
 mod counting;
 mod differential;
+mod distributed;
 mod embedding;
 mod engine_defects;
 mod explain;

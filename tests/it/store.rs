@@ -18,8 +18,8 @@ use crate::binary::savedsearch;
 use crate::support::{BIG, InProcess, OTHER, corpus, knob, now, rows, runner};
 
 /// A service, and a store of its mentions.
-struct Shop {
-    folder: TempDir,
+pub(crate) struct Shop {
+    pub(crate) folder: TempDir,
     /// Path of the store, if it is not the folder.
     path: Option<PathBuf>,
     searches: Vec<SavedSearch>,
@@ -27,25 +27,25 @@ struct Shop {
 }
 
 /// The service at a time, with sessions that use the store and that do not.
-struct Visit {
-    simulator: Simulator,
-    connection: Arc<Connection>,
-    stored: SessionContext,
-    plain: SessionContext,
+pub(crate) struct Visit {
+    pub(crate) simulator: Simulator,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) stored: SessionContext,
+    pub(crate) plain: SessionContext,
 }
 
 impl Shop {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of(&corpus(), Profile::v4())
     }
 
-    fn of(corpus: &Corpus, profile: Profile) -> Self {
+    pub(crate) fn of(corpus: &Corpus, profile: Profile) -> Self {
         let searches = corpus.searches.iter().map(|search| search.as_ref().clone()).collect();
         Self { folder: TempDir::new().unwrap(), path: None, searches, profile }
     }
 
     /// Returns the service at a time, and new connections to it.
-    fn at(&self, time: DateTime<Utc>) -> Visit {
+    pub(crate) fn at(&self, time: DateTime<Utc>) -> Visit {
         self.at_with(time, &[])
     }
 
@@ -74,14 +74,14 @@ impl Shop {
     }
 
     /// Removes the mention that was published last before a time, and returns its id.
-    fn delete_before(&mut self, aid: &str, time: DateTime<Utc>) -> String {
+    pub(crate) fn delete_before(&mut self, aid: &str, time: DateTime<Utc>) -> String {
         let mentions = &mut self.search(aid).mentions;
         let at = mentions.partition_point(|mention| mention.facts.published < time) - 1;
         mentions.remove(at).facts.id.to_string()
     }
 
     /// Adds a mention that was published at a time.
-    fn arrive(&mut self, aid: &str, id: &str, time: DateTime<Utc>) {
+    pub(crate) fn arrive(&mut self, aid: &str, id: &str, time: DateTime<Utc>) {
         let mentions = &mut self.search(aid).mentions;
         let at = mentions.partition_point(|mention| mention.facts.published < time);
         let mut mention = mentions[at.min(mentions.len() - 1)].as_ref().clone();
@@ -92,12 +92,12 @@ impl Shop {
 }
 
 impl Visit {
-    async fn set(&self, sql: &str) {
+    pub(crate) async fn set(&self, sql: &str) {
         self.stored.sql(sql).await.unwrap().collect().await.unwrap();
     }
 
     /// Runs a query with the store and without it, asserts that the rows agree, and returns the requests of the former.
-    async fn cost(&self, sql: &str) -> u64 {
+    pub(crate) async fn cost(&self, sql: &str) -> u64 {
         let ask = async |context: &SessionContext| {
             let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
             let mut rows = rows(&frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}")));
@@ -114,7 +114,7 @@ impl Visit {
         cost
     }
 
-    async fn explain(&self, sql: &str) -> String {
+    pub(crate) async fn explain(&self, sql: &str) -> String {
         let plan = self.stored.sql(&format!("EXPLAIN {sql}")).await.unwrap().collect().await.unwrap();
         rows(&plan).concat().join("\n")
     }
@@ -128,7 +128,7 @@ fn days(days: i64) -> TimeDelta {
     TimeDelta::days(days)
 }
 
-const QUARTER: &str =
+pub(crate) const QUARTER: &str =
     "published_at >= TIMESTAMP '2026-04-01T00:00:00Z' AND published_at < TIMESTAMP '2026-06-29T00:00:00Z'";
 
 #[tokio::test]

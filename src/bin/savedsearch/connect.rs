@@ -108,6 +108,18 @@ pub(crate) fn store_folder(arguments: &Arguments) -> Result<Option<PathBuf>, Exi
     })
 }
 
+/// Returns the folders of all stores that arguments, environment or configuration file name.
+pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit> {
+    let environment = Environment::read()?;
+    Ok(match config_file(arguments, &environment) {
+        Some(config) => {
+            let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
+            named.into_iter().filter_map(|(_, named)| named.store).collect()
+        }
+        None => arguments.store.clone().or(environment.store).into_iter().collect(),
+    })
+}
+
 /// Refuses options that a configuration file would make meaningless.
 fn check_alone(arguments: &Arguments) -> Result<(), Exit> {
     match arguments.profile.is_some() || arguments.api_key_file.is_some() {

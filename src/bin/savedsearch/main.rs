@@ -7,6 +7,7 @@ mod profiles;
 mod serve;
 mod store;
 mod telemetry;
+mod worker;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use self::connect::{Connected, connect};
 use self::serve::ServeArguments;
 use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
+use self::worker::WorkerArguments;
 
 /// SQL over a saved-search analytics service (V4)
 ///
@@ -81,6 +83,7 @@ struct Arguments {
 enum Command {
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
+    Worker(Box<WorkerArguments>),
     Sync(SyncArguments),
     #[command(subcommand)]
     Store(StoreCommand),
@@ -331,6 +334,7 @@ fn main() -> ExitCode {
         match arguments.command {
             None => help::greet(),
             Some(Command::Sql(ref sql)) => Box::pin(run_traced_sql(&arguments, sql, &matches)).await,
+            Some(Command::Worker(ref worker)) => Box::pin(worker::run(&arguments, worker)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
             Some(Command::Sync(ref options)) => Box::pin(store::run_sync(&arguments, options)).await,
             Some(Command::Store(ref command)) => Box::pin(store::run(&arguments, command)).await,

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
+use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{
     Auth, FlightServer, ServeDocument, ServerSpec, TlsSpec, Upstream, Users, hash_password,
@@ -52,21 +54,41 @@ pub(crate) struct ServeArguments {
     /// Certificate authorities of client certificates (PEM); enables mutual TLS
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA")]
     client_ca: Option<PathBuf>,
+    /// Worker that queries of the store are spread over, such as https://worker1:50061; may be repeated, and a host name with
+    /// several addresses is a worker at each
+    #[arg(long = "worker", value_name = "URL", env = "SAVEDSEARCH_WORKERS", value_delimiter = ',')]
+    workers: Vec<String>,
+    /// Certificate of the server for workers (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_CERT")]
+    worker_cert: Option<PathBuf>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_KEY")]
+    worker_key: Option<PathBuf>,
+    /// Certificate authorities of the workers (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_CA")]
+    worker_ca: Option<PathBuf>,
     /// Address of /healthz and /metrics
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
     operations: Option<SocketAddr>,
     /// Setting that sessions begin with, such as freshness=15m; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    log: LogArguments,
+    /// Read a password from stdin, print its hash for the user file, and exit
+    #[arg(long)]
+    hash_password: bool,
+}
+
+/// The log of a server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArguments {
     /// Format of the log on stderr
     #[arg(long, value_enum, env = "SAVEDSEARCH_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
     /// Log level (error, warn, info, debug), or a filter such as datafusion_saved_search=debug
-    #[arg(long, value_name = "FILTER", env = "SAVEDSEARCH_LOG", default_value = "info")]
-    log: String,
-    /// Read a password from stdin, print its hash for the user file, and exit
-    #[arg(long)]
-    hash_password: bool,
+    #[arg(long = "log", value_name = "FILTER", env = "SAVEDSEARCH_LOG", default_value = "info")]
+    filter: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
@@ -97,7 +119,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         Some(path) => ServeDocument::read(&path)?,
         None => ServeDocument::default(),
     };
-    let telemetry = Telemetry::start(Some(log(serve)?))?;
+    let telemetry = Telemetry::start(Some(log(&serve.log)?))?;
     let served = Box::pin(listen(arguments, serve, document)).await;
     telemetry.end().await;
     served
@@ -143,6 +165,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
         _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
     };
+    let workers = workers(arguments, serve, &document).await?;
     let spec = ServerSpec {
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
         auth,
@@ -152,6 +175,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         limits: document.limits,
         settings: settings(&document.settings, &serve.set)?,
         upstream,
+        workers,
     };
     // Before the line that announces the server.
     let mut ending = Ending::listen()?;
@@ -173,6 +197,40 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     Ok(())
 }
 
+/// Starts to use the workers of the command line, or of the file.
+async fn workers(
+    arguments: &Arguments,
+    serve: &ServeArguments,
+    document: &ServeDocument,
+) -> Result<Option<Arc<Workers>>, Exit> {
+    let urls = if serve.workers.is_empty() { &document.workers } else { &serve.workers };
+    let certificate = serve.worker_cert.as_ref().or(document.worker_cert.as_ref());
+    let key = serve.worker_key.as_ref().or(document.worker_key.as_ref());
+    let authorities = serve.worker_ca.as_ref().or(document.worker_ca.as_ref());
+    let tls = match (certificate, key, authorities) {
+        (None, None, None) => None,
+        _ if urls.is_empty() => {
+            return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require --worker"));
+        }
+        (Some(certificate), Some(key), Some(authorities)) => Some(TlsSpec {
+            certificate: read(certificate)?,
+            key: read(key)?,
+            client_authorities: Some(read(authorities)?),
+        }),
+        _ => return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require each other")),
+    };
+    if urls.is_empty() {
+        return Ok(None);
+    }
+    let spec = WorkersSpec {
+        urls: urls.clone(),
+        tls,
+        insecure: arguments.insecure || document.insecure.unwrap_or_default(),
+        partition_bytes: document.worker_partition_bytes.unwrap_or(WorkersSpec::PARTITION_BYTES),
+    };
+    Ok(Some(Workers::start(spec).await?))
+}
+
 /// The settings of new sessions: those of the file, then those of the command line.
 fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<SessionSettings, Exit> {
     let mut settings = SessionSettings::default();
@@ -186,19 +244,19 @@ fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<Session
 }
 
 /// Lines on stderr. Spans add nothing to them: a line names its query itself.
-fn log(serve: &ServeArguments) -> Result<Receiver, Exit> {
-    let filter = EnvFilter::try_new(&serve.log).map_err(|error| Exit::usage(format!("--log: {error}")))?;
+pub(crate) fn log(arguments: &LogArguments) -> Result<Receiver, Exit> {
+    let filter = EnvFilter::try_new(&arguments.filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
     // The other filter decides the level. Without a hint here, its own would be lost.
     let events = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(LevelFilter::TRACE);
     let filter = tracing_subscriber::filter::FilterExt::<Registry>::and(filter, events);
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    Ok(match serve.log_format {
+    Ok(match arguments.log_format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     })
 }
 
-fn read(path: &Path) -> Result<String, Exit> {
+pub(crate) fn read(path: &Path) -> Result<String, Exit> {
     std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
 }
 

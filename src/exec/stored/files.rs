@@ -1,23 +1,25 @@
 //! Rows of stored mentions, by the engine's own operators over Parquet files: filtered, projected and sorted like rows of
 //! the service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::Operator;
-use datafusion::object_store::ObjectMeta;
 use datafusion::object_store::path::Path;
+use datafusion::object_store::{self, ObjectMeta};
 use datafusion::physical_expr::expressions::{Column, binary, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, conjunction};
@@ -37,13 +39,218 @@ use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
 use crate::profile::Origin;
 use crate::request::RequestPlan;
-use crate::store::{DataFile, FromStore, Stored, Subject, retyped, span_of};
-
-/// Parts of a region that are used, and the instants of each in microseconds since 1970.
-type PartlyUsed<'s> = (Vec<&'s Stored>, Vec<Range<i64>>);
+use crate::store::{AID, DataFile, FromStore, Stored, Subject, days_of, retyped, span_of};
 
 /// Rows of a batch that is read from a file.
 const BATCH: usize = 8_192;
+
+/// Stored days of one plan, and the instants that belong to its window, in microseconds since 1970.
+#[derive(Debug, Clone)]
+pub(super) struct StoredPart {
+    pub(super) plan: RequestPlan,
+    pub(super) stored: Vec<Stored>,
+    pub(super) span: Range<i64>,
+}
+
+/// The place where an engine finds the files of a store.
+#[derive(Debug, Clone)]
+pub(crate) enum FilesAt {
+    /// The folder of the store on this machine.
+    Folder,
+    /// A URL that stands for the data folder of the store, on this machine and others.
+    Url(ObjectStoreUrl),
+}
+
+/// How the rows of stored mentions are read from files.
+pub(super) struct FileScan<'s> {
+    pub(super) config: &'s ScanConfig,
+    /// Schema of the rows.
+    pub(super) output: &'s SchemaRef,
+    pub(super) from: &'s FromStore,
+    pub(super) at: FilesAt,
+    /// Number of partitions that read at the same time.
+    pub(super) partitions: usize,
+    pub(super) options: &'s ConfigOptions,
+}
+
+/// What the rows of files that are read together have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Common {
+    duration: Option<String>,
+    timezone: Option<String>,
+    /// Version of the columns in the catalog.
+    version: i64,
+    unfiltered: bool,
+    /// The instants of rows that are used, in microseconds since 1970; empty: all rows.
+    ranges: Vec<(i64, i64)>,
+}
+
+impl FileScan<'_> {
+    /// Returns operators with the rows of these days, in the output's columns and in no particular order.
+    pub(super) fn sources(&self, parts: &[StoredPart]) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+        let mut groups: BTreeMap<Common, Vec<(&RequestPlan, &Stored)>> = BTreeMap::new();
+        for StoredPart { plan, stored, span } in parts {
+            // Other days of a region may come from another one.
+            let mut regions: BTreeMap<Option<i64>, Vec<&Stored>> = BTreeMap::new();
+            for part in stored {
+                regions.entry(part.region.id).or_default().push(part);
+            }
+            for used in regions.into_values() {
+                let Some(first) = used.first() else { continue };
+                for version in first.region.files.iter().map(|file| file.schema).collect::<BTreeSet<_>>() {
+                    let common = Common {
+                        duration: plan.duration.clone(),
+                        timezone: plan.timezone.clone(),
+                        version,
+                        unfiltered: first.filters.is_empty(),
+                        ranges: ranges_of(&used, span),
+                    };
+                    groups.entry(common).or_default().push((plan, first));
+                }
+            }
+        }
+        groups.iter().map(|(common, used)| self.source(common, used)).collect()
+    }
+
+    fn file(&self, plan: &RequestPlan, part: &Stored, file: &DataFile) -> Result<PartitionedFile> {
+        let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: part.filters.clone() };
+        let external = |error: object_store::path::Error| DataFusionError::External(error.into());
+        let location = match &self.at {
+            FilesAt::Folder => {
+                let path = self.from.store.folder(&subject).join(&file.path);
+                let path = std::path::absolute(&path).map_err(DataFusionError::IoError)?;
+                Path::from_absolute_path(path).map_err(external)?
+            }
+            FilesAt::Url(_) => Path::parse(self.from.store.path_below_data(&subject, file)).map_err(external)?,
+        };
+        let meta =
+            ObjectMeta { location, last_modified: part.region.as_of, size: file.bytes, e_tag: None, version: None };
+        let footer = usize::try_from(file.footer).unwrap_or_default();
+        Ok(PartitionedFile::new_from_meta(meta).with_metadata_size_hint(footer + 8))
+    }
+
+    /// Returns an operator with the rows of files that have this in common, in the output's columns.
+    fn source(&self, common: &Common, used: &[(&RequestPlan, &Stored)]) -> Result<Arc<dyn ExecutionPlan>> {
+        let ScanConfig { spec, projection, predicate, .. } = self.config;
+        let (mut files, mut rows) = (Vec::new(), 0);
+        for (plan, part) in used {
+            for file in part.region.files.iter().filter(|file| file.schema == common.version) {
+                files.push(self.file(plan, part, file)?);
+                rows += usize::try_from(file.rows).unwrap_or(usize::MAX);
+            }
+        }
+        let aids: BTreeSet<Option<&str>> = used.iter().map(|(plan, _)| plan.aid.as_deref()).collect();
+        let layout = self.from.store.schema();
+        let readable = self.from.store.readable(common.version)?;
+        let fields = layout.fields().iter().filter(|field| readable.contains(field.name()));
+        let files_schema: SchemaRef = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let named = |name: &str| -> Option<Arc<dyn PhysicalExpr>> {
+            files_schema.index_of(name).ok().map(|at| Arc::new(Column::new(name, at)) as _)
+        };
+        // The value of a table's column in a row of a file.
+        let value = |at: usize| -> Result<Arc<dyn PhysicalExpr>> {
+            let Some(column) = spec.columns.get(at) else { return Ok(lit(1_i64)) };
+            let text = |text: Option<&str>| lit(ScalarValue::Utf8(text.map(str::to_owned)));
+            let of_file = match column.origin {
+                Origin::Aid if aids.len() == 1 => return Ok(text(aids.first().copied().flatten())),
+                Origin::Aid => named(AID),
+                Origin::Duration => return Ok(text(common.duration.as_deref())),
+                Origin::Timezone => return Ok(text(common.timezone.as_deref())),
+                _ => named(&column.name),
+            };
+            match of_file {
+                Some(column) => Ok(column),
+                None => Ok(lit(ScalarValue::try_from(&crate::decode::data_type(column.kind))?)),
+            }
+        };
+        let within = |ranges: &[(i64, i64)]| -> Result<Option<Arc<dyn PhysicalExpr>>> {
+            let time = spec.time.as_deref().unwrap_or_default();
+            let time: Arc<dyn PhysicalExpr> = Arc::new(Column::new(time, files_schema.index_of(time)?));
+            let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
+            let mut any: Option<Arc<dyn PhysicalExpr>> = None;
+            for (start, end) in ranges {
+                let from = binary(Arc::clone(&time), Operator::GtEq, instant(*start), &files_schema)?;
+                let to = binary(Arc::clone(&time), Operator::Lt, instant(*end), &files_schema)?;
+                let both = binary(from, Operator::And, to, &files_schema)?;
+                any = Some(match any {
+                    Some(any) => binary(any, Operator::Or, both, &files_schema)?,
+                    None => both,
+                });
+            }
+            Ok(any)
+        };
+        let mut filters: Vec<Arc<dyn PhysicalExpr>> = within(&common.ranges)?.into_iter().collect();
+        if let Some(predicate) = predicate {
+            let mapped = Arc::clone(predicate).transform(|expr| {
+                match expr.downcast_ref::<Column>().map(|column| value(column.index())).transpose()? {
+                    Some(value) => Ok(Transformed::yes(value)),
+                    None => Ok(Transformed::no(expr)),
+                }
+            })?;
+            filters.push(mapped.data);
+        }
+        let predicate = (!filters.is_empty()).then(|| conjunction(filters));
+        let output = projection.iter().map(|at| value(*at)).collect::<Result<Vec<_>>>()?;
+        // Only the columns that are used are read.
+        let mut used: Vec<usize> =
+            output.iter().chain(&predicate).flat_map(collect_columns).map(|column| column.index()).collect();
+        used.sort_unstable();
+        used.dedup();
+        let mut source = ParquetSource::new(Arc::clone(&files_schema)).with_pushdown_filters(false);
+        // Otherwise the engine's rules push it down from the filter.
+        if let (Some(predicate), FilesAt::Folder) = (&predicate, &self.at) {
+            source = source.with_predicate(Arc::clone(predicate));
+        }
+        let url = match &self.at {
+            FilesAt::Folder => ObjectStoreUrl::local_filesystem(),
+            FilesAt::Url(url) => url.clone(),
+        };
+        let mut statistics = Statistics::new_unknown(&files_schema);
+        statistics.num_rows = Precision::Inexact(rows);
+        let config = FileScanConfigBuilder::new(url, Arc::new(source))
+            .with_file_groups(vec![FileGroup::new(files)])
+            .with_statistics(statistics)
+            .with_projection_indices(Some(used.clone()))?
+            .with_batch_size(Some(BATCH))
+            .build();
+        let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
+        let scan = scan.repartitioned(self.partitions, self.options)?.unwrap_or(scan);
+        let place = |expr: Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
+            let moved = expr.transform(|expr| match expr.downcast_ref::<Column>() {
+                Some(column) => match used.binary_search(&column.index()) {
+                    Ok(at) => Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as _)),
+                    Err(_) => internal_err!("column {} is not read", column.name()),
+                },
+                None => Ok(Transformed::no(expr)),
+            })?;
+            Ok(moved.data)
+        };
+        let rows: Arc<dyn ExecutionPlan> = match predicate {
+            Some(predicate) => Arc::new(FilterExec::try_new(place(predicate)?, scan)?),
+            None => scan,
+        };
+        let names = self.output.fields().iter().map(|field| field.name().clone());
+        let output = output.into_iter().zip(names).map(|(expr, name)| Ok((place(expr)?, name)));
+        Ok(Arc::new(ProjectionExec::try_new(output.collect::<Result<Vec<_>>>()?, rows)?))
+    }
+}
+
+/// The instants of a region's rows that are used, of a span; empty: all of them. `used` are parts of one region.
+fn ranges_of(used: &[&Stored], span: &Range<i64>) -> Vec<(i64, i64)> {
+    let Some(region) = used.first().map(|part| &part.region) else { return Vec::new() };
+    let (all, asked) = (span_of(&region.days), span_of(&days_of(span)));
+    let days: usize = used.iter().map(|part| part.days.len()).sum();
+    let wanted = all.start.max(asked.start)..all.end.min(asked.end);
+    match days == days_of(&wanted).len() {
+        true if span.start <= all.start && all.end <= span.end => Vec::new(),
+        // The same for all saved searches.
+        true => vec![(span.start, span.end)],
+        false => {
+            let days = used.iter().map(|part| span_of(&part.days));
+            days.map(|days| (days.start.max(span.start), days.end.min(span.end))).collect()
+        }
+    }
+}
 
 impl Driver {
     /// Returns the rows of stored days of one plan, in the sort order of the scan, if it has one.
@@ -54,39 +261,17 @@ impl Driver {
         stored: Vec<Stored>,
         span: &Range<i64>,
     ) -> Result<Batches> {
-        // Files of regions that are used completely are read together.
-        let mut together: BTreeMap<(i64, bool), Vec<PartitionedFile>> = BTreeMap::new();
-        let mut apart: BTreeMap<Option<i64>, PartlyUsed<'_>> = BTreeMap::new();
-        for part in &stored {
-            let days = span_of(&part.days);
-            let whole = part.is_whole() && span.start <= days.start && days.end <= span.end;
-            if whole {
-                for file in &part.region.files {
-                    let key = (file.schema, part.filters.is_empty());
-                    together.entry(key).or_default().push(self.file(from, plan, part, file)?);
-                }
-            } else {
-                let (parts, ranges) = apart.entry(part.region.id).or_default();
-                parts.push(part);
-                ranges.push(days.start.max(span.start)..days.end.min(span.end));
-            }
-        }
         let opened = stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
         from.store.counters().opened(opened);
-        let mut sources = Vec::new();
-        for ((schema, _), files) in together {
-            sources.push(self.source(from, plan, schema, files, &[])?);
-        }
-        for (parts, ranges) in apart.into_values() {
-            let Some(part) = parts.first() else { continue };
-            let mut versions: BTreeMap<i64, Vec<PartitionedFile>> = BTreeMap::new();
-            for file in &part.region.files {
-                versions.entry(file.schema).or_default().push(self.file(from, plan, part, file)?);
-            }
-            for (schema, files) in versions {
-                sources.push(self.source(from, plan, schema, files, &ranges)?);
-            }
-        }
+        let scan = FileScan {
+            config: &self.config,
+            output: &self.reader.schema,
+            from,
+            at: FilesAt::Folder,
+            partitions: std::thread::available_parallelism().map_or(1, usize::from),
+            options: self.context.session_config().options(),
+        };
+        let mut sources = scan.sources(&[StoredPart { plan: plan.clone(), stored, span: span.clone() }])?;
         let schema = Arc::clone(&self.reader.schema);
         let rows: Arc<dyn ExecutionPlan> = match sources.len() {
             0 => return Ok(futures::stream::empty().boxed()),
@@ -116,115 +301,6 @@ impl Driver {
             with_schema(&batch, &schema)
         });
         Ok(rows.boxed())
-    }
-
-    fn file(&self, from: &FromStore, plan: &RequestPlan, part: &Stored, file: &DataFile) -> Result<PartitionedFile> {
-        let subject = Subject { aid: plan.aid.clone().unwrap_or_default(), filters: part.filters.clone() };
-        let path = from.store.folder(&subject).join(&file.path);
-        let path = std::path::absolute(&path).map_err(DataFusionError::IoError)?;
-        let meta = ObjectMeta {
-            location: Path::from_absolute_path(path).map_err(|error| DataFusionError::External(error.into()))?,
-            last_modified: part.region.as_of,
-            size: file.bytes,
-            e_tag: None,
-            version: None,
-        };
-        let footer = usize::try_from(file.footer).unwrap_or_default();
-        Ok(PartitionedFile::new_from_meta(meta).with_metadata_size_hint(footer + 8))
-    }
-
-    /// Returns an operator with the rows of files in the output's columns; of times within `ranges`, unless these are
-    /// empty.
-    fn source(
-        &self,
-        from: &FromStore,
-        plan: &RequestPlan,
-        version: i64,
-        files: Vec<PartitionedFile>,
-        ranges: &[Range<i64>],
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let ScanConfig { spec, projection, predicate, .. } = self.config.as_ref();
-        let layout = from.store.schema();
-        let readable = from.store.readable(version)?;
-        let fields = layout.fields().iter().filter(|field| readable.contains(field.name()));
-        let files_schema: SchemaRef = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
-        // The value of a table's column in a row of a file.
-        let value = |at: usize| -> Result<Arc<dyn PhysicalExpr>> {
-            let Some(column) = spec.columns.get(at) else { return Ok(lit(1_i64)) };
-            let text = |text: &Option<String>| lit(ScalarValue::Utf8(text.clone()));
-            Ok(match column.origin {
-                Origin::Aid => text(&plan.aid),
-                Origin::Duration => text(&plan.duration),
-                Origin::Timezone => text(&plan.timezone),
-                _ => match files_schema.index_of(&column.name) {
-                    Ok(at) => Arc::new(Column::new(&column.name, at)),
-                    Err(_) => lit(ScalarValue::try_from(&crate::decode::data_type(column.kind))?),
-                },
-            })
-        };
-        let within = |ranges: &[Range<i64>]| -> Result<Option<Arc<dyn PhysicalExpr>>> {
-            let time = spec.time.as_deref().unwrap_or_default();
-            let time: Arc<dyn PhysicalExpr> = Arc::new(Column::new(time, files_schema.index_of(time)?));
-            let instant = |at: i64| lit(ScalarValue::TimestampMicrosecond(Some(at), Some("UTC".into())));
-            let mut any: Option<Arc<dyn PhysicalExpr>> = None;
-            for range in ranges {
-                let from = binary(Arc::clone(&time), Operator::GtEq, instant(range.start), &files_schema)?;
-                let to = binary(Arc::clone(&time), Operator::Lt, instant(range.end), &files_schema)?;
-                let both = binary(from, Operator::And, to, &files_schema)?;
-                any = Some(match any {
-                    Some(any) => binary(any, Operator::Or, both, &files_schema)?,
-                    None => both,
-                });
-            }
-            Ok(any)
-        };
-        let mut filters: Vec<Arc<dyn PhysicalExpr>> = within(ranges)?.into_iter().collect();
-        if let Some(predicate) = predicate {
-            let mapped = Arc::clone(predicate).transform(|expr| {
-                match expr.downcast_ref::<Column>().map(|column| value(column.index())).transpose()? {
-                    Some(value) => Ok(Transformed::yes(value)),
-                    None => Ok(Transformed::no(expr)),
-                }
-            })?;
-            filters.push(mapped.data);
-        }
-        let predicate = (!filters.is_empty()).then(|| conjunction(filters));
-        let output = projection.iter().map(|at| value(*at)).collect::<Result<Vec<_>>>()?;
-        // Only the columns that are used are read.
-        let mut used: Vec<usize> =
-            output.iter().chain(&predicate).flat_map(collect_columns).map(|column| column.index()).collect();
-        used.sort_unstable();
-        used.dedup();
-        let mut source = ParquetSource::new(Arc::clone(&files_schema)).with_pushdown_filters(false);
-        if let Some(predicate) = &predicate {
-            source = source.with_predicate(Arc::clone(predicate));
-        }
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_groups(vec![FileGroup::new(files)])
-            .with_projection_indices(Some(used.clone()))?
-            .with_batch_size(Some(BATCH))
-            .build();
-        let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
-        let options = self.context.session_config().options();
-        let wanted = std::thread::available_parallelism().map_or(1, usize::from);
-        let scan = scan.repartitioned(wanted, options)?.unwrap_or(scan);
-        let place = |expr: Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
-            let moved = expr.transform(|expr| match expr.downcast_ref::<Column>() {
-                Some(column) => match used.binary_search(&column.index()) {
-                    Ok(at) => Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as _)),
-                    Err(_) => internal_err!("column {} is not read", column.name()),
-                },
-                None => Ok(Transformed::no(expr)),
-            })?;
-            Ok(moved.data)
-        };
-        let rows: Arc<dyn ExecutionPlan> = match predicate {
-            Some(predicate) => Arc::new(FilterExec::try_new(place(predicate)?, scan)?),
-            None => scan,
-        };
-        let names = self.reader.schema.fields().iter().map(|field| field.name().clone());
-        let output = output.into_iter().zip(names).map(|(expr, name)| Ok((place(expr)?, name)));
-        Ok(Arc::new(ProjectionExec::try_new(output.collect::<Result<Vec<_>>>()?, rows)?))
     }
 
     /// Merges streams in the sort order of the scan.

@@ -27,6 +27,8 @@ use datafusion::common::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
+#[cfg(feature = "distributed")]
+pub(crate) use self::repeated::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::rule::check_sizes;
 
 use self::function::bounded;

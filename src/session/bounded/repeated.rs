@@ -72,6 +72,42 @@ enum Repetition {
     WindowFunctions(WindowFunctions),
 }
 
+/// Limits of an operator's input that another process can apply as well.
+#[cfg(feature = "distributed")]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum BoundedInput {
+    /// See [`Repetition::Batch`].
+    Batch,
+    /// See [`Repetition::Lists`]: columns with their depths.
+    Lists(Vec<(usize, usize)>),
+}
+
+/// The limits that an operator applies to its input; `None` for other operators, and where they depend on a window function.
+#[cfg(feature = "distributed")]
+pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
+    match plan.downcast_ref::<PassThroughExec<Repetition>>()?.pass() {
+        Repetition::Batch => Some(BoundedInput::Batch),
+        Repetition::Lists(lists) => {
+            let lists = lists.iter().map(|list| (list.index_in_input_schema, list.depth));
+            Some(BoundedInput::Lists(lists.collect()))
+        }
+        Repetition::WindowFunctions(_) => None,
+    }
+}
+
+/// Returns an operator that applies limits to its input.
+#[cfg(feature = "distributed")]
+pub(crate) fn bounded_input(input: Arc<dyn ExecutionPlan>, bounds: BoundedInput) -> Arc<dyn ExecutionPlan> {
+    let repetition = match bounds {
+        BoundedInput::Batch => Repetition::Batch,
+        BoundedInput::Lists(lists) => {
+            let list = |(index_in_input_schema, depth)| ListUnnest { index_in_input_schema, depth };
+            Repetition::Lists(lists.into_iter().map(list).collect())
+        }
+    };
+    Arc::new(PassThroughExec::new(input, repetition))
+}
+
 impl Repetition {
     fn of(plan: &dyn ExecutionPlan) -> Result<Option<Self>> {
         if let Some(unnest) = plan.downcast_ref::<UnnestExec>() {

@@ -53,6 +53,7 @@ pub(crate) fn open(upstream: Upstream) -> ServerSpec {
         limits: Limits::default(),
         settings: SessionSettings::default(),
         upstream,
+        workers: None,
     }
 }
 

@@ -20,7 +20,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::state::ServerState;
+/// A server that reports its health and metrics.
+pub(crate) trait Operated: Send + Sync + 'static {
+    /// True once the server is shutting down.
+    fn is_ending(&self) -> bool;
+
+    /// Returns the metrics in the OpenMetrics text format.
+    fn metrics_text(&self) -> Result<String, std::fmt::Error>;
+}
 
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 32;
@@ -35,14 +42,14 @@ const REQUEST: usize = 16 << 10;
 ///
 /// # Errors
 /// I/O errors of binding the address.
-pub(super) async fn start(
+pub(crate) async fn operate<S: Operated>(
     address: SocketAddr,
-    shared: Arc<ServerState>,
+    server: Arc<S>,
 ) -> std::io::Result<(SocketAddr, AbortOnDropHandle<()>)> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let router: Router =
-        Router::new().route("/healthz", get(health)).route("/metrics", get(metrics)).with_state(shared);
+        Router::new().route("/healthz", get(health::<S>)).route("/metrics", get(metrics::<S>)).with_state(server);
     let serving = tokio::spawn(async move {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
@@ -66,15 +73,15 @@ pub(super) async fn start(
     Ok((address, AbortOnDropHandle::new(serving)))
 }
 
-async fn health(State(shared): State<Arc<ServerState>>) -> Response {
-    if shared.ending() {
+async fn health<S: Operated>(State(server): State<Arc<S>>) -> Response {
+    if server.is_ending() {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     }
     "ok\n".into_response()
 }
 
-async fn metrics(State(shared): State<Arc<ServerState>>) -> Response {
-    match shared.metrics_text() {
+async fn metrics<S: Operated>(State(server): State<Arc<S>>) -> Response {
+    match server.metrics_text() {
         Ok(text) => {
             let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, format)], text).into_response()

@@ -1,0 +1,95 @@
+//! Command `worker`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
+
+use crate::connect::store_folders;
+use crate::serve::{LogArguments, log, read};
+use crate::telemetry::Telemetry;
+use crate::{Arguments, Ending, Exit};
+
+/// Run parts of queries of a `serve` on another machine, over the files of its store
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A worker reads the folder of the store and nothing else; it has no API key and sends no request to the service.
+
+Examples:
+  savedsearch --store /srv/mentions worker
+  savedsearch --store /srv/mentions worker --listen 0.0.0.0:50061 --tls-cert worker.pem --tls-key worker.key --client-ca ca.pem
+  savedsearch --store /srv/mentions serve --worker https://worker1:50061 --worker-cert server.pem --worker-key server.key \\
+      --worker-ca ca.pem"
+)]
+pub(crate) struct WorkerArguments {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_WORKER_LISTEN", default_value = "127.0.0.1:50061")]
+    listen: SocketAddr,
+    /// Certificate chain of the worker (PEM), for servers and other workers
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_CERT", requires_all = ["tls_key", "client_ca"])]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the worker (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_KEY", requires_all = ["tls_cert", "client_ca"])]
+    tls_key: Option<PathBuf>,
+    /// Certificate authorities of the servers and of the other workers (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA", requires_all = ["tls_cert", "tls_key"])]
+    client_ca: Option<PathBuf>,
+    /// Address of /healthz and /metrics
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
+    operations: Option<SocketAddr>,
+    /// Memory of all queries, in MiB
+    #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    memory_mib: u32,
+    /// Seconds for which running queries may continue after a shutdown request
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=86_400))]
+    drain_seconds: u32,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+/// Runs a worker until a signal shuts it down.
+pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
+    let telemetry = Telemetry::start(Some(log(&worker.log)?))?;
+    let ran = Box::pin(listen(arguments, worker)).await;
+    telemetry.end().await;
+    ran
+}
+
+async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
+    let tls = match (&worker.tls_cert, &worker.tls_key, &worker.client_ca) {
+        (Some(certificate), Some(key), Some(authorities)) => Some(TlsSpec {
+            certificate: read(certificate)?,
+            key: read(key)?,
+            client_authorities: Some(read(authorities)?),
+        }),
+        _ => None,
+    };
+    let spec = WorkerSpec {
+        listen: worker.listen,
+        tls,
+        insecure: arguments.insecure,
+        operations: worker.operations,
+        stores: store_folders(arguments)?,
+        memory_mib: worker.memory_mib as usize,
+        drain: Duration::from_secs(worker.drain_seconds.into()),
+    };
+    // Before the line that announces the worker.
+    let mut ending = Ending::listen()?;
+    let mut server = WorkerServer::start(spec).await?;
+    if let Some(operations) = server.operations() {
+        eprintln!("health and metrics on {operations}");
+    }
+    eprintln!("listening on {}", server.address());
+    tokio::select! {
+        () = ending.wait() => {}
+        error = server.failed() => return Err(error.into()),
+    }
+    tracing::info!("shutting down: draining queries");
+    tokio::select! {
+        ended = server.shut_down() => ended?,
+        // A second signal ends it at once.
+        () = ending.wait() => {}
+    }
+    Ok(())
+}

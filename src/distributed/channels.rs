@@ -1,0 +1,235 @@
+//! Connections to workers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest, GetWorkerInfoResponse,
+    SetPlanRequest, WorkerChannel, WorkerToCoordinatorMsg,
+};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use tokio::runtime::Handle;
+use tonic::Status;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
+use url::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::serving::{TlsSpec, cause, install_crypto};
+
+/// Time limit for connecting to a worker.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Interval and timeout of HTTP/2 keep-alive pings: a worker that hangs is noticed after both.
+const PING: Duration = Duration::from_secs(2);
+/// Query parameter of a worker's URL with the name in its certificate, where the URL has an address instead.
+const NAME: &str = "name";
+/// Beginning of errors that name a worker, by which they are recognized after the way over another worker.
+const WORKER: &str = "worker ";
+
+/// Connections to workers, shared by all queries. An unused connection costs a ping now and then.
+#[derive(Debug)]
+pub(super) struct Channels {
+    tls: Option<TlsSpec>,
+    open: Mutex<HashMap<Url, Channel>>,
+    /// Runtime of the connections. Queries run in others, which a long computation may occupy.
+    runtime: Handle,
+}
+
+impl Channels {
+    /// Connections of the calling runtime. With `tls`, both sides show certificates of its authorities.
+    pub(super) fn new(tls: Option<TlsSpec>) -> Self {
+        if tls.is_some() {
+            install_crypto();
+        }
+        Self { tls, open: Mutex::default(), runtime: Handle::current() }
+    }
+
+    /// Returns the connection to a worker, which is established when it is used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable URL or certificate.
+    pub(super) fn channel(&self, url: &Url) -> Result<Channel> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(channel) = open.get(url) {
+            return Ok(channel.clone());
+        }
+        let channel = self.connection(url)?;
+        open.insert(url.clone(), channel.clone());
+        Ok(channel)
+    }
+
+    fn connection(&self, url: &Url) -> Result<Channel> {
+        let wrong = |error: &dyn std::error::Error| {
+            Error::new(ErrorKind::Config, format!("worker {}: {}", shown(url), cause(error)))
+        };
+        let mut endpoint = Channel::from_shared(shown(url))
+            .map_err(|error| wrong(&error))?
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(PING)
+            .keep_alive_timeout(PING)
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true);
+        if let Some(TlsSpec { certificate, key, client_authorities }) = &self.tls {
+            let mut config = ClientTlsConfig::new().identity(Identity::from_pem(certificate, key));
+            if let Some(authorities) = client_authorities {
+                config = config.ca_certificate(Certificate::from_pem(authorities));
+            }
+            if let Some((_, name)) = url.query_pairs().find(|(key, _)| key == NAME) {
+                config = config.domain_name(name);
+            }
+            endpoint = endpoint.tls_config(config).map_err(|error| wrong(&error))?;
+        }
+        let _runtime = self.runtime.enter();
+        Ok(endpoint.connect_lazy())
+    }
+}
+
+/// Returns the URL of a worker with an address, whose certificate has the name of `url`.
+pub(super) fn at_address(url: &Url, address: std::net::SocketAddr) -> Url {
+    let mut at = url.clone();
+    let name = url.host_str().unwrap_or_default().to_owned();
+    if at.set_ip_host(address.ip()).is_ok() && url.scheme() == "https" {
+        at.query_pairs_mut().append_pair(NAME, &name);
+    }
+    at
+}
+
+/// Returns the URL of a worker for people: without the name in its certificate.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+/// Connections to workers, for the engine.
+#[derive(Debug, Clone)]
+pub(super) struct Connect(pub(super) Arc<Channels>);
+
+#[async_trait]
+impl ChannelResolver for Connect {
+    async fn get_worker_client_for_url(&self, url: &Url) -> DataFusionResult<Box<dyn WorkerChannel>> {
+        let channel = BoxCloneSyncChannel::new(self.0.channel(url)?);
+        Ok(Box::new(Named { worker: shown(url), client: create_worker_client(channel) }))
+    }
+}
+
+/// A connection whose errors name the worker.
+struct Named {
+    worker: String,
+    client: Box<dyn WorkerChannel>,
+}
+
+#[async_trait]
+impl WorkerChannel for Named {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        request: SetPlanRequest,
+        messages: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DataFusionResult<BoxStream<'static, DataFusionResult<WorkerToCoordinatorMsg>>> {
+        let worker = self.worker.clone();
+        let replies = self.client.coordinator_channel(headers, request, messages, metrics, context).await;
+        let replies = replies.map_err(|error| of_worker(&self.worker, error))?;
+        Ok(replies.map(move |reply| reply.map_err(|error| of_worker(&worker, error))).boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DataFusionResult<Vec<BoxStream<'static, DataFusionResult<RecordBatch>>>> {
+        let partitions = self.client.execute_task(headers, request, metrics, context).await;
+        let partitions = partitions.map_err(|error| of_worker(&self.worker, error))?;
+        let named = partitions.into_iter().map(|rows| {
+            let worker = self.worker.clone();
+            rows.map(move |batch| batch.map_err(|error| of_worker(&worker, error))).boxed()
+        });
+        Ok(named.collect())
+    }
+
+    async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> DataFusionResult<GetWorkerInfoResponse> {
+        self.client.get_worker_info(request).await.map_err(|error| of_worker(&self.worker, error))
+    }
+}
+
+/// Returns the error of a worker, with its name where the worker is the cause; errors of the query stay as they are.
+pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError {
+    if Error::find(&error).is_some() {
+        return error;
+    }
+    let own = |kind, what: &str| Error::new(kind, format!("{WORKER}{worker} {what}"));
+    let again = "run the query again: it uses the other workers, or none";
+    let own = match error.find_root() {
+        DataFusionError::External(inner) => match inner.downcast_ref::<Status>() {
+            Some(status) => own(ErrorKind::Worker, &format!("cannot be reached: {}", of_status(status))).advice(again),
+            // What another worker said about a third one.
+            None => match inner.to_string() {
+                text if text.starts_with(WORKER) => Error::new(ErrorKind::Worker, text),
+                text => own(ErrorKind::Worker, &format!("failed: {text}")).advice(again),
+            },
+        },
+        DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("has too little memory: {text}"))
+            .advice("narrow the query, or raise --memory-mib of the workers"),
+        root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {
+            own(ErrorKind::Store, &format!("cannot read the store: {}", root.strip_backtrace()))
+                .advice("check that the worker reads the same folder as the server; `savedsearch store verify` checks the files")
+        }
+        DataFusionError::Execution(text) if text.contains("waiting for the plan") => {
+            own(ErrorKind::Worker, "did not receive its part of the query in time").advice(again)
+        }
+        DataFusionError::Execution(text) if text.contains("no store of this worker") => {
+            own(ErrorKind::Store, "reads another store").advice("start it with the same --store as the server")
+        }
+        _ => return error,
+    };
+    own.into()
+}
+
+/// Returns the reason of a failed call.
+fn of_status(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => cause(source),
+        None if status.message().is_empty() => status.code().description().to_owned(),
+        None => status.message().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_worker_is_named_and_an_error_of_the_query_is_not() {
+        let gone = DataFusionError::External(Box::new(Status::unavailable("connection refused")));
+        let error = of_worker("http://a:1", gone);
+        let own = Error::find(&error).expect("typed");
+        assert_eq!(own.kind(), ErrorKind::Worker);
+        assert!(own.to_string().contains("worker http://a:1 cannot be reached: connection refused"), "{own}");
+        // Over another worker, as text.
+        let relayed = of_worker("http://b:2", DataFusionError::External(own.to_string().into()));
+        let relayed = Error::find(&relayed).expect("typed").to_string();
+        assert!(relayed.contains("http://a:1") && !relayed.contains("http://b:2"), "{relayed}");
+        let division = of_worker("http://a:1", DataFusionError::Execution("division by zero".to_owned()));
+        assert!(Error::find(&division).is_none() && !division.to_string().contains("worker"), "{division}");
+    }
+
+    #[test]
+    fn an_address_keeps_the_name_of_its_certificate_to_itself() {
+        let url: Url = "https://workers.internal:50061".parse().expect("a URL");
+        let at = at_address(&url, "10.0.0.7:50061".parse().expect("an address"));
+        assert_eq!(shown(&at), "https://10.0.0.7:50061");
+        assert_eq!(at.query(), Some("name=workers.internal"));
+    }
+}

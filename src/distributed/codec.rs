@@ -1,0 +1,59 @@
+//! Encoding of this crate's operators in the stages that workers receive. Scans of the service have none: they stay here.
+
+use std::sync::Arc;
+
+use datafusion::common::{Result, exec_err, not_impl_err};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use serde::{Deserialize, Serialize};
+
+use crate::optimizer::{hides_properties, without_properties};
+use crate::session::{BoundedInput, bounded_input, bounds_of};
+
+/// An operator with one input.
+#[derive(Debug, Serialize, Deserialize)]
+enum Operator {
+    /// Reports neither order nor constants.
+    WithoutProperties,
+    /// Limits what the operator above repeats.
+    Bounded(BoundedInput),
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct OperatorCodec;
+
+impl PhysicalExtensionCodec for OperatorCodec {
+    fn try_decode(
+        &self,
+        encoded: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        _context: &TaskContext,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = inputs else { return exec_err!("an operator with {} inputs", inputs.len()) };
+        match serde_json::from_slice(encoded) {
+            Ok(Operator::WithoutProperties) => Ok(without_properties(Arc::clone(input))),
+            Ok(Operator::Bounded(bounds)) => Ok(bounded_input(Arc::clone(input), bounds)),
+            Err(error) => exec_err!("unknown operator: {error}"),
+        }
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        encoded: &mut Vec<u8>,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let operator = match (hides_properties(node.as_ref()), bounds_of(node.as_ref())) {
+            (true, _) => Operator::WithoutProperties,
+            (false, Some(bounds)) => Operator::Bounded(bounds),
+            (false, None) => return not_impl_err!("{} runs on the server only", node.name()),
+        };
+        match serde_json::to_writer(encoded, &operator) {
+            Ok(()) => Ok(()),
+            Err(error) => exec_err!("{error}"),
+        }
+    }
+}

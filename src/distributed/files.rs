@@ -1,0 +1,97 @@
+//! The data folder of a store under a URL that is the same on all machines.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::common::exec_err;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::object_store::{ObjectStoreRegistry, ObjectStoreUrl};
+use datafusion::object_store::ObjectStore;
+use datafusion::object_store::local::LocalFileSystem;
+use url::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::files;
+
+/// Scheme of these URLs.
+const SCHEME: &str = "savedsearch-store";
+/// File with the id of a store, in its folder.
+const ID: &str = "store-id";
+
+/// True for URLs of stores.
+pub(super) fn is_of_store(url: &ObjectStoreUrl) -> bool {
+    url.as_str().starts_with(SCHEME)
+}
+
+/// Returns the URL that stands for the data folder of a store.
+///
+/// # Errors
+/// None in practice: ids are hexadecimal.
+pub(super) fn url_of(id: &str) -> DataFusionResult<ObjectStoreUrl> {
+    ObjectStoreUrl::parse(format!("{SCHEME}://{id}"))
+}
+
+/// Returns the id of the store in a folder, by which servers and workers recognize it. The first call gives it one.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if the folder cannot be read, or has no id and cannot be written.
+pub(super) fn id_of(folder: &Path) -> Result<String> {
+    let path = folder.join(ID);
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorKind::Store, format!("cannot read {}: {error}", path.display()))
+            .advice("check that it is the folder of a store, and that this program may write to it")
+    };
+    if files::read(&path).map_err(failed)?.is_none() {
+        let create = || {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            writeln!(file, "{:032x}", rand::random::<u128>())?;
+            file.as_file().sync_all()?;
+            match file.persist_noclobber(&path) {
+                // Another process was first.
+                Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+                created => created.map(drop).map_err(|error| error.error),
+            }
+        };
+        create().map_err(failed)?;
+    }
+    let id = files::read(&path).map_err(failed)?.unwrap_or_default();
+    let id = id.trim();
+    match id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(id.to_ascii_lowercase()),
+        false => Err(Error::new(ErrorKind::Store, format!("{} is not the id of a store", path.display()))
+            .advice("remove the file; a new id is written")),
+    }
+}
+
+/// Returns the files below a data folder.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if there is no such folder.
+pub(super) fn below(data: &Path) -> Result<Arc<dyn ObjectStore>> {
+    let files = LocalFileSystem::new_with_prefix(data).map_err(|error| {
+        Error::new(ErrorKind::Store, format!("cannot read {}: {error}", data.display()))
+            .advice("check that it is the folder of a store")
+    })?;
+    Ok(Arc::new(files))
+}
+
+/// Files of stores, and no others.
+#[derive(Debug)]
+pub(super) struct StoresOnly(pub(super) BTreeMap<String, Arc<dyn ObjectStore>>);
+
+impl ObjectStoreRegistry for StoresOnly {
+    /// Registers nothing: plans cannot add places to read from.
+    fn register_store(&self, _url: &Url, _store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
+        None
+    }
+
+    fn get_store(&self, url: &Url) -> DataFusionResult<Arc<dyn ObjectStore>> {
+        let id = (url.scheme() == SCHEME).then(|| url.host_str()).flatten();
+        match id.and_then(|id| self.0.get(id)) {
+            Some(store) => Ok(Arc::clone(store)),
+            None => exec_err!("no store of this worker has the URL {url}"),
+        }
+    }
+}

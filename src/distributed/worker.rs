@@ -1,0 +1,410 @@
+//! The server of a worker: it runs stages of spread queries over the files of its stores.
+//!
+//! It runs only plans that read files of its stores or rows of other workers, and only for those who connect with a certificate of
+//! its authorities; without TLS, it listens on a loopback address.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_stream::stream;
+use async_trait::async_trait;
+use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::common::plan_err;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
+use datafusion_distributed::{
+    DistributedExt, Worker, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
+    WorkerSessionBuilder,
+};
+use futures::Stream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::transport::Server;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use super::channels::{Channels, Connect};
+use super::codec::OperatorCodec;
+use super::files::{StoresOnly, below, id_of, is_of_store};
+use super::planner::read_options;
+use super::version;
+use super::workers::STORES;
+use crate::error::{Error, ErrorKind, Result};
+use crate::serving::{Operated, TlsSpec, cause, install_crypto, operate};
+use crate::session::bounded_session;
+
+/// Interval and timeout of HTTP/2 keep-alive pings.
+const PING: Duration = Duration::from_secs(10);
+/// Time in which servers notice that a worker shuts down, before it takes no further work.
+const NOTICE: Duration = Duration::from_millis(2_500);
+
+/// Configuration of a [`WorkerServer`].
+#[derive(Debug)]
+pub struct WorkerSpec {
+    /// Address to listen on; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Certificate of the worker, and the authorities of servers and other workers; `None` disables TLS.
+    pub tls: Option<TlsSpec>,
+    /// Set to take plans from anybody on an address that is not a loopback address.
+    pub insecure: bool,
+    /// Address of `/healthz` and `/metrics`; `None` disables them.
+    pub operations: Option<SocketAddr>,
+    /// Folders of the stores whose files may be read.
+    pub stores: Vec<PathBuf>,
+    /// Memory of all queries, in MiB.
+    pub memory_mib: usize,
+    /// Time for which running queries may continue after a shutdown request.
+    pub drain: Duration,
+}
+
+/// A running worker. [`WorkerServer::shut_down`] stops it gracefully; dropping it stops it at once.
+#[derive(Debug)]
+pub struct WorkerServer {
+    address: SocketAddr,
+    operations: Option<SocketAddr>,
+    standing: Arc<Standing>,
+    health: HealthReporter,
+    closing: DropGuard,
+    serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
+    drain: Duration,
+    _operating: Option<AbortOnDropHandle<()>>,
+}
+
+/// What operators see of a worker.
+#[derive(Debug)]
+struct Standing {
+    ending: AtomicBool,
+    traffic: Arc<Traffic>,
+    runtime: Arc<RuntimeEnv>,
+}
+
+/// Bytes on the wire, connections and stages since the start.
+#[derive(Debug, Default)]
+struct Traffic {
+    received: AtomicU64,
+    sent: AtomicU64,
+    connections: AtomicU64,
+    stages: AtomicU64,
+}
+
+impl Operated for Standing {
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    fn metrics_text(&self) -> std::result::Result<String, std::fmt::Error> {
+        use prometheus_client::encoding::text::encode;
+        use prometheus_client::metrics::counter::ConstCounter;
+        use prometheus_client::metrics::gauge::ConstGauge;
+        let mut registry = prometheus_client::registry::Registry::with_prefix("savedsearch_worker");
+        let Traffic { received, sent, connections, stages } = self.traffic.as_ref();
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let memory = i64::try_from(self.runtime.memory_pool.reserved()).unwrap_or(i64::MAX);
+        registry.register("received_bytes", "Bytes received from servers and workers", ConstCounter::new(of(received)));
+        registry.register("sent_bytes", "Bytes sent to servers and workers", ConstCounter::new(of(sent)));
+        registry.register("stages", "Parts of queries received", ConstCounter::new(of(stages)));
+        let connections = i64::try_from(of(connections)).unwrap_or(i64::MAX);
+        registry.register("connections", "Open connections", ConstGauge::new(connections));
+        registry.register("memory_bytes", "Memory of running queries", ConstGauge::new(memory));
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+impl WorkerServer {
+    /// Starts a worker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable address, certificate or combination of settings; [`ErrorKind::Store`] for a folder
+    /// that cannot be read.
+    pub async fn start(spec: WorkerSpec) -> Result<Self> {
+        spec.check()?;
+        let WorkerSpec { listen, tls, operations, stores, memory_mib, drain, .. } = spec;
+        let bad = |what: String| Error::new(ErrorKind::Config, what);
+        let mut files = BTreeMap::new();
+        for folder in &stores {
+            files.insert(id_of(folder)?, below(&folder.join("data"))?);
+        }
+        let ids: Vec<&str> = files.keys().map(String::as_str).collect();
+        let version = format!("{}{STORES}{}", version(), ids.join(","));
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(memory_mib << 20)))
+            .with_object_store_registry(Arc::new(StoresOnly(files)))
+            .build_arc()
+            .map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
+        let mut server = Server::builder()
+            .http2_keepalive_interval(Some(PING))
+            .http2_keepalive_timeout(Some(PING))
+            .tcp_nodelay(true);
+        if let Some(tls) = &tls {
+            install_crypto();
+            let wrong = |error| bad(format!("invalid certificate or key: {}", cause(&error)));
+            server = server.tls_config(tls.server()).map_err(wrong)?;
+        }
+        let traffic = Arc::new(Traffic::default());
+        let sessions = Sessions { channels: Arc::new(Channels::new(tls)), traffic: Arc::clone(&traffic) };
+        let worker =
+            Worker::from_session_builder(sessions).with_runtime_env(Arc::clone(&runtime)).with_version(version);
+        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let standing = Arc::new(Standing { ending: AtomicBool::new(false), traffic: Arc::clone(&traffic), runtime });
+        let (operations, operating) = match operations {
+            Some(asked) => {
+                let started = operate(asked, Arc::clone(&standing)).await;
+                let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
+                (Some(address), Some(task))
+            }
+            None => (None, None),
+        };
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_service_status("", ServingStatus::Serving).await;
+        let closing = CancellationToken::new();
+        let router = server.add_service(health_service).add_service(worker.into_worker_server());
+        let incoming = accept(listener, traffic, closing.clone());
+        let serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned()));
+        let closing = closing.drop_guard();
+        Ok(Self { address, operations, standing, health, closing, serving, drain, _operating: operating })
+    }
+
+    /// Returns the address that the worker listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the address of `/healthz` and `/metrics`.
+    pub fn operations(&self) -> Option<SocketAddr> {
+        self.operations
+    }
+
+    /// Waits until the worker stops because of a failure, and returns the error. Does not return otherwise.
+    pub async fn failed(&mut self) -> Error {
+        failure(match (&mut self.serving).await {
+            Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
+            Ok(Err(error)) => cause(&error),
+            Err(error) => error.to_string(),
+        })
+    }
+
+    /// Shuts down: servers are told to send no further queries, and running ones may continue for [`WorkerSpec::drain`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] if the worker had already failed.
+    pub async fn shut_down(self) -> Result<()> {
+        let Self { standing, health, closing, mut serving, drain, .. } = self;
+        standing.ending.store(true, Ordering::Relaxed);
+        health.set_service_status("", ServingStatus::NotServing).await;
+        if standing.traffic.connections.load(Ordering::Relaxed) > 0 {
+            sleep(NOTICE).await;
+        }
+        drop(closing);
+        match timeout(drain, &mut serving).await {
+            Ok(Ok(result)) => result.map_err(|error| failure(cause(&error))),
+            Ok(Err(error)) => Err(failure(error.to_string())),
+            Err(_) => {
+                serving.abort();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl WorkerSpec {
+    /// Rejects configurations that are open to the network.
+    fn check(&self) -> Result<()> {
+        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+        match &self.tls {
+            _ if self.stores.is_empty() => {
+                refuse("a worker needs a store", "set --store to the folder that the server uses")
+            }
+            Some(TlsSpec { client_authorities: None, .. }) => refuse(
+                "anybody could send plans to the worker",
+                "set --client-ca to the authority of the servers' and workers' certificates",
+            ),
+            None if !self.listen.ip().is_loopback() && !self.insecure => refuse(
+                "without certificates the worker may only listen on a loopback address",
+                "set --tls-cert, --tls-key and --client-ca, or --insecure in a closed network",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failure(what: String) -> Error {
+    Error::new(ErrorKind::Worker, format!("the worker failed: {what}"))
+}
+
+/// Creates the session of a part of a query.
+struct Sessions {
+    channels: Arc<Channels>,
+    traffic: Arc<Traffic>,
+}
+
+#[async_trait]
+impl WorkerSessionBuilder for Sessions {
+    async fn build_session_state(&self, asked: WorkerQueryContext) -> DataFusionResult<SessionState> {
+        self.traffic.stages.fetch_add(1, Ordering::Relaxed);
+        let WorkerQueryContext { mut builder, headers } = asked;
+        let options = read_options(&headers)?;
+        if let Some(config) = builder.config().as_mut() {
+            for (key, value) in options {
+                config.options_mut().set(&key, &value)?;
+            }
+        }
+        let state = builder
+            .with_distributed_channel_resolver(Connect(Arc::clone(&self.channels)))
+            .with_distributed_user_codec(OperatorCodec)
+            .with_distributed_worker_plan_rewrite_handler(checked)
+            .build();
+        // The same limits on the memory of expressions as on the server.
+        Ok(bounded_session(&SessionContext::new_with_state(state))?.state())
+    }
+}
+
+/// Refuses plans that read anything but files of stores and rows of other workers.
+fn checked(event: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewriteEventResponse> {
+    event.plan.apply(|node| {
+        let refused = match node.name() {
+            "DataSinkExec" => true,
+            "EmptyExec"
+            | "PlaceholderRowExec"
+            | "NetworkShuffleExec"
+            | "NetworkCoalesceExec"
+            | "NetworkBroadcastExec" => false,
+            _ if node.children().is_empty() => !is_readable(node),
+            _ => false,
+        };
+        match refused {
+            true => plan_err!("a worker does not run {}", node.name()),
+            false => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(WorkerPlanRewriteEventResponse::new(event.plan))
+}
+
+/// True for sources that a worker may read.
+fn is_readable(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<DataSourceExec>().is_some_and(|source| {
+        let source = source.data_source();
+        source.downcast_ref::<MemorySourceConfig>().is_some()
+            || source.downcast_ref::<FileScanConfig>().is_some_and(|files| is_of_store(&files.object_store_url))
+    })
+}
+
+/// Accepts connections until the token is cancelled.
+fn accept(
+    listener: TcpListener,
+    traffic: Arc<Traffic>,
+    closing: CancellationToken,
+) -> impl Stream<Item = io::Result<Counted>> {
+    stream! {
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = closing.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    yield Ok(Counted::new(stream, &traffic));
+                }
+                // Usually out of file descriptors: wait until connections close.
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+}
+
+/// A connection whose bytes are counted.
+#[derive(Debug)]
+struct Counted {
+    stream: TcpStream,
+    traffic: Arc<Traffic>,
+}
+
+impl Counted {
+    fn new(stream: TcpStream, traffic: &Arc<Traffic>) -> Self {
+        traffic.connections.fetch_add(1, Ordering::Relaxed);
+        Self { stream, traffic: Arc::clone(traffic) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.traffic.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Connected for Counted {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.traffic.received.fetch_add((buffer.filled().len() - before) as u64, Ordering::Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.traffic.sent.fetch_add(*bytes as u64, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.traffic.sent.fetch_add(*bytes as u64, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,250 @@
+//! A scan as an operator over the files of a store, for engines that spread work over machines.
+//!
+//! ```text
+//! planning ─▶ the files as far as they are known to be complete; no request
+//! running ──▶ the store is brought up to date, with the requests of an ordinary scan ─▶ its files have all rows
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::RecordBatch;
+use chrono::TimeDelta;
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::TaskContext;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::union::UnionExec;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::candidates::{Candidates, candidates, is_limited, subject_of, usable};
+use super::files::{FileScan, FilesAt, StoredPart};
+use super::{Divided, Driver};
+use crate::client::Pace;
+use crate::config::SessionSettings;
+use crate::error::{Error, Result};
+use crate::exec::FetchExec;
+use crate::exec::scan_config::ScanConfig;
+use crate::exec::stream::Starting;
+use crate::pushdown::Aids;
+use crate::request::RequestPlan;
+use crate::store::{Day, FromStore, Store, Stored, Terms, divide, divide_for_timeline};
+
+/// The rows of a scan in files.
+#[derive(Debug, Clone)]
+pub(crate) struct InFiles {
+    /// Operator with the rows, in no particular order.
+    pub(crate) rows: Arc<dyn ExecutionPlan>,
+    /// Size of the files in bytes.
+    pub(crate) bytes: u64,
+    /// Set if all rows are in files, so that no mention has to be requested.
+    pub(crate) complete: bool,
+    /// The regions and the days of each that are used; equal for equal rows.
+    pub(crate) used: Vec<(Option<i64>, Range<Day>)>,
+}
+
+/// Where the files of a store are found, and by how many readers.
+#[derive(Debug, Clone)]
+pub(crate) struct Readers {
+    /// URL that stands for the data folder of the store.
+    pub(crate) url: ObjectStoreUrl,
+    /// Number of partitions that read at the same time.
+    pub(crate) partitions: usize,
+    /// Minimum size in bytes of files that more than one partition reads.
+    pub(crate) parallel_bytes: usize,
+}
+
+impl FetchExec {
+    /// The store that all rows of the scan may come from; `None` if it uses none, or has a limit.
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        let from = usable(&self.config)?;
+        let whole = !is_limited(&self.config) && self.config.late.is_empty() && self.config.plan.unbounded().is_none();
+        whole.then_some(&from.store)
+    }
+
+    /// Size in bytes of the stored files that the scan may read.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let Some(from) = usable(&self.config) else { return 0 };
+        let aids = match &self.config.plan.aids {
+            Aids::Given(aids) => Some(aids.clone()),
+            Aids::Listed => self.listed_before(),
+            Aids::NotNeeded => None,
+        };
+        let begun = self.config.connection.clock().now();
+        let plans = aids.iter().flatten().flat_map(|aid| self.requests.of_search(aid));
+        let bytes = plans.map(|plan| {
+            let Some(Candidates { subject, terms, span, regions, .. }) =
+                candidates(&self.config, from, &plan, begun).ok().flatten()
+            else {
+                return 0;
+            };
+            let stored = divide(&span, &subject.filters, &regions, &terms).stored;
+            stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum()
+        });
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the rows of the scan that are in files now. `None` if the scan cannot be answered by files alone.
+    ///
+    /// # Errors
+    /// Errors of the store's catalog.
+    pub(crate) fn in_files(&self, readers: &Readers, settings: &SessionSettings) -> DataFusionResult<Option<InFiles>> {
+        let ScanConfig { connection, plan, .. } = self.config.as_ref();
+        let (Some(from), Some(_)) = (usable(&self.config), self.store()) else { return Ok(None) };
+        let aids = match &plan.aids {
+            Aids::Given(aids) => Some(aids.clone()),
+            Aids::Listed => self.last_listed(),
+            Aids::NotNeeded => None,
+        };
+        let Some(aids) = aids else { return Ok(None) };
+        let begun = connection.clock().now();
+        let (mut parts, mut complete) = (Vec::new(), true);
+        for plan in aids.iter().flat_map(|aid| self.requests.of_search(aid)) {
+            let Some(found) = candidates(&self.config, from, &plan, begun)? else { return Ok(None) };
+            let Candidates { subject, terms, span, regions, .. } = found;
+            let (division, _) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
+            complete &= division.is_stored();
+            parts.push(StoredPart { plan, stored: division.stored, span });
+        }
+        let fills = from.writes && from.reads && !settings.lossy_text;
+        if !complete && (!fills || self.config.summary().is_some()) {
+            return Ok(None);
+        }
+        self.of_parts(&self.config, &parts, readers, complete)
+    }
+
+    /// Brings the store up to date for the scan, and returns its rows in files. `None` if they could not all be stored; the scan
+    /// then has to be run as it is.
+    ///
+    /// # Errors
+    /// Those of a scan, with the service's key redacted.
+    pub(crate) async fn into_files(
+        &self,
+        readers: &Readers,
+        context: &Arc<TaskContext>,
+    ) -> DataFusionResult<Option<InFiles>> {
+        let rows = self.children()[0].execute(0, Arc::clone(context))?;
+        let starting = Starting::new(self, context, &self.metrics, 0);
+        let client = self.config.connection.client();
+        let redacted = |error: DataFusionError| client.redacted(error);
+        let rows: Vec<RecordBatch> = rows.try_collect().await?;
+        let driver = starting.driver().map_err(redacted)?;
+        let parts = driver.stored_parts(&rows).await;
+        driver.counters.spent(&driver.scan);
+        let parts = parts.inspect_err(|_| driver.scan.failed()).map_err(redacted)?;
+        match parts {
+            Some(parts) => self.of_parts(&driver.config, &parts, readers, true),
+            None => Ok(None),
+        }
+    }
+
+    fn of_parts(
+        &self,
+        config: &ScanConfig,
+        parts: &[StoredPart],
+        readers: &Readers,
+        complete: bool,
+    ) -> DataFusionResult<Option<InFiles>> {
+        let Some(from) = usable(config) else { return Ok(None) };
+        let schema = self.schema();
+        let mut options = ConfigOptions::default();
+        options.optimizer.repartition_file_min_size = readers.parallel_bytes;
+        let scan = FileScan {
+            config,
+            output: &schema,
+            from,
+            at: FilesAt::Url(readers.url.clone()),
+            partitions: readers.partitions,
+            options: &options,
+        };
+        let mut sources = scan.sources(parts)?;
+        let rows: Arc<dyn ExecutionPlan> = match sources.len() {
+            0 => Arc::new(EmptyExec::new(schema)),
+            1 => sources.remove(0),
+            _ => UnionExec::try_new(sources)?,
+        };
+        let stored = || parts.iter().flat_map(|part| &part.stored);
+        let bytes = stored().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
+        let used = stored().map(|part| (part.region.id, part.days.clone())).collect();
+        Ok(Some(InFiles { rows, bytes, complete, used }))
+    }
+}
+
+impl Driver {
+    /// Brings the store up to date for all plans of a scan. `None` if their mentions could not all be stored.
+    async fn stored_parts(self: &Arc<Self>, rows: &[RecordBatch]) -> DataFusionResult<Option<Vec<StoredPart>>> {
+        let plans: Vec<RequestPlan> = self.plans(rows).await?.into_iter().flatten().collect();
+        if self.config.summary().is_some() && !plans.iter().all(|plan| self.is_stored(plan)) {
+            return Ok(None);
+        }
+        self.require(self.to_request(&plans))?;
+        let at_once = self.settings.concurrency.max(1);
+        let parts = stream::iter(plans).map(|plan| Arc::clone(self).stored_part(plan)).buffered(at_once);
+        parts.try_collect::<Vec<_>>().await.map(|parts| parts.into_iter().collect())
+    }
+
+    /// Brings the store up to date for a plan. `None` if its mentions could not all be stored.
+    async fn stored_part(self: Arc<Self>, plan: RequestPlan) -> DataFusionResult<Option<StoredPart>> {
+        let Some(from) = usable(&self.config).cloned() else { return Ok(None) };
+        if !self.is_stored(&plan) && !self.fills(&from) {
+            return Ok(None);
+        }
+        let Some(divided) = self.divided_alone(&from, &plan).await? else { return Ok(None) };
+        let Divided { division, span, timeline, tail, .. } = divided;
+        let timeline = Arc::new(timeline);
+        let mut stored = division.stored;
+        let mut missing = division.read.clone();
+        for range in division.read {
+            let rows = Arc::clone(&self).remainder(&from, &plan, range, span.end, &timeline, Pace::Ahead(1));
+            let mut rows = rows.map_err(|error| self.at_plan(error, &plan))?;
+            while let Some(batch) = rows.next().await {
+                batch?;
+            }
+        }
+        missing.extend(tail.map(|tail| tail.start..span.end));
+        for range in missing {
+            match self.stored_since_begun(&plan, &range)? {
+                Some(days) => stored.extend(days),
+                None => return Ok(None),
+            }
+        }
+        let counters = from.store.counters();
+        counters.opened(stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum());
+        Ok(Some(StoredPart { plan, stored, span }))
+    }
+
+    /// Divides a plan like [`divided`](Self::divided), after reads of its days by other queries have ended.
+    async fn divided_alone(
+        self: &Arc<Self>,
+        from: &FromStore,
+        plan: &RequestPlan,
+    ) -> DataFusionResult<Option<Divided>> {
+        let at_plan = |error: Error| self.at_plan(error, plan);
+        let in_flight = from.store.in_flight();
+        if let Some(missing) = self.missing(from, plan) {
+            in_flight.wait(&subject_of(plan), &missing, &self.config.query).await;
+        }
+        let divided = self.divided(from, plan).await.map_err(at_plan)?;
+        if let Some(Divided { division, tail: None, .. }) = &divided
+            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query).await
+        {
+            return self.divided(from, plan).await.map_err(|error| self.at_plan(error, plan).into());
+        }
+        Ok(divided)
+    }
+
+    /// The stored days of a range of a plan, if all were seen at the service since the query began.
+    fn stored_since_begun(&self, plan: &RequestPlan, range: &Range<i64>) -> Result<Option<Vec<Stored>>> {
+        let Some(from) = usable(&self.config) else { return Ok(None) };
+        let Some(found) = candidates(&self.config, from, plan, self.query.begun)? else { return Ok(None) };
+        let Candidates { subject, terms, regions, .. } = found;
+        let begun = self.query.begun + self.config.connection.client().ahead() - TimeDelta::microseconds(1);
+        let terms = Terms { since: terms.since.min(begun), ..terms };
+        let division = divide(range, &subject.filters, &regions, &terms);
+        let incomplete = self.scan.incomplete.load(Ordering::Relaxed) > 0;
+        Ok((division.is_stored() && !incomplete).then_some(division.stored))
+    }
+}
