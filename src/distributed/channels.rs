@@ -180,6 +180,7 @@ pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError
                 text => own(ErrorKind::Worker, &format!("failed: {text}")).advice(again),
             },
         },
+        DataFusionError::ResourcesExhausted(text) if text.starts_with(WORKER) => return error,
         DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("has too little memory: {text}"))
             .advice("narrow the query, or raise --memory-mib of the workers"),
         root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {

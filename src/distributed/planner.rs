@@ -272,10 +272,13 @@ impl Planning {
         rows: Vec<Arc<dyn ExecutionPlan>>,
         stores: &BTreeSet<String>,
     ) -> Result<std::result::Result<Stages, &'static str>> {
-        let chosen = self.workers.with_stores(stores);
+        let mut chosen = self.workers.with_stores(stores);
         let count = chosen.0.len();
-        if count == 0 {
-            return Ok(Err("no worker is healthy and has the store"));
+        match chosen.0.as_slice() {
+            [] => return Ok(Err("no worker is healthy and has the store")),
+            // The engine spreads nothing over one address: the worker takes two parts.
+            [only] => chosen.0 = vec![only.clone(), only.clone()],
+            _ => {}
         }
         let mut rows = rows.into_iter();
         let replaced = Arc::clone(unoptimized).transform_down(|node| {

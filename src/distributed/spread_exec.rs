@@ -72,7 +72,7 @@ impl SpreadScan {
             let rows = MemorySourceConfig::try_new_exec(&[batches], self.scan.schema(), None)?;
             return Ok(Some((rows, false)));
         };
-        let files = self.scan.into_files(readers, context).await?;
+        let files = self.scan.bring_into_files(readers, context).await?;
         Ok(files.map(|files| (Arc::clone(&files.rows), same_files(planned, &files))))
     }
 }

@@ -121,7 +121,7 @@ impl FetchExec {
     ///
     /// # Errors
     /// Those of a scan, with the service's key redacted.
-    pub(crate) async fn into_files(
+    pub(crate) async fn bring_into_files(
         &self,
         readers: &Readers,
         context: &Arc<TaskContext>,

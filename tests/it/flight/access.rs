@@ -364,7 +364,7 @@ async fn keys_that_nobody_has_found_right_make_room() {
 
 /// A certificate authority for tests.
 pub(crate) struct Authority {
-    certificate: String,
+    pub(crate) certificate: String,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
