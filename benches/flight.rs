@@ -64,6 +64,7 @@ async fn serve(connection: Arc<Connection>) -> Result<FlightServer> {
         limits,
         settings: SessionSettings::default(),
         upstream,
+        workers: None,
     };
     Ok(FlightServer::start(spec).await?)
 }

@@ -8,16 +8,21 @@
 //! consecutive pages share a row, because otherwise a mention deleted between two requests silently hides another one,
 //! and the last page is not full, because otherwise nothing proves that it is the last. A response of the service
 //! covers one saved search and one window. Only the list names the saved searches. Nothing is cached between queries.
+//!
+//! All queries run twice: on one machine, and in a session that spreads queries over workers.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod queries;
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion_saved_search::distributed::{WorkerServer, WorkerSpec, Workers, WorkersSpec};
 use datafusion_saved_search::simulator::{self, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Secret, session};
 
@@ -34,10 +39,26 @@ async fn main() -> Result<()> {
     let service = simulator::start("127.0.0.1:0".parse()?, Arc::clone(&corpus), settings).await?;
     let connection = Connection::builder(service.base_url(), Secret::new(KEY)?).clock(clock).build()?;
 
+    let folder = tempfile::TempDir::new()?;
+    std::fs::create_dir(folder.path().join("data"))?;
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        servers.push(WorkerServer::start(worker(folder.path())?).await?);
+    }
+    let urls = servers.iter().map(|server| format!("http://{}", server.address())).collect();
+    let workers = Workers::start(WorkersSpec { urls, tls: None, insecure: false, partition_bytes: 1 }).await?;
+
     println!("{:<44} {:>6} {:>6} {:>9} {:>9}  rows", "query", "sent", "min", "bytes", "mentions");
     let (mut asked, mut least, mut wrong) = (0, 0, Vec::new());
     for query in queries(&corpus, now) {
         // A separate session each: nothing is cached.
+        let context = workers.session(&session(&connection)?);
+        let before = service.requests();
+        let batches = context.sql(&query.sql).await.map_err(|e| format!("{}: {e}", query.name))?.collect().await;
+        let batches = batches.map_err(|error| format!("{} with workers: {error}", query.name))?;
+        if !query.rows.are(&cells(&batches)?) || service.requests() - before != query.least {
+            wrong.push(format!("{} with workers, at {} requests", query.name, service.requests() - before));
+        }
         let context = session(&connection)?;
         let before = (service.requests(), connection.client().log().records().len());
         let batches = context.sql(&query.sql).await.map_err(|e| format!("{}: {e}", query.name))?.collect().await;
@@ -54,7 +75,7 @@ async fn main() -> Result<()> {
             if right { "right" } else { "WRONG" }
         );
         if !right {
-            wrong.push(query.name);
+            wrong.push(query.name.to_owned());
         }
         asked += spent;
         least += query.least;
@@ -67,6 +88,19 @@ async fn main() -> Result<()> {
         return Err(format!("{asked} requests sent, the minimum is {least}").into());
     }
     Ok(())
+}
+
+/// A worker on loopback.
+fn worker(store: &Path) -> Result<WorkerSpec> {
+    Ok(WorkerSpec {
+        listen: "127.0.0.1:0".parse()?,
+        tls: None,
+        insecure: false,
+        operations: None,
+        stores: vec![store.to_owned()],
+        memory_mib: 256,
+        drain: Duration::ZERO,
+    })
 }
 
 fn cells(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>> {

@@ -48,6 +48,7 @@ use super::planner::read_options;
 use super::version;
 use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::private_folder;
 use crate::serving::{Operated, TlsSpec, cause, install_crypto, operate};
 use crate::session::bounded_session;
 
@@ -142,7 +143,10 @@ impl WorkerServer {
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
         for folder in &stores {
-            files.insert(id_of(folder)?, below(&folder.join("data"))?);
+            let (id, data) = (id_of(folder)?, folder.join("data"));
+            // The worker may be the first to see the folder. If this fails, so does the next line.
+            let _ = private_folder(&data);
+            files.insert(id, below(&data)?);
         }
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));

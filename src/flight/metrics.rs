@@ -64,6 +64,8 @@ pub(super) struct Metrics {
     upstream_wait: Gauge,
     #[cfg(feature = "store")]
     store: StoreGauges,
+    #[cfg(feature = "distributed")]
+    workers: [Gauge; 2],
 }
 
 /// Use of the store by queries.
@@ -125,6 +127,9 @@ impl Metrics {
             responses: gauge("store_responses", "Stored responses without mentions that queries used"),
             requests_saved: gauge("store_requests_saved", "Requests to the service that the store made unnecessary"),
         };
+        #[cfg(feature = "distributed")]
+        let workers =
+            [gauge("workers", "Workers of the server"), gauge("workers_healthy", "Workers that new queries use")];
         Arc::new(Self {
             registry,
             calls,
@@ -145,6 +150,8 @@ impl Metrics {
             upstream_wait,
             #[cfg(feature = "store")]
             store,
+            #[cfg(feature = "distributed")]
+            workers,
         })
     }
 
@@ -171,6 +178,14 @@ impl Metrics {
     pub(super) fn spent(&self, spent: Spent) {
         self.requests.inc_by(spent.requests);
         self.throttle_wait.inc_by(Duration::from_millis(spent.wait_ms).as_secs_f64());
+    }
+
+    /// Sets the numbers of all workers and of the healthy ones.
+    #[cfg(feature = "distributed")]
+    pub(super) fn set_workers(&self, numbers: [usize; 2]) {
+        for (gauge, number) in self.workers.iter().zip(numbers) {
+            gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+        }
     }
 
     /// Returns all metrics in the OpenMetrics text format.

@@ -37,7 +37,7 @@ use crate::client::{self, Secret};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 #[cfg(feature = "distributed")]
-use crate::distributed::{Workers, WorkersTable};
+use crate::distributed::{WorkerState, Workers, WorkersTable};
 use crate::error::Result;
 use crate::session::{bounded_session, session_config, session_with};
 
@@ -215,6 +215,13 @@ impl Sessions {
     #[cfg(feature = "distributed")]
     pub(super) fn with_workers(self, workers: Option<Arc<Workers>>) -> Self {
         Self { workers, ..self }
+    }
+
+    /// Returns the numbers of all workers and of the healthy ones.
+    #[cfg(feature = "distributed")]
+    pub(super) fn workers(&self) -> [usize; 2] {
+        let status = self.workers.as_ref().map(|workers| workers.status()).unwrap_or_default();
+        [status.len(), status.iter().filter(|worker| worker.state == WorkerState::Healthy).count()]
     }
 
     /// Counts rejected credentials, and returns the status for the client.

@@ -163,6 +163,8 @@ impl Operated for ServerState {
         self.metrics.statements.set(count(self.prepared.len()));
         self.metrics.results.set(count(self.results.len()));
         self.metrics.connections.set(count(self.standing.len()));
+        #[cfg(feature = "distributed")]
+        self.metrics.set_workers(self.sessions.workers());
         self.metrics.text(&self.sessions.connections())
     }
 }

@@ -12,6 +12,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_distributed::Worker;
 use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec, WorkerState, Workers, WorkersSpec};
 use datafusion_saved_search::error::Error;
+use datafusion_saved_search::flight::{FlightServer, Upstream};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset};
 use datafusion_saved_search::{ErrorKind, Profile, SyncOptions, sync};
 use rand::RngExt;
@@ -23,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::binary::savedsearch;
 use crate::differential;
 use crate::flight::access::Authority;
-use crate::flight::{all_rows, open};
+use crate::flight::{Client, all_rows, open, refusal};
 use crate::store::{QUARTER, Shop, Visit};
 use crate::support::{BIG, corpus, knob, now, rows, runner};
 
@@ -488,13 +489,13 @@ async fn workers_and_servers_show_certificates() {
     assert!(plan(&context, COUNTS).await.contains("SpreadExec: workers=2"));
     assert_eq!(ask(&context, COUNTS).await, ask(&visit.stored, COUNTS).await);
     for (of, trusted) in [(&stranger, &authority), (&authority, &stranger)] {
-        assert_eq!(healthy(&*start(Some(tls(of, trusted))).await.unwrap()), 0);
+        assert_eq!(healthy(&start(Some(tls(of, trusted))).await.unwrap()), 0);
     }
     let error = start(None).await.expect_err("no certificates").to_string();
     assert!(error.contains("https needs certificates"), "{error}");
     let clear = servers.iter().map(|server| format!("http://{}", server.address())).collect::<Vec<_>>();
     let clear = WorkersSpec { urls: clear, tls: None, insecure: true, partition_bytes: 1 };
-    assert_eq!(healthy(&*Workers::start(clear).await.unwrap()), 0);
+    assert_eq!(healthy(&Workers::start(clear).await.unwrap()), 0);
 
     let refused = async |spec: WorkerSpec| WorkerServer::start(spec).await.expect_err("refused").to_string();
     let spec = || worker(shop.folder.path());
@@ -511,7 +512,6 @@ async fn workers_and_servers_show_certificates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_of_a_server_see_no_difference() {
-    use datafusion_saved_search::flight::{FlightServer, Upstream};
     let (shop, visit) = filled().await;
     let cluster = Cluster::over(shop.folder.path()).await;
     let mut spec = open(Upstream::Own { connection: Arc::clone(&visit.connection), named: Vec::new() });
@@ -519,7 +519,7 @@ async fn clients_of_a_server_see_no_difference() {
     spec.settings.freshness = Duration::from_secs(3_600);
     let server = FlightServer::start(spec).await.unwrap();
     let channel = tonic::transport::Channel::from_shared(format!("http://{}", server.address())).unwrap();
-    let mut client = crate::flight::Client::new(channel.connect().await.unwrap());
+    let mut client = Client::new(channel.connect().await.unwrap());
     let before = visit.simulator.requests();
     assert_eq!(all_rows(&mut client, COUNTS).await, ask(&visit.stored, COUNTS).await);
     let explained = all_rows(&mut client, &format!("EXPLAIN {COUNTS}")).await.concat().join("\n");
@@ -543,9 +543,101 @@ async fn clients_of_a_server_see_no_difference() {
     assert!(!small.contains("SpreadExec"), "{small}");
     let wrong = "SELECT language, sum(1 / (reach - reach)) FROM mentions WHERE published_at >= '2026-04-01' \
                  AND published_at < '2026-06-29' GROUP BY language";
-    let status = crate::flight::refusal(&mut client, wrong).await;
+    let status = refusal(&mut client, wrong).await;
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
     // The list, once.
     assert!(visit.simulator.requests() <= before + 1);
     server.shut_down().await.unwrap();
+}
+
+/// The shell blocks of docs/workers.md.
+fn blocks() -> Vec<String> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/workers.md")).unwrap();
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() == "```sh" {
+            let block: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "```").collect();
+            blocks.push(block.join("\n"));
+        }
+    }
+    blocks
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A script with all of its processes.
+struct Running(Child);
+
+impl Running {
+    fn start(folder: &Path, script: &str) -> Self {
+        use std::os::unix::process::CommandExt;
+        let bin = Path::new(env!("CARGO_BIN_EXE_savedsearch")).parent().unwrap();
+        let script = format!("export PATH='{}':\"$PATH\"\n{script}", bin.display());
+        let mut bash = Command::new("bash");
+        bash.args(["-euc", &script]).current_dir(folder).env("XDG_CONFIG_HOME", "/nonexistent");
+        for name in ["BASE_URL", "API_KEY", "PROFILE", "CONFIG", "STORE"] {
+            bash.env_remove(format!("SAVEDSEARCH_{name}"));
+        }
+        Self(bash.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.0.id())]).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// Asks a server for the states of its workers, once it runs.
+async fn states_at(port: u16) -> Vec<Vec<String>> {
+    let channel = tonic::transport::Channel::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
+    for _ in 0..600 {
+        if let Ok(channel) = channel.connect().await {
+            return all_rows(&mut Client::new(channel), "SELECT DISTINCT state FROM system.workers").await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no server at {port}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_about_workers_works_by_copying_its_lines() {
+    let [trial, certificates, worker, server] = <[String; 4]>::try_from(blocks()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let ports: Vec<(&str, u16)> = ["8080", "50061", "50062", "50051"].map(|port| (port, free_port())).into();
+    let port = |name: &str| ports.iter().find(|(port, _)| *port == name).unwrap().1;
+    let trial = ports.iter().fold(trial, |trial, (from, to)| trial.replace(&format!(":{from}"), &format!(":{to}")));
+    let running = Running::start(folder.path(), &trial);
+    assert_eq!(states_at(port("50051")).await, [["healthy"]]);
+    drop(running);
+
+    // With certificates; all hosts are this one.
+    let here = |script: &str| script.replace("worker1", "localhost");
+    let made = Command::new("bash").args(["-euc", &here(&certificates)]).current_dir(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let store = folder.path().join("mentions");
+    let (first, front) = (free_port(), free_port());
+    let worker = here(&worker).replace("0.0.0.0:50061", &format!("127.0.0.1:{first}"));
+    let worker = worker.replace("/srv/mentions", store.to_str().unwrap());
+    let _worker = Running::start(folder.path(), &worker);
+    let server = here(&server)
+        .replace("--worker https://worker2:50061", "")
+        .replace(":50061", &format!(":{first}"))
+        .replace("--auth users --users-file users.toml", &format!("--listen 127.0.0.1:{front}"))
+        .replace("https://api.example.com/v4", "http://127.0.0.1:9/v4")
+        .replace("/srv/mentions", folder.path().join("other").to_str().unwrap());
+    let _server = Running::start(folder.path(), &format!("export SAVEDSEARCH_API_KEY=key\n{server}"));
+    let mut states = states_at(front).await;
+    for _ in 0..20 {
+        if states.contains(&vec!["healthy".to_owned()]) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        states = states_at(front).await;
+    }
+    panic!("no healthy worker: {states:?}");
 }

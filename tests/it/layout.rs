@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 27] = [
+const MAY_USE: [(&str, &[&str]); 29] = [
     ("error", &[]),
     ("clock", &[]),
     ("files", &[]),
@@ -29,8 +29,26 @@ const MAY_USE: [(&str, &[&str]); 27] = [
     ("optimizer", &["error", "config", "profile", "pushdown", "connection", "exec", "table"]),
     ("session", &["error", "config", "connection", "table", "catalog", "optimizer"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
-    ("verify", &["error", "config", "profile", "store", "connection", "exec", "session"]),
-    ("flight", &["error", "config", "profile", "client", "store", "connection", "exec", "table", "catalog", "session"]),
+    ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
+    ("serving", &[]),
+    ("distributed", &["error", "clock", "files", "config", "store", "exec", "optimizer", "session", "serving"]),
+    (
+        "flight",
+        &[
+            "error",
+            "config",
+            "profile",
+            "client",
+            "store",
+            "connection",
+            "exec",
+            "table",
+            "catalog",
+            "session",
+            "serving",
+            "distributed",
+        ],
+    ),
     (
         "shell",
         &[

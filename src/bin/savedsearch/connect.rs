@@ -114,7 +114,7 @@ pub(crate) fn store_folders(arguments: &Arguments) -> Result<Vec<PathBuf>, Exit>
     Ok(match config_file(arguments, &environment) {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
-            named.into_iter().filter_map(|(_, named)| named.store).collect()
+            named.into_values().filter_map(|named| named.store).collect()
         }
         None => arguments.store.clone().or(environment.store).into_iter().collect(),
     })
