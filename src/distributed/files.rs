@@ -95,3 +95,42 @@ impl ObjectStoreRegistry for StoresOnly {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_keeps_its_id() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let id = id_of(folder.path()).expect("an id");
+        assert_eq!(id_of(folder.path()).expect("the same"), id);
+        std::fs::write(folder.path().join(ID), "mine").expect("written");
+        let error = id_of(folder.path()).expect_err("no id").to_string();
+        assert!(error.contains("is not the id of a store"), "{error}");
+        id_of(&folder.path().join("missing")).expect_err("no folder");
+    }
+
+    #[tokio::test]
+    async fn nothing_outside_a_store_can_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("data")).expect("created");
+        std::fs::write(folder.path().join("secret"), "x").expect("written");
+        let stores = StoresOnly([("a".to_owned(), below(&folder.path().join("data")).expect("files"))].into());
+        let get = |url: &str| stores.get_store(&url.parse().expect("a URL"));
+        for other in ["file:///", "savedsearch-store://b/", "s3://a/", "http://a/"] {
+            get(other).expect_err(other);
+            let asked: Url = other.parse().expect("a URL");
+            stores.register_store(&asked, Arc::new(LocalFileSystem::new()));
+            get(other).expect_err(other);
+        }
+        let files = get("savedsearch-store://a/").expect("the store");
+        for path in ["../secret", "/../secret", "%2e%2e/secret"] {
+            let found = match datafusion::object_store::path::Path::parse(path) {
+                Ok(path) => datafusion::object_store::ObjectStoreExt::get(files.as_ref(), &path).await.is_ok(),
+                Err(_) => false,
+            };
+            assert!(!found, "{path}");
+        }
+    }
+}

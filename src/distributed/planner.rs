@@ -41,7 +41,7 @@ use super::spread_exec::{FetchedExec, SpreadExec, SpreadScan};
 use super::workers::Workers;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{FetchExec, InFiles, Readers, least_requests, reads_all};
+use crate::exec::{FetchExec, Readers, least_requests, reads_all};
 use crate::store::Store;
 
 /// Header with the session's options that affect the rows, as JSON in Base64.
@@ -413,9 +413,4 @@ pub(super) fn read_options(headers: &HeaderMap) -> crate::error::Result<Vec<(Str
         serde_json::from_slice(&text).map_err(|_| wrong())?;
     let options = options.into_iter().filter(|(key, _)| key.starts_with(EXECUTION));
     Ok(options.filter_map(|(key, value)| Some((key, value?))).collect())
-}
-
-/// What a scan in files has become.
-pub(super) fn same_files(planned: &InFiles, now: &InFiles) -> bool {
-    planned.used == now.used
 }

@@ -412,3 +412,33 @@ impl AsyncWrite for Counted {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+    use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+    use datafusion::execution::object_store::ObjectStoreUrl;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::prelude::SessionConfig;
+
+    use super::*;
+    use crate::distributed::spread_exec::FetchedExec;
+
+    #[test]
+    fn a_plan_reads_files_of_stores_only() {
+        let schema = Arc::new(Schema::empty());
+        let scan = |url: &str| -> Arc<dyn ExecutionPlan> {
+            let url = ObjectStoreUrl::parse(url).expect("a URL");
+            let source = Arc::new(ParquetSource::new(Arc::clone(&schema)));
+            DataSourceExec::from_data_source(FileScanConfigBuilder::new(url, source).build())
+        };
+        let config = SessionConfig::new();
+        let check = |plan| checked(WorkerPlanRewriteEvent { plan, session_config: &config }).map(drop);
+        check(scan("savedsearch-store://a")).expect("a store");
+        check(Arc::new(EmptyExec::new(Arc::clone(&schema)))).expect("nothing");
+        for url in ["file:///", "s3://savedsearch-store"] {
+            check(scan(url)).expect_err(url);
+        }
+        check(Arc::new(FetchedExec::new("overview", Arc::clone(&schema)))).expect_err("an operator of the server");
+    }
+}

@@ -179,7 +179,7 @@ fn generated_queries_that_are_spread_agree_with_a_plain_table() {
     runtime.block_on(ask(&sessions[1], "SET savedsearch.freshness = '1h'"));
     let spread = AtomicU64::new(0);
     let compare = |mut query: differential::Query| {
-        query.session %= sessions.len();
+        query.session = usize::from(query.session == 0);
         runtime.block_on(async {
             let plan = sessions[query.session].sql(&format!("EXPLAIN {}", query.sql())).await;
             if let Ok(plan) = plan.map(|plan| plan.collect())

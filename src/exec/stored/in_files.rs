@@ -42,8 +42,17 @@ pub(crate) struct InFiles {
     pub(crate) bytes: u64,
     /// Set if all rows are in files, so that no mention has to be requested.
     pub(crate) complete: bool,
-    /// The regions and the days of each that are used; equal for equal rows.
-    pub(crate) used: Vec<(Option<i64>, Range<Day>)>,
+    /// What is used of the files.
+    pub(crate) used: Used,
+}
+
+/// The parts of files that make up the rows of a scan; equal for equal rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Regions, and the days of each.
+    days: Vec<(Option<i64>, Range<Day>)>,
+    /// Instants of each plan, in microseconds since 1970.
+    spans: Vec<Range<i64>>,
 }
 
 /// Where the files of a store are found, and by how many readers.
@@ -68,14 +77,8 @@ impl FetchExec {
     /// Size in bytes of the stored files that the scan may read.
     pub(crate) fn stored_bytes(&self) -> u64 {
         let Some(from) = usable(&self.config) else { return 0 };
-        let aids = match &self.config.plan.aids {
-            Aids::Given(aids) => Some(aids.clone()),
-            Aids::Listed => self.listed_before(),
-            Aids::NotNeeded => None,
-        };
         let begun = self.config.connection.clock().now();
-        let plans = aids.iter().flatten().flat_map(|aid| self.requests.of_search(aid));
-        let bytes = plans.map(|plan| {
+        let bytes = self.known_plans().into_iter().flatten().map(|plan| {
             let Some(Candidates { subject, terms, span, regions, .. }) =
                 candidates(&self.config, from, &plan, begun).ok().flatten()
             else {
@@ -87,22 +90,26 @@ impl FetchExec {
         bytes.fold(0, u64::saturating_add)
     }
 
+    /// The plans of the scan, for the saved searches of the last list if none are given.
+    fn known_plans(&self) -> Option<Vec<RequestPlan>> {
+        let aids = match &self.config.plan.aids {
+            Aids::Given(aids) => aids.clone(),
+            Aids::Listed => self.listed_before()?,
+            Aids::NotNeeded => return None,
+        };
+        Some(aids.iter().flat_map(|aid| self.requests.of_search(aid)).collect())
+    }
+
     /// Returns the rows of the scan that are in files now. `None` if the scan cannot be answered by files alone.
     ///
     /// # Errors
     /// Errors of the store's catalog.
     pub(crate) fn in_files(&self, readers: &Readers, settings: &SessionSettings) -> DataFusionResult<Option<InFiles>> {
-        let ScanConfig { connection, plan, .. } = self.config.as_ref();
         let (Some(from), Some(_)) = (usable(&self.config), self.store()) else { return Ok(None) };
-        let aids = match &plan.aids {
-            Aids::Given(aids) => Some(aids.clone()),
-            Aids::Listed => self.last_listed(),
-            Aids::NotNeeded => None,
-        };
-        let Some(aids) = aids else { return Ok(None) };
-        let begun = connection.clock().now();
+        let Some(plans) = self.known_plans() else { return Ok(None) };
+        let begun = self.config.connection.clock().now();
         let (mut parts, mut complete) = (Vec::new(), true);
-        for plan in aids.iter().flat_map(|aid| self.requests.of_search(aid)) {
+        for plan in plans {
             let Some(found) = candidates(&self.config, from, &plan, begun)? else { return Ok(None) };
             let Candidates { subject, terms, span, regions, .. } = found;
             let (division, _) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
@@ -168,7 +175,10 @@ impl FetchExec {
         };
         let stored = || parts.iter().flat_map(|part| &part.stored);
         let bytes = stored().flat_map(|part| &part.region.files).map(|file| file.bytes).sum();
-        let used = stored().map(|part| (part.region.id, part.days.clone())).collect();
+        let used = Used {
+            days: stored().map(|part| (part.region.id, part.days.clone())).collect(),
+            spans: parts.iter().map(|part| part.span.clone()).collect(),
+        };
         Ok(Some(InFiles { rows, bytes, complete, used }))
     }
 }
