@@ -129,6 +129,16 @@ async fn run() -> Result<()> {
         println!("  {count} workers sent {:.1} MB for {} queries", wire as f64 / 1e6, QUERIES.len() * (runs + 1));
         sums.push((if count == 1 { "one worker" } else { "two workers" }, sum));
     }
+    let spread = Workers::start(WorkersSpec {
+        urls: vec!["http://127.0.0.1:9".to_owned()],
+        tls: None,
+        insecure: false,
+        partition_bytes: WorkersSpec::PARTITION_BYTES,
+    });
+    let spread = spread.await?.session(&local);
+    let small = "SELECT id, title FROM mentions WHERE aid = '183772' ORDER BY published_at DESC LIMIT 10";
+    let [alone, with] = [planned(&local, small).await?, planned(&spread, small).await?];
+    println!("  planning of a small query: {alone:.0?} on one machine, {with:.0?} where workers are configured");
     let least = sums[0].1.min(sums[1].1).as_secs_f64();
     let mut missed = Vec::new();
     for (what, sum) in &sums {
@@ -143,6 +153,18 @@ async fn run() -> Result<()> {
         true => Ok(()),
         false => Err(missed.join("; ").into()),
     }
+}
+
+/// Median time of planning a query.
+async fn planned(context: &SessionContext, sql: &str) -> Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let begun = Instant::now();
+        context.sql(sql).await?.create_physical_plan().await?;
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
 }
 
 /// Returns the argument after `name` on the command line.

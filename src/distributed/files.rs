@@ -12,6 +12,7 @@ use datafusion::object_store::ObjectStore;
 use datafusion::object_store::local::LocalFileSystem;
 use url::Url;
 
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
 
@@ -63,6 +64,14 @@ pub(super) fn id_of(folder: &Path) -> Result<String> {
         false => Err(Error::new(ErrorKind::Store, format!("{} is not the id of a store", path.display()))
             .advice("remove the file; a new id is written")),
     }
+}
+
+/// Gives the store of a connection an id, so that workers recognize it.
+///
+/// # Errors
+/// As [`id_of`].
+pub(crate) fn name_store(connection: &Connection) -> Result<()> {
+    connection.store().map_or(Ok(()), |store| id_of(&store.root()).map(drop))
 }
 
 /// Returns the files below a data folder.

@@ -24,6 +24,7 @@ mod table;
 mod worker;
 mod workers;
 
+pub(crate) use self::files::name_store;
 pub(crate) use self::table::WorkersTable;
 pub use self::worker::{WorkerServer, WorkerSpec};
 pub use self::workers::{WorkerState, WorkerStatus, Workers, WorkersSpec};

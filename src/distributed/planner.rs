@@ -34,11 +34,12 @@ use datafusion::prelude::SessionContext;
 use datafusion_distributed::{DistributedCodec, DistributedExec, DistributedExt, SessionStateBuilderExt};
 use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
 
 use super::codec::OperatorCodec;
 use super::files::{below, id_of, is_of_store, url_of};
 use super::spread_exec::{FetchedExec, SpreadExec, SpreadScan};
-use super::workers::Workers;
+use super::workers::{Chosen, Workers};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{FetchExec, Readers, least_requests, reads_all};
@@ -236,7 +237,8 @@ fn stored_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
 pub(super) struct Stages {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) context: Arc<TaskContext>,
-    pub(super) workers: usize,
+    /// URLs of the workers.
+    pub(super) workers: Vec<Url>,
 }
 
 /// What planning needs to know of a session.
@@ -264,6 +266,11 @@ impl Planning {
         Ok(Readers { url, partitions, parallel_bytes: self.workers.partition_bytes() })
     }
 
+    /// URLs of the workers that can be used now.
+    pub(super) fn usable(&self, stores: &BTreeSet<String>) -> Vec<Url> {
+        self.workers.with_stores(stores)
+    }
+
     /// Plans the stages of a query whose scans are replaced by these operators, in plan order. A reason if it runs on the server
     /// alone.
     pub(super) async fn stages(
@@ -272,14 +279,13 @@ impl Planning {
         rows: Vec<Arc<dyn ExecutionPlan>>,
         stores: &BTreeSet<String>,
     ) -> Result<std::result::Result<Stages, &'static str>> {
-        let mut chosen = self.workers.with_stores(stores);
-        let count = chosen.0.len();
-        match chosen.0.as_slice() {
+        let workers = self.usable(stores);
+        let chosen = match workers.as_slice() {
             [] => return Ok(Err("no worker is healthy and has the store")),
             // The engine spreads nothing over one address: the worker takes two parts.
-            [only] => chosen.0 = vec![only.clone(), only.clone()],
-            _ => {}
-        }
+            [only] => vec![only.clone(), only.clone()],
+            several => several.to_vec(),
+        };
         let mut rows = rows.into_iter();
         let replaced = Arc::clone(unoptimized).transform_down(|node| {
             if node.downcast_ref::<FetchExec>().is_none() {
@@ -298,7 +304,7 @@ impl Planning {
             return Ok(Err(reason));
         }
         let config = config
-            .with_distributed_worker_resolver(chosen)
+            .with_distributed_worker_resolver(Chosen(chosen))
             .with_distributed_channel_resolver(self.workers.connections())
             .with_distributed_user_codec(OperatorCodec)
             .with_distributed_file_scan_config_bytes_per_partition(self.workers.partition_bytes())?
@@ -315,7 +321,7 @@ impl Planning {
             LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::new(DFSchema::empty()) });
         let plan = state.query_planner().create_physical_plan(&nothing, &state).await?;
         match plan.downcast_ref::<DistributedExec>() {
-            Some(_) => Ok(Ok(Stages { plan, context: state.task_ctx(), workers: count })),
+            Some(_) => Ok(Ok(Stages { plan, context: state.task_ctx(), workers })),
             None => Ok(Err("the engine sees no use in workers")),
         }
     }

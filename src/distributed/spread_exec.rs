@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -87,6 +88,8 @@ pub(super) struct SpreadExec {
     scans: Vec<SpreadScan>,
     /// The stages as far as they were known when the query was planned.
     stages: Stages,
+    /// Set once the stages have run: workers know them by an id that is used once.
+    used: Arc<AtomicBool>,
     /// Ids of the stores that workers need.
     stores: BTreeSet<String>,
     planning: Planning,
@@ -112,14 +115,24 @@ impl SpreadExec {
         );
         let before = scans.iter().map(|scan| Arc::clone(&scan.scan) as Arc<dyn ExecutionPlan>);
         let children = std::iter::once(Arc::clone(&stages.plan)).chain(before).collect();
-        Self { local, unoptimized, scans, stages, stores, planning, children, properties: Arc::new(properties) }
+        Self {
+            local,
+            unoptimized,
+            scans,
+            stages,
+            used: Arc::default(),
+            stores,
+            planning,
+            children,
+            properties: Arc::new(properties),
+        }
     }
 }
 
 /// Sends the requests of all scans, and returns the stages that have all rows; `None` if the query runs on this machine.
 async fn ready(
     scans: &[SpreadScan],
-    stages: &Stages,
+    (stages, used): (&Stages, &AtomicBool),
     unoptimized: &Arc<dyn ExecutionPlan>,
     stores: &BTreeSet<String>,
     planning: &Planning,
@@ -132,7 +145,7 @@ async fn ready(
         as_planned &= same;
         rows.push(operator);
     }
-    if as_planned {
+    if as_planned && planning.usable(stores) == stages.workers && !used.swap(true, Ordering::Relaxed) {
         return Ok(Some(stages.clone()));
     }
     Ok(planning.stages(unoptimized, rows, stores).await?.ok())
@@ -182,12 +195,13 @@ impl ExecutionPlan for SpreadExec {
             return internal_err!("SpreadExec has one partition");
         }
         let schema = self.local.schema();
-        let (local, scans, stages) = (Arc::clone(&self.local), self.scans.clone(), self.stages.clone());
+        let (local, scans) = (Arc::clone(&self.local), self.scans.clone());
+        let (stages, used) = (self.stages.clone(), Arc::clone(&self.used));
         let (unoptimized, stores, planning) =
             (Arc::clone(&self.unoptimized), self.stores.clone(), self.planning.clone());
         let output = Arc::clone(&schema);
         let stream = try_stream! {
-            let ready = ready(&scans, &stages, &unoptimized, &stores, &planning, &context).await?;
+            let ready = ready(&scans, (&stages, &used), &unoptimized, &stores, &planning, &context).await?;
             let mut rows = match ready {
                 Some(Stages { plan, context, .. }) => plan.execute(0, context)?,
                 None => execute_stream(local, context)?,
@@ -210,9 +224,9 @@ impl DisplayAs for SpreadExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "SpreadExec: workers={}", self.stages.workers)
+                write!(f, "SpreadExec: workers={}", self.stages.workers.len())
             }
-            DisplayFormatType::TreeRender => writeln!(f, "workers={}", self.stages.workers),
+            DisplayFormatType::TreeRender => writeln!(f, "workers={}", self.stages.workers.len()),
         }
     }
 }

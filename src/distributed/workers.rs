@@ -157,12 +157,12 @@ impl Workers {
         Connect(Arc::clone(&self.channels))
     }
 
-    /// The healthy workers that have all of these stores.
-    pub(super) fn with_stores(&self, stores: &BTreeSet<String>) -> Chosen {
+    /// URLs of the healthy workers that have all of these stores.
+    pub(super) fn with_stores(&self, stores: &BTreeSet<String>) -> Vec<Url> {
         let known = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usable =
             known.iter().filter(|(_, status)| status.state == WorkerState::Healthy && stores.is_subset(&status.stores));
-        Chosen(usable.map(|(url, _)| url.clone()).collect())
+        usable.map(|(url, _)| url.clone()).collect()
     }
 }
 

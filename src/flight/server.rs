@@ -27,7 +27,7 @@ use super::settings::Limits;
 use super::state::ServerState;
 use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
-use crate::distributed::Workers;
+use crate::distributed::{Workers, name_store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::serving::{TlsSpec, cause, install_crypto, operate};
 
@@ -84,6 +84,11 @@ impl FlightServer {
         spec.limits.check()?;
         #[cfg(feature = "distributed")]
         let workers = spec.workers.clone();
+        #[cfg(feature = "distributed")]
+        if let (Some(_), Upstream::Own { connection, named }) = (&workers, &spec.upstream) {
+            name_store(connection)?;
+            named.iter().try_for_each(|(_, connection)| name_store(connection))?;
+        }
         let ServerSpec { listen, auth, tls, operations, limits, settings, upstream, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));

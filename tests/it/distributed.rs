@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::Worker;
+use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec, WorkerState, Workers, WorkersSpec};
 use datafusion_saved_search::error::Error;
 use datafusion_saved_search::flight::{FlightServer, Upstream};
-use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset};
-use datafusion_saved_search::{ErrorKind, Profile, SyncOptions, sync};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Preset, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, SyncOptions, session, sync};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tempfile::TempDir;
@@ -26,7 +27,7 @@ use crate::differential;
 use crate::flight::access::Authority;
 use crate::flight::{Client, all_rows, open, refusal};
 use crate::store::{QUARTER, Shop, Visit};
-use crate::support::{BIG, corpus, knob, now, rows, runner};
+use crate::support::{BIG, InProcess, corpus, knob, now, rows, runner};
 
 /// Configuration of a worker on loopback.
 fn worker(store: &Path) -> WorkerSpec {
@@ -640,4 +641,36 @@ async fn the_page_about_workers_works_by_copying_its_lines() {
         states = states_at(front).await;
     }
     panic!("no healthy worker: {states:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_is_gone_stops_the_requests() {
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 3, searches: 2, mentions: 3_000, now: now() }));
+    let clock = Clock::fixed(now());
+    let settings = Settings { clock: clock.clone(), delay: Duration::from_millis(40), ..Settings::default() };
+    let simulator = Simulator::new(Arc::clone(&corpus), settings);
+    let folder = TempDir::new().unwrap();
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
+    let connection = builder.service(service).clock(clock).store(folder.path()).build().unwrap();
+    let aid = corpus.searches[0].aid.clone();
+    let mut options = SyncOptions::since("2026-06-20".parse().unwrap());
+    options.aids.push(aid.clone());
+    sync(&connection, &options, |_| {}).await.unwrap();
+    let cluster = Cluster::over(folder.path()).await;
+    let context = cluster.session(&session(&connection).unwrap());
+    let sql = format!(
+        "SELECT count(DISTINCT author_handle) FROM mentions WHERE aid = '{aid}' AND published_at >= '2025-07-01'"
+    );
+    assert!(plan(&context, &sql).await.contains("SpreadExec"));
+    let before = simulator.requests();
+    let all = async { context.sql(&sql).await.unwrap().collect().await };
+    tokio::time::timeout(Duration::from_millis(250), all).await.expect_err("it reads for longer");
+    let begun = simulator.requests();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(begun > before, "it had begun");
+    assert!(simulator.requests() <= begun + 4, "{} requests after the reader had gone", simulator.requests() - begun);
+    // The whole query takes more.
+    ask(&context, &sql).await;
+    assert!(simulator.requests() > begun + 10, "{} requests", simulator.requests() - begun);
 }

@@ -31,7 +31,10 @@ const MAY_USE: [(&str, &[&str]); 29] = [
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &[]),
-    ("distributed", &["error", "clock", "files", "config", "store", "exec", "optimizer", "session", "serving"]),
+    (
+        "distributed",
+        &["error", "clock", "files", "config", "store", "connection", "exec", "optimizer", "session", "serving"],
+    ),
     (
         "flight",
         &[
