@@ -55,7 +55,7 @@ use crate::session::bounded_session;
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 /// Time in which servers notice that a worker shuts down, before it takes no further work.
-const NOTICE: Duration = Duration::from_millis(2_500);
+const NOTICE: Duration = Duration::from_secs(4);
 
 /// Configuration of a [`WorkerServer`].
 #[derive(Debug)]
