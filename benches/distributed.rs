@@ -110,8 +110,7 @@ async fn run() -> Result<()> {
         let urls = processes.iter().map(|process| format!("http://{}", process.address)).collect();
         let spec = WorkersSpec { urls, tls: None, insecure: false, partition_bytes: PARTITION };
         let workers = Workers::start(spec).await?;
-        // A worker takes two parts of a query if it is the only one.
-        let context = workers.session(&own(&connection, 1).await?);
+        let context = workers.session(&own(&connection, CORES).await?);
         let before = sent(&processes)?;
         let mut sum = Duration::ZERO;
         for (sql, expected) in QUERIES.into_iter().zip(&answers) {

@@ -53,6 +53,8 @@ const EXECUTION: &str = "datafusion.execution.";
 const OWN: [&str; 2] = ["datafusion.execution.batch_size", "datafusion.execution.target_partitions"];
 /// Maximum size in bytes of rows that are sent within a plan.
 pub(super) const WITHIN_PLAN: usize = 16 << 20;
+/// Minimum number of partitions of a part of a plan: aggregates of a single one are not spread.
+const PARTITIONS: usize = 2;
 /// Rows of a batch of a spread plan.
 const BATCH: usize = 8_192;
 
@@ -262,7 +264,7 @@ impl Planning {
         if runtime.object_store(&url).is_err() {
             runtime.register_object_store(url.as_ref(), below(&store.data())?);
         }
-        let partitions = self.state.config().target_partitions();
+        let partitions = self.state.config().target_partitions().max(PARTITIONS);
         Ok(Readers { url, partitions, parallel_bytes: self.workers.partition_bytes() })
     }
 
@@ -294,7 +296,8 @@ impl Planning {
             let Some(rows) = rows.next() else { return Ok(Transformed::no(node)) };
             Ok(Transformed::new(rows, true, TreeNodeRecursion::Jump))
         });
-        let mut config = self.state.config().clone().with_batch_size(BATCH);
+        let partitions = self.state.config().target_partitions().max(PARTITIONS);
+        let mut config = self.state.config().clone().with_batch_size(BATCH).with_target_partitions(partitions);
         // Files have no order, and all of their rows are needed.
         config.options_mut().execution.sort_pushdown_buffer_capacity =
             ConfigOptions::default().execution.sort_pushdown_buffer_capacity;

@@ -4,6 +4,7 @@
 //! its authorities; without TLS, it listens on a loopback address.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,16 +31,22 @@ use datafusion_distributed::{
     WorkerSessionBuilder,
 };
 use futures::Stream;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use tower::Service;
 
 use super::channels::{Channels, Connect};
 use super::codec::OperatorCodec;
@@ -52,6 +59,8 @@ use crate::files::private_folder;
 use crate::serving::{Operated, TlsSpec, cause, install_crypto, operate};
 use crate::session::bounded_session;
 
+/// Stack size of a thread in bytes; memory is used as the stack grows.
+const STACK: usize = 64 << 20;
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 /// Time in which servers notice that a worker shuts down, before it takes no further work.
@@ -76,6 +85,67 @@ pub struct WorkerSpec {
     pub drain: Duration,
 }
 
+/// Threads for computations.
+#[derive(Debug)]
+struct Computation(Option<Runtime>);
+
+impl Computation {
+    fn start() -> io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        // Expressions are processed recursively.
+        builder.enable_all().thread_name("computation").thread_stack_size(STACK);
+        builder.build().map(Some).map(Self)
+    }
+}
+
+impl Drop for Computation {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Calls of the engine, which run on threads of their own: a long computation delays neither pings nor health checks.
+#[derive(Debug, Clone)]
+struct Apart<S> {
+    calls: S,
+    runtime: Handle,
+}
+
+impl<S: NamedService> NamedService for Apart<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for Apart<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, std::result::Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
+        self.calls.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let check = request.uri().path().ends_with("/GetWorkerInfo");
+        let call = self.calls.call(request);
+        if check {
+            return Box::pin(call);
+        }
+        let running = AbortOnDropHandle::new(self.runtime.spawn(call));
+        Box::pin(async move {
+            match running.await {
+                Ok(response) => response,
+                Err(error) => Ok(Status::internal(format!("the call failed: {error}")).into_http()),
+            }
+        })
+    }
+}
+
 /// A running worker. [`WorkerServer::shut_down`] stops it gracefully; dropping it stops it at once.
 #[derive(Debug)]
 pub struct WorkerServer {
@@ -87,6 +157,7 @@ pub struct WorkerServer {
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
     drain: Duration,
     _operating: Option<AbortOnDropHandle<()>>,
+    _computation: Computation,
 }
 
 /// What operators see of a worker.
@@ -183,11 +254,25 @@ impl WorkerServer {
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_service_status("", ServingStatus::Serving).await;
         let closing = CancellationToken::new();
-        let router = server.add_service(health_service).add_service(worker.into_worker_server());
+        let computation = Computation::start();
+        let computation = computation.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
+        let runtime = computation.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone());
+        let calls = Apart { calls: worker.into_worker_server(), runtime };
+        let router = server.add_service(health_service).add_service(calls);
         let incoming = accept(listener, traffic, closing.clone());
         let serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned()));
         let closing = closing.drop_guard();
-        Ok(Self { address, operations, standing, health, closing, serving, drain, _operating: operating })
+        Ok(Self {
+            address,
+            operations,
+            standing,
+            health,
+            closing,
+            serving,
+            drain,
+            _operating: operating,
+            _computation: computation,
+        })
     }
 
     /// Returns the address that the worker listens on.
@@ -214,7 +299,7 @@ impl WorkerServer {
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { standing, health, closing, mut serving, drain, .. } = self;
+        let Self { standing, health, closing, mut serving, drain, _computation, .. } = self;
         standing.ending.store(true, Ordering::Relaxed);
         health.set_service_status("", ServingStatus::NotServing).await;
         if standing.traffic.connections.load(Ordering::Relaxed) > 0 {
