@@ -256,6 +256,7 @@ impl Store {
     }
 
     /// Path of a subject's file below the data folder of the store, with `/`.
+    #[cfg(feature = "distributed")]
     pub(crate) fn path_below_data(&self, subject: &Subject, file: &DataFile) -> String {
         format!("{}/{}", Catalog::table(&subject.filters), file.path)
     }

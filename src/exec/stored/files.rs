@@ -58,6 +58,7 @@ pub(crate) enum FilesAt {
     /// The folder of the store on this machine.
     Folder,
     /// A URL that stands for the data folder of the store, on this machine and others.
+    #[cfg(feature = "distributed")]
     Url(ObjectStoreUrl),
 }
 
@@ -121,6 +122,7 @@ impl FileScan<'_> {
                 let path = std::path::absolute(&path).map_err(DataFusionError::IoError)?;
                 Path::from_absolute_path(path).map_err(external)?
             }
+            #[cfg(feature = "distributed")]
             FilesAt::Url(_) => Path::parse(self.from.store.path_below_data(&subject, file)).map_err(external)?,
         };
         let meta =
@@ -203,6 +205,7 @@ impl FileScan<'_> {
         }
         let url = match &self.at {
             FilesAt::Folder => ObjectStoreUrl::local_filesystem(),
+            #[cfg(feature = "distributed")]
             FilesAt::Url(url) => url.clone(),
         };
         let mut statistics = Statistics::new_unknown(&files_schema);
