@@ -542,6 +542,8 @@ fn a_rate_limit_is_kept_and_waited_out() {
 const GUIDE: &str = "docs/connect.md";
 /// The page whose commands install the server, as root or in a container. They are never run.
 const DEPLOYMENT: &str = "docs/deploy.md";
+/// The page whose commands start several servers. `distributed.rs` runs them.
+const WORKERS: &str = "docs/workers.md";
 
 /// Runs every command in the `sh` blocks of README.md and docs/, on demo data or with a simulator in place of the service.
 #[test]
@@ -565,7 +567,7 @@ fn the_commands_of_the_documentation_work() {
         ("server.key", key.as_str()),
     ];
     let mut blocks = 0;
-    for page in pages().iter().filter(|page| ![GUIDE, DEPLOYMENT].contains(&page.name.as_str())) {
+    for page in pages().iter().filter(|page| ![GUIDE, DEPLOYMENT, WORKERS].contains(&page.name.as_str())) {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in files {
             fs::write(folder.path().join(name), content).unwrap();
