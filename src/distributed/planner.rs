@@ -38,7 +38,7 @@ use url::Url;
 
 use super::codec::OperatorCodec;
 use super::files::{below, id_of, is_of_store, url_of};
-use super::spread_exec::{FetchedExec, SpreadExec, SpreadScan};
+use super::spread_exec::{FetchedExec, SpreadExec, SpreadQuery, SpreadScan};
 use super::workers::{Chosen, Workers};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
@@ -129,6 +129,11 @@ fn text_of(plan: &dyn ExecutionPlan, explained: &datafusion::logical_expr::Expla
 }
 
 impl SpreadPlanner {
+    /// Size in bytes of stored files that the server's own partitions read.
+    fn least_bytes(&self, state: &SessionState) -> u64 {
+        (self.workers.partition_bytes() as u64).saturating_mul(state.config().target_partitions() as u64)
+    }
+
     /// Returns the plan of a query on workers, or its local plan.
     async fn spread(
         &self,
@@ -137,9 +142,7 @@ impl SpreadPlanner {
         state: &SessionState,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // Nearly all queries end here.
-        let partitions = state.config().target_partitions();
-        let here = (self.workers.partition_bytes() as u64).saturating_mul(partitions as u64);
-        if stored_bytes(&local) <= here {
+        if stored_bytes(&local) <= self.least_bytes(state) {
             return Ok(local);
         }
         match self.try_spread(&local, logical, state).await {
@@ -209,11 +212,12 @@ impl SpreadPlanner {
             return Ok(Err("it may not need all rows that would be requested"));
         }
         let bytes: u64 = scans.iter().map(SpreadScan::bytes).sum();
-        if bytes <= (self.workers.partition_bytes() as u64).saturating_mul(state.config().target_partitions() as u64) {
+        if bytes <= self.least_bytes(state) {
             return Ok(Err("it is small"));
         }
         let planned = planning.stages(&unoptimized, rows, &stores).await?;
-        Ok(planned.map(|stages| SpreadExec::new(Arc::clone(local), unoptimized, scans, stages, stores, planning)))
+        let local = Arc::clone(local);
+        Ok(planned.map(|stages| SpreadExec::new(SpreadQuery { local, unoptimized, scans, stages, stores, planning })))
     }
 }
 

@@ -78,77 +78,69 @@ impl SpreadScan {
     }
 }
 
+/// A query that is spread over workers.
+#[derive(Debug)]
+pub(super) struct SpreadQuery {
+    /// The plan of the same query on this machine.
+    pub(super) local: Arc<dyn ExecutionPlan>,
+    /// The plan before optimization, with its scans.
+    pub(super) unoptimized: Arc<dyn ExecutionPlan>,
+    /// Its scans, in plan order.
+    pub(super) scans: Vec<SpreadScan>,
+    /// The stages as far as they were known when the query was planned.
+    pub(super) stages: Stages,
+    /// Ids of the stores that workers need.
+    pub(super) stores: BTreeSet<String>,
+    pub(super) planning: Planning,
+}
+
+impl SpreadQuery {
+    /// Sends the requests of all scans, and returns the stages that have all rows; `None` if the query runs on this machine.
+    /// `used` is set once the planned stages have run: workers know them by an id that is used once.
+    async fn ready(&self, used: &AtomicBool, context: &Arc<TaskContext>) -> Result<Option<Stages>> {
+        let Self { unoptimized, scans, stages, stores, planning, .. } = self;
+        let (mut rows, mut as_planned) = (Vec::with_capacity(scans.len()), true);
+        // One after another: a scan finds in the store what another one has just read.
+        for scan in scans {
+            let Some((operator, same)) = scan.ready(context).await? else { return Ok(None) };
+            as_planned &= same;
+            rows.push(operator);
+        }
+        if as_planned && planning.usable(stores) == stages.workers && !used.swap(true, Ordering::Relaxed) {
+            return Ok(Some(stages.clone()));
+        }
+        Ok(planning.stages(unoptimized, rows, stores).await?.ok())
+    }
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct SpreadExec {
-    /// The plan of the same query on this machine.
-    local: Arc<dyn ExecutionPlan>,
-    /// The plan before optimization, with its scans.
-    unoptimized: Arc<dyn ExecutionPlan>,
-    scans: Vec<SpreadScan>,
-    /// The stages as far as they were known when the query was planned.
-    stages: Stages,
-    /// Set once the stages have run: workers know them by an id that is used once.
+    query: Arc<SpreadQuery>,
+    /// Set once the planned stages have run.
     used: Arc<AtomicBool>,
-    /// Ids of the stores that workers need.
-    stores: BTreeSet<String>,
-    planning: Planning,
     /// The stages, and the scans that run before them.
     children: Vec<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
 }
 
 impl SpreadExec {
-    pub(super) fn new(
-        local: Arc<dyn ExecutionPlan>,
-        unoptimized: Arc<dyn ExecutionPlan>,
-        scans: Vec<SpreadScan>,
-        stages: Stages,
-        stores: BTreeSet<String>,
-        planning: Planning,
-    ) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(local.schema()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        let before = scans.iter().map(|scan| Arc::clone(&scan.scan) as Arc<dyn ExecutionPlan>);
-        let children = std::iter::once(Arc::clone(&stages.plan)).chain(before).collect();
-        Self {
-            local,
-            unoptimized,
-            scans,
-            stages,
-            used: Arc::default(),
-            stores,
-            planning,
-            children,
-            properties: Arc::new(properties),
-        }
+    pub(super) fn new(query: SpreadQuery) -> Self {
+        let before = query.scans.iter().map(|scan| Arc::clone(&scan.scan) as Arc<dyn ExecutionPlan>);
+        let children = std::iter::once(Arc::clone(&query.stages.plan)).chain(before).collect();
+        let properties = one_partition(query.local.schema());
+        Self { query: Arc::new(query), used: Arc::default(), children, properties }
     }
 }
 
-/// Sends the requests of all scans, and returns the stages that have all rows; `None` if the query runs on this machine.
-async fn ready(
-    scans: &[SpreadScan],
-    (stages, used): (&Stages, &AtomicBool),
-    unoptimized: &Arc<dyn ExecutionPlan>,
-    stores: &BTreeSet<String>,
-    planning: &Planning,
-    context: &Arc<TaskContext>,
-) -> Result<Option<Stages>> {
-    let (mut rows, mut as_planned) = (Vec::with_capacity(scans.len()), true);
-    // One after another: a scan finds in the store what another one has just read.
-    for scan in scans {
-        let Some((operator, same)) = scan.ready(context).await? else { return Ok(None) };
-        as_planned &= same;
-        rows.push(operator);
-    }
-    if as_planned && planning.usable(stores) == stages.workers && !used.swap(true, Ordering::Relaxed) {
-        return Ok(Some(stages.clone()));
-    }
-    Ok(planning.stages(unoptimized, rows, stores).await?.ok())
+/// Properties of an operator with a single partition whose rows have no particular order.
+fn one_partition(schema: SchemaRef) -> Arc<PlanProperties> {
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(schema),
+        Partitioning::UnknownPartitioning(1),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
 }
 
 impl ExecutionPlan for SpreadExec {
@@ -168,7 +160,7 @@ impl ExecutionPlan for SpreadExec {
     fn metrics(&self) -> Option<MetricsSet> {
         let mut all = MetricsSet::new();
         // The closure never fails.
-        let _ = self.local.apply(|node| {
+        let _ = self.query.local.apply(|node| {
             node.metrics().iter().flat_map(MetricsSet::iter).for_each(|metric| all.push(Arc::clone(metric)));
             Ok(TreeNodeRecursion::Continue)
         });
@@ -194,17 +186,12 @@ impl ExecutionPlan for SpreadExec {
         if partition > 0 {
             return internal_err!("SpreadExec has one partition");
         }
-        let schema = self.local.schema();
-        let (local, scans) = (Arc::clone(&self.local), self.scans.clone());
-        let (stages, used) = (self.stages.clone(), Arc::clone(&self.used));
-        let (unoptimized, stores, planning) =
-            (Arc::clone(&self.unoptimized), self.stores.clone(), self.planning.clone());
-        let output = Arc::clone(&schema);
+        let schema = self.query.local.schema();
+        let (query, used, output) = (Arc::clone(&self.query), Arc::clone(&self.used), Arc::clone(&schema));
         let stream = try_stream! {
-            let ready = ready(&scans, (&stages, &used), &unoptimized, &stores, &planning, &context).await?;
-            let mut rows = match ready {
+            let mut rows = match query.ready(&used, &context).await? {
                 Some(Stages { plan, context, .. }) => plan.execute(0, context)?,
-                None => execute_stream(local, context)?,
+                None => execute_stream(Arc::clone(&query.local), context)?,
             };
             while let Some(batch) = rows.next().await {
                 yield with_schema(&batch?, &output)?;
@@ -224,9 +211,9 @@ impl DisplayAs for SpreadExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "SpreadExec: workers={}", self.stages.workers.len())
+                write!(f, "SpreadExec: workers={}", self.query.stages.workers.len())
             }
-            DisplayFormatType::TreeRender => writeln!(f, "workers={}", self.stages.workers.len()),
+            DisplayFormatType::TreeRender => writeln!(f, "workers={}", self.query.stages.workers.len()),
         }
     }
 }
@@ -240,13 +227,7 @@ pub(super) struct FetchedExec {
 
 impl FetchedExec {
     pub(super) fn new(table: &str, schema: SchemaRef) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Self { table: table.to_owned(), properties: Arc::new(properties) }
+        Self { table: table.to_owned(), properties: one_partition(schema) }
     }
 }
 

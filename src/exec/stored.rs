@@ -115,17 +115,7 @@ impl Driver {
         let from = usable(&self.config)?.clone();
         let (driver, plan) = (Arc::clone(self), plan.clone());
         let stream = try_stream! {
-            if from.writes && let Some(missing) = driver.missing(&from, &plan) {
-                from.store.in_flight().wait(&subject_of(&plan), &missing, &driver.config.query).await;
-            }
-            let mut divided = driver.divided(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
-            if let Some(Divided { division, tail: None, .. }) = &divided
-                && from.writes
-                && from.store.in_flight().wait(&subject_of(&plan), &division.read, &driver.config.query).await
-            {
-                // Now the store has them.
-                divided = driver.divided(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
-            }
+            let divided = driver.divided_alone(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
             let Some(divided) = divided else {
                 let mut rows = Arc::clone(&driver).mentions(plan, asked, pace, Arc::default(), Part::default());
                 while let Some(batch) = rows.next().await {
@@ -144,6 +134,25 @@ impl Driver {
             }
         };
         Some(stream.boxed())
+    }
+
+    /// Divides a plan like [`divided`](Self::divided), after reads of its days by other queries have ended.
+    async fn divided_alone(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
+        if !from.writes {
+            return self.divided(from, plan).await;
+        }
+        let in_flight = from.store.in_flight();
+        if let Some(missing) = self.missing(from, plan) {
+            in_flight.wait(&subject_of(plan), &missing, &self.config.query).await;
+        }
+        let divided = self.divided(from, plan).await?;
+        if let Some(Divided { division, tail: None, .. }) = &divided
+            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query).await
+        {
+            // Now the store has them.
+            return self.divided(from, plan).await;
+        }
+        Ok(divided)
     }
 
     /// Divides a plan. `None` if it is requested as it is, because that takes no more requests, and nothing is stored.

@@ -26,7 +26,7 @@ use datafusion_saved_search::shell::{
     ChartOptions, Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts,
 };
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, catalog, session};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, catalog, session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
@@ -493,6 +493,32 @@ impl Ending {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
             _ = self.hang_up.recv() => {}
+        }
+    }
+
+    /// Announces a server, and waits for a signal, or for the failure of the server.
+    async fn end_or_failure(
+        &mut self,
+        address: SocketAddr,
+        operations: Option<SocketAddr>,
+        failed: impl Future<Output = Error>,
+    ) -> Result<(), Exit> {
+        if let Some(operations) = operations {
+            eprintln!("health and metrics on {operations}");
+        }
+        eprintln!("listening on {address}");
+        tokio::select! {
+            () = self.wait() => Ok(()),
+            error = failed => Err(error.into()),
+        }
+    }
+
+    /// Waits until a server has shut down. A second signal ends it at once.
+    async fn drained(&mut self, shut_down: impl Future<Output = Result<(), Error>>) -> Result<(), Exit> {
+        tracing::info!("shutting down: draining queries");
+        tokio::select! {
+            ended = shut_down => Ok(ended?),
+            () = self.wait() => Ok(()),
         }
     }
 }

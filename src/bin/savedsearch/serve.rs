@@ -156,11 +156,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     let key = serve.tls_key.as_ref().or(document.tls_key.as_ref());
     let authorities = serve.client_ca.as_ref().or(document.client_ca.as_ref());
     let tls = match (certificate, key) {
-        (Some(certificate), Some(key)) => Some(TlsSpec {
-            certificate: read(certificate)?,
-            key: read(key)?,
-            client_authorities: authorities.map(|path| read(path)).transpose()?,
-        }),
+        (Some(certificate), Some(key)) => Some(certificates(certificate, key, authorities)?),
         (None, None) if authorities.is_none() => None,
         (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
         _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
@@ -180,21 +176,9 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     let mut server = FlightServer::start(spec).await?;
-    if let Some(operations) = server.operations() {
-        eprintln!("health and metrics on {operations}");
-    }
-    eprintln!("listening on {}", server.address());
-    tokio::select! {
-        () = ending.wait() => {}
-        error = server.failed() => return Err(error.into()),
-    }
-    tracing::info!("shutting down: draining queries");
-    tokio::select! {
-        ended = server.shut_down() => ended?,
-        // A second signal ends it at once.
-        () = ending.wait() => {}
-    }
-    Ok(())
+    let (address, operations) = (server.address(), server.operations());
+    ending.end_or_failure(address, operations, server.failed()).await?;
+    ending.drained(server.shut_down()).await
 }
 
 /// Starts to use the workers of the command line, or of the file.
@@ -212,11 +196,7 @@ async fn workers(
         _ if urls.is_empty() => {
             return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require --worker"));
         }
-        (Some(certificate), Some(key), Some(authorities)) => Some(TlsSpec {
-            certificate: read(certificate)?,
-            key: read(key)?,
-            client_authorities: Some(read(authorities)?),
-        }),
+        (Some(certificate), Some(key), Some(_)) => Some(certificates(certificate, key, authorities)?),
         _ => return Err(Exit::usage("--worker-cert, --worker-key and --worker-ca require each other")),
     };
     if urls.is_empty() {
@@ -256,7 +236,13 @@ pub(crate) fn log(arguments: &LogArguments) -> Result<Receiver, Exit> {
     })
 }
 
-pub(crate) fn read(path: &Path) -> Result<String, Exit> {
+/// Reads a certificate with its key, and the authorities of the other side.
+pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&PathBuf>) -> Result<TlsSpec, Exit> {
+    let client_authorities = authorities.map(|path| read(path)).transpose()?;
+    Ok(TlsSpec { certificate: read(certificate)?, key: read(key)?, client_authorities })
+}
+
+fn read(path: &Path) -> Result<String, Exit> {
     std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
 }
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use datafusion_saved_search::distributed::{TlsSpec, WorkerServer, WorkerSpec};
+use datafusion_saved_search::distributed::{WorkerServer, WorkerSpec};
 
 use crate::connect::store_folders;
-use crate::serve::{LogArguments, log, read};
+use crate::serve::{LogArguments, certificates, log};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit};
 
@@ -58,11 +58,7 @@ pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Resu
 
 async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
     let tls = match (&worker.tls_cert, &worker.tls_key, &worker.client_ca) {
-        (Some(certificate), Some(key), Some(authorities)) => Some(TlsSpec {
-            certificate: read(certificate)?,
-            key: read(key)?,
-            client_authorities: Some(read(authorities)?),
-        }),
+        (Some(certificate), Some(key), authorities) => Some(certificates(certificate, key, authorities.as_ref())?),
         _ => None,
     };
     let spec = WorkerSpec {
@@ -77,19 +73,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
     // Before the line that announces the worker.
     let mut ending = Ending::listen()?;
     let mut server = WorkerServer::start(spec).await?;
-    if let Some(operations) = server.operations() {
-        eprintln!("health and metrics on {operations}");
-    }
-    eprintln!("listening on {}", server.address());
-    tokio::select! {
-        () = ending.wait() => {}
-        error = server.failed() => return Err(error.into()),
-    }
-    tracing::info!("shutting down: draining queries");
-    tokio::select! {
-        ended = server.shut_down() => ended?,
-        // A second signal ends it at once.
-        () = ending.wait() => {}
-    }
-    Ok(())
+    let (address, operations) = (server.address(), server.operations());
+    ending.end_or_failure(address, operations, server.failed()).await?;
+    ending.drained(server.shut_down()).await
 }

@@ -20,18 +20,18 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::union::UnionExec;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::candidates::{Candidates, candidates, is_limited, subject_of, usable};
+use super::candidates::{Candidates, candidates, is_limited, usable};
 use super::files::{FileScan, FilesAt, StoredPart};
 use super::{Divided, Driver};
 use crate::client::Pace;
 use crate::config::SessionSettings;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::FetchExec;
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Starting;
 use crate::pushdown::Aids;
 use crate::request::RequestPlan;
-use crate::store::{Day, FromStore, Store, Stored, Terms, divide, divide_for_timeline};
+use crate::store::{Day, Store, Stored, Terms, divide, divide_for_timeline};
 
 /// The rows of a scan in files.
 #[derive(Debug, Clone)]
@@ -202,7 +202,8 @@ impl Driver {
         if !self.is_stored(&plan) && !self.fills(&from) {
             return Ok(None);
         }
-        let Some(divided) = self.divided_alone(&from, &plan).await? else { return Ok(None) };
+        let divided = self.divided_alone(&from, &plan).await.map_err(|error| self.at_plan(error, &plan))?;
+        let Some(divided) = divided else { return Ok(None) };
         let Divided { division, span, timeline, tail, .. } = divided;
         let timeline = Arc::new(timeline);
         let mut stored = division.stored;
@@ -224,26 +225,6 @@ impl Driver {
         let counters = from.store.counters();
         counters.opened(stored.iter().flat_map(|part| &part.region.files).map(|file| file.bytes).sum());
         Ok(Some(StoredPart { plan, stored, span }))
-    }
-
-    /// Divides a plan like [`divided`](Self::divided), after reads of its days by other queries have ended.
-    async fn divided_alone(
-        self: &Arc<Self>,
-        from: &FromStore,
-        plan: &RequestPlan,
-    ) -> DataFusionResult<Option<Divided>> {
-        let at_plan = |error: Error| self.at_plan(error, plan);
-        let in_flight = from.store.in_flight();
-        if let Some(missing) = self.missing(from, plan) {
-            in_flight.wait(&subject_of(plan), &missing, &self.config.query).await;
-        }
-        let divided = self.divided(from, plan).await.map_err(at_plan)?;
-        if let Some(Divided { division, tail: None, .. }) = &divided
-            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query).await
-        {
-            return self.divided(from, plan).await.map_err(|error| self.at_plan(error, plan).into());
-        }
-        Ok(divided)
     }
 
     /// The stored days of a range of a plan, if all were seen at the service since the query began.
