@@ -5,14 +5,15 @@
 //!            └─ sections ─ record ─▶ raw value of each wanted field ─ value ─▶ column builders ─▶ RecordBatch
 //! ```
 //!
-//! The body is read in one pass. Every wanted field is sliced as raw JSON text and converted by this module's own
-//! rules, so that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is
+//! The body is read in one pass. The text of each value is found once, and that of a wanted one is converted by this module's
+//! own rules, so that ids and counts never pass through a float. A value that does not fit its column becomes NULL, is
 //! counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
 //!
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
 
 mod envelope;
+mod json;
 mod lossy_utf8;
 mod places;
 mod pointer_tree;
@@ -35,7 +36,7 @@ pub use self::schema::{arrow_schema, data_type};
 use self::envelope::Envelope;
 use self::pointer_tree::Tree;
 use self::record::Rows;
-use self::value::ColumnBuilder;
+use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{ColumnType, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
@@ -82,7 +83,8 @@ pub struct Decoder {
     schema: SchemaRef,
     /// Source of each output column.
     sources: Vec<Source>,
-    builders: Vec<ColumnBuilder>,
+    /// Columns to build, some of which are needed for `extra` only.
+    columns: Vec<Column>,
     records: Tree<usize>,
     envelope: Tree<Capture>,
     captures: usize,
@@ -98,9 +100,9 @@ pub struct Decoder {
 /// Source of the values of an output column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The builder with this index.
+    /// The built column with this index.
     Row(usize),
-    /// The captured value with this index, the same for each row, and the builder for its type.
+    /// The captured value with this index, the same for each row, and the column for its type.
     Answer(usize, usize),
     Aid,
     Duration,
@@ -141,33 +143,33 @@ impl Decoder {
 
         let mut records = Tree::default();
         let mut envelope = Tree::default();
-        let mut builders = Vec::new();
+        let mut built = Vec::new();
         let mut sources = vec![None; table.columns.len()];
         let mut captures = FIRST_COLUMN;
         for (index, column) in table.columns.iter().enumerate() {
             let wanted = columns.contains(&index);
-            let builder = |builders: &mut Vec<ColumnBuilder>| {
-                builders.push(ColumnBuilder::new(column.kind, column.pattern.clone()));
-                builders.len() - 1
+            let build = |built: &mut Vec<Column>| {
+                built.push(Column::new(column.kind, column.pattern.clone()));
+                built.len() - 1
             };
             let source = match &column.origin {
                 // `extra` must not repeat values of other columns, so these are converted even if not wanted
                 // themselves.
                 Origin::Field(at, Scope::Record) if wanted || extra => {
-                    let slot = builder(&mut builders);
+                    let slot = build(&mut built);
                     records.insert(at.steps(), slot);
                     Source::Row(slot)
                 }
                 Origin::Field(at, Scope::Answer) if wanted => {
                     envelope.insert(at.steps(), Capture::Value(captures));
                     captures += 1;
-                    Source::Answer(captures - 1, builder(&mut builders))
+                    Source::Answer(captures - 1, build(&mut built))
                 }
                 Origin::Aid => Source::Aid,
                 Origin::Duration => Source::Duration,
                 Origin::Timezone => Source::Timezone,
                 Origin::AsOf => Source::AsOf,
-                Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(builder(&mut builders)),
+                Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(build(&mut built)),
                 _ => continue,
             };
             sources[index] = Some(source);
@@ -209,7 +211,7 @@ impl Decoder {
             table,
             schema,
             sources,
-            builders,
+            columns: built,
             records,
             envelope,
             captures,
@@ -273,7 +275,7 @@ impl Decoder {
 
     fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
-        let mut rows = Rows::new(&self.records, self.builders.clone(), self.extra, self.origins(), most);
+        let mut rows = Rows::new(&self.records, &self.columns, self.extra, self.origins(), most);
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections);
@@ -321,7 +323,7 @@ impl Decoder {
             .map(|source| match *source {
                 Source::Row(slot) => Ok(built.array(slot)),
                 Source::Answer(capture, slot) => {
-                    let (array, fits) = self.builders[slot].clone().repeat(answer.raw(capture), count)?;
+                    let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
                     conflicts += u64::from(!fits);
                     Ok(array)
                 }
@@ -444,7 +446,7 @@ impl Decoder {
         [find(&Origin::Section), find(&Origin::Rank), find(&Origin::Extra)]
     }
 
-    fn check_echoes(&self, request: &PageRequest, answer: &Envelope) -> Result<()> {
+    fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {
         let plan = request.plan.as_ref();
         let offset = plan.pages.map(|_| self.profile.offset.of(request.row, request.size).to_string());
         for (slot, asked, what) in [
@@ -476,14 +478,10 @@ impl Decoder {
             _ => Ok(()),
         }
     }
-
-    fn shape(&self, section: usize) -> Shape {
-        self.table.sections[section].shape
-    }
 }
 
 /// The window stated in an answer.
-fn window(answer: &Envelope) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+fn window(answer: &Envelope<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
     Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
 }

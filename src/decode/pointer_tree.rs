@@ -7,13 +7,13 @@ pub(super) struct Tree<T> {
     pub(super) members: Vec<(String, Tree<T>)>,
     /// Targets for the value here.
     pub(super) here: Vec<T>,
-    /// Set for a known member that is not wanted.
-    pub(super) ignored: bool,
+    /// Set if a member is an item of an array, by its position.
+    pub(super) positions: bool,
 }
 
 impl<T> Default for Tree<T> {
     fn default() -> Self {
-        Self { members: Vec::new(), here: Vec::new(), ignored: false }
+        Self { members: Vec::new(), here: Vec::new(), positions: false }
     }
 }
 
@@ -25,7 +25,7 @@ impl<T> Tree<T> {
 
     /// Declares the value at the end of these steps as known and unwanted.
     pub(super) fn ignore(&mut self, steps: &[String]) {
-        self.descend(steps).ignored = true;
+        self.descend(steps);
     }
 
     /// The position of a member. Records of a service usually list their members in the same order, so the search
@@ -39,6 +39,7 @@ impl<T> Tree<T> {
     fn descend(&mut self, steps: &[String]) -> &mut Self {
         steps.iter().fold(self, |tree, step| {
             let at = tree.members.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
+                tree.positions |= step.parse::<usize>().is_ok();
                 tree.members.push((step.clone(), Self::default()));
                 tree.members.len() - 1
             });

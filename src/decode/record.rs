@@ -1,20 +1,20 @@
 //! Reads a record into the column builders, and the fields that no column takes into `extra`.
 
-use std::fmt;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use arrow::array::ArrayRef;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde_json::value::RawValue;
 
+use super::json::{Json, Raw};
 use super::pointer_tree::Tree;
-use super::value::{ColumnBuilder, Fit};
-use crate::error::{Error, ErrorKind};
+use super::value::{Column, ColumnBuilder, Fit};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The rows of a page that is being read.
 #[derive(Debug)]
 pub(super) struct Rows<'t> {
     tree: &'t Tree<usize>,
+    columns: &'t [Column],
     builders: Vec<ColumnBuilder>,
     /// For each builder, set if it has a value in the current row.
     filled: Vec<bool>,
@@ -31,17 +31,19 @@ pub(super) struct Rows<'t> {
     most: usize,
     /// Values that did not fit.
     pub(super) conflicts: u64,
-    /// The error behind a failure of the JSON reader, whose own errors carry only text.
-    pub(super) failure: Option<Error>,
 }
 
 /// The columns of a page.
-pub(super) struct Built(Vec<Option<ArrayRef>>, Vec<ColumnBuilder>);
+pub(super) struct Built<'t> {
+    arrays: Vec<Option<ArrayRef>>,
+    columns: &'t [Column],
+    builders: Vec<ColumnBuilder>,
+}
 
-impl Built {
+impl Built<'_> {
     pub(super) fn array(&mut self, slot: usize) -> ArrayRef {
-        let Self(arrays, builders) = self;
-        let array = arrays[slot].get_or_insert_with(|| builders[slot].finish());
+        let Self { arrays, columns, builders } = self;
+        let array = arrays[slot].get_or_insert_with(|| columns[slot].finish(&mut builders[slot]));
         ArrayRef::clone(array)
     }
 }
@@ -49,15 +51,16 @@ impl Built {
 impl<'t> Rows<'t> {
     pub(super) fn new(
         tree: &'t Tree<usize>,
-        builders: Vec<ColumnBuilder>,
+        columns: &'t [Column],
         extra: bool,
         [label, rank, extra_slot]: [Option<usize>; 3],
         most: usize,
     ) -> Self {
-        let (filled, present) = (vec![false; builders.len()], vec![0; builders.len()]);
+        let (filled, present) = (vec![false; columns.len()], vec![0; columns.len()]);
         Self {
             tree,
-            builders,
+            columns,
+            builders: columns.iter().map(Column::builder).collect(),
             filled,
             present,
             label,
@@ -67,7 +70,6 @@ impl<'t> Rows<'t> {
             count: 0,
             most,
             conflicts: 0,
-            failure: None,
         }
     }
 
@@ -76,13 +78,13 @@ impl<'t> Rows<'t> {
         self.present[slot]
     }
 
-    pub(super) fn finish(self) -> Built {
-        Built(vec![None; self.builders.len()], self.builders)
+    pub(super) fn finish(self) -> Built<'t> {
+        Built { arrays: vec![None; self.columns.len()], columns: self.columns, builders: self.builders }
     }
 
     /// Appends a value to the current row. Of two members with the same name the first counts; the second is a
     /// conflict.
-    fn set(&mut self, slot: usize, raw: &str) -> Result<Fit, Error> {
+    fn set(&mut self, slot: usize, raw: Raw<'_>) -> Result<Fit> {
         if std::mem::replace(&mut self.filled[slot], true) {
             self.conflicts += 1;
             return Ok(Fit::Conflict);
@@ -114,102 +116,53 @@ impl<'t> Rows<'t> {
     }
 
     /// Appends a row for an entry: the values at the section's two pointers.
-    pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], &str); 2]) -> Result<(), Error> {
+    pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], Raw<'_>); 2]) -> Result<()> {
         for (steps, raw) in values {
             let mut tree = self.tree;
             for step in steps {
                 let Some(at) = tree.find(step, 0) else { break };
                 tree = &tree.members[at].1;
             }
-            for slot in tree.here.clone() {
-                self.set(slot, raw)?;
+            for slot in &tree.here {
+                self.set(*slot, raw)?;
             }
         }
         self.end_row(label, position, self.extra.then_some("{}"));
         Ok(())
     }
-}
 
-/// Reads one record into the next row.
-pub(super) struct RecordSeed<'r, 't> {
-    pub(super) rows: &'r mut Rows<'t>,
-    pub(super) label: &'r str,
-    pub(super) position: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Self { rows, label, position } = self;
-        let tree = rows.tree;
-        if rows.count >= rows.most {
-            let message = format!("the response has more than {} records", rows.most);
-            rows.failure = Some(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
-            return Err(D::Error::custom("too many records"));
+    /// Reads a record into the next row.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] for too many records, and errors of the text.
+    pub(super) fn record(&mut self, json: &mut Json<'_>, label: &str, position: usize) -> Result<()> {
+        if self.count >= self.most {
+            let message = format!("the response has more than {} records", self.most);
+            return Err(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
         }
-        let extra = deserializer.deserialize_any(Members { rows, tree })?;
-        let extra = rows.extra.then(|| extra.map_or_else(|| "{}".to_owned(), Extra::close));
-        rows.end_row(label, position, extra.as_deref());
+        let tree = self.tree;
+        let extra = match json.peek()? {
+            b'{' => self.members(json, tree)?,
+            b'[' if tree.positions => self.items(json, tree)?,
+            _ => return Err(json.mismatch("a record")),
+        };
+        let extra = extra.map(Extra::close);
+        self.end_row(label, position, self.extra.then(|| extra.as_deref().unwrap_or("{}")));
         Ok(())
     }
-}
 
-/// Visits the members of an object; returns those that no column took.
-struct Members<'r, 't, 'm> {
-    rows: &'r mut Rows<'t>,
-    tree: &'m Tree<usize>,
-}
-
-impl<'de> Visitor<'de> for Members<'_, '_, '_> {
-    type Value = Option<Extra>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a record")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<Extra>, A::Error> {
-        let Self { rows, tree } = self;
-        let mut extra = None;
-        let mut last = 0;
-        while let Some(key) = members.next_key_seed(Key { tree, after: last, keep: rows.extra })? {
-            match key {
-                Found::Known(at) => {
+    /// Reads the members of an object; returns those that no column took.
+    fn members(&mut self, json: &mut Json<'_>, tree: &Tree<usize>) -> Result<Option<Extra>> {
+        json.enter();
+        let (mut first, mut extra, mut last) = (true, None, 0);
+        while let Some(name) = json.member(&mut first)? {
+            let name = name.unquoted()?;
+            let left = match tree.find(&name, last) {
+                Some(at) => {
                     last = at + 1;
-                    let (name, member) = &tree.members[at];
-                    if member.ignored && member.here.is_empty() && member.members.is_empty() {
-                        members.next_value::<IgnoredAny>()?;
-                        continue;
-                    }
-                    let raw = members.next_value::<&RawValue>()?.get();
-                    if let Some(left) = member_value(rows, member, raw).map_err(A::Error::custom)? {
-                        Extra::add(&mut extra, name, &left);
-                    }
+                    self.member(json, &tree.members[at].1)?
                 }
-                Found::Unknown(Some(name)) => {
-                    Extra::add(&mut extra, &name, members.next_value::<&RawValue>()?.get());
-                }
-                Found::Unknown(None) => {
-                    members.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(extra)
-    }
-
-    /// An array whose items are addressed by position, such as `[name, number]`.
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Extra>, A::Error> {
-        let Self { rows, tree } = self;
-        if !has_positions(tree) {
-            return Err(A::Error::invalid_type(Unexpected::Seq, &"a record"));
-        }
-        let mut extra = None;
-        for at in 0_usize.. {
-            let Some(raw) = items.next_element::<&RawValue>()?.map(RawValue::get) else { break };
-            let name = at.to_string();
-            let left = match tree.find(&name, 0) {
-                Some(member) => member_value(rows, &tree.members[member].1, raw).map_err(A::Error::custom)?,
-                None => rows.extra.then(|| raw.to_owned()),
+                None => self.left(json.value()?),
             };
             if let Some(left) = left {
                 Extra::add(&mut extra, &name, &left);
@@ -217,41 +170,67 @@ impl<'de> Visitor<'de> for Members<'_, '_, '_> {
         }
         Ok(extra)
     }
-}
 
-/// True if items of an array are wanted by their positions.
-fn has_positions(tree: &Tree<usize>) -> bool {
-    tree.members.iter().any(|(name, _)| name.parse::<usize>().is_ok())
-}
+    /// Reads an array whose items are addressed by position, such as `[name, number]`; returns those that no column took.
+    fn items(&mut self, json: &mut Json<'_>, tree: &Tree<usize>) -> Result<Option<Extra>> {
+        json.enter();
+        let (mut first, mut extra, mut at) = (true, None, 0_usize);
+        while json.item(&mut first)? {
+            let name = at.to_string();
+            let left = match tree.find(&name, 0) {
+                Some(member) => self.member(json, &tree.members[member].1)?,
+                None => self.left(json.value()?),
+            };
+            if let Some(left) = left {
+                Extra::add(&mut extra, &name, &left);
+            }
+            at += 1;
+        }
+        Ok(extra)
+    }
 
-/// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
-fn member_value(rows: &mut Rows<'_>, member: &Tree<usize>, raw: &str) -> Result<Option<String>, String> {
-    let mut left = None;
-    for slot in &member.here {
-        match rows.set(*slot, raw) {
-            Ok(Fit::Yes) => {}
-            Ok(Fit::Conflict) => left = rows.extra.then(|| raw.to_owned()),
-            Err(error) => {
-                let text = error.to_string();
-                rows.failure = Some(error);
-                return Err(text);
+    /// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
+    fn member<'j>(&mut self, json: &mut Json<'j>, member: &Tree<usize>) -> Result<Option<Cow<'j, str>>> {
+        if member.members.is_empty() {
+            let raw = json.value()?;
+            return self.set_all(&member.here, raw);
+        }
+        // Rarely, both the object and its members are wanted: it is read twice.
+        let left = match member.here.is_empty() {
+            true => None,
+            false => self.set_all(&member.here, json.clone().value()?)?,
+        };
+        let extra = match json.peek()? {
+            b'{' => self.members(json, member)?,
+            b'[' if member.positions => self.items(json, member)?,
+            _ => {
+                let raw = json.value()?;
+                if raw.is_null() || !member.here.is_empty() {
+                    return Ok(left);
+                }
+                // A scalar where an object was declared: its columns stay NULL.
+                self.conflicts += 1;
+                return Ok(self.left(raw));
+            }
+        };
+        Ok(left.or(extra.map(|extra| Cow::Owned(extra.close()))))
+    }
+
+    /// Appends a value to these columns, and returns it if it did not fit one of them and `extra` is wanted.
+    fn set_all<'j>(&mut self, slots: &[usize], raw: Raw<'j>) -> Result<Option<Cow<'j, str>>> {
+        let mut left = None;
+        for slot in slots {
+            if self.set(*slot, raw)? == Fit::Conflict {
+                left = self.left(raw);
             }
         }
+        Ok(left)
     }
-    if member.members.is_empty() {
-        return Ok(left);
+
+    /// A value that no column takes, if `extra` is wanted.
+    fn left<'j>(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
+        self.extra.then_some(Cow::Borrowed(raw.text))
     }
-    if raw.starts_with('{') || (raw.starts_with('[') && has_positions(member)) {
-        let mut nested = serde_json::Deserializer::from_str(raw);
-        let extra = nested.deserialize_any(Members { rows, tree: member }).map_err(|error| error.to_string())?;
-        return Ok(left.or(extra.map(Extra::close)));
-    }
-    if raw != "null" && member.here.is_empty() {
-        // A scalar where an object was declared: its columns stay NULL.
-        rows.conflicts += 1;
-        left = rows.extra.then(|| raw.to_owned());
-    }
-    Ok(left)
 }
 
 /// A JSON object under construction.
@@ -267,40 +246,5 @@ impl Extra {
 
     fn close(self) -> String {
         self.0 + "}"
-    }
-}
-
-/// Looks up the name of a member while it is still borrowed.
-struct Key<'t> {
-    tree: &'t Tree<usize>,
-    after: usize,
-    keep: bool,
-}
-
-enum Found {
-    Known(usize),
-    Unknown(Option<String>),
-}
-
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = Found;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key<'_> {
-    type Value = Found;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Found, E> {
-        Ok(match self.tree.find(name, self.after) {
-            Some(at) => Found::Known(at),
-            None => Found::Unknown(self.keep.then(|| name.to_owned())),
-        })
     }
 }

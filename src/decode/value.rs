@@ -1,17 +1,90 @@
 //! Converts a raw JSON value for a column: a value that fits exactly is taken, any other is a conflict.
 
-use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    Array, ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder,
 };
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use chrono::Utc;
-use serde_json::value::RawValue;
+use chrono::{NaiveDate, Utc};
 
-use crate::error::{Error, ErrorKind, Result};
+use super::json::{Json, Raw};
+use crate::error::Result;
 use crate::profile::{ColumnType, instant_by};
+
+/// A column of a page, before its values are known.
+#[derive(Debug)]
+pub(super) struct Column {
+    kind: ColumnType,
+    /// Pattern of timestamps in strings, if they have a form of their own.
+    pattern: Option<Arc<str>>,
+    /// Rows, and size in bytes of the texts, of the last page. The next builder has room for as many.
+    last: [AtomicUsize; 2],
+}
+
+impl Column {
+    pub(super) fn new(kind: ColumnType, pattern: Option<Arc<str>>) -> Self {
+        Self { kind, pattern, last: Default::default() }
+    }
+
+    pub(super) fn builder(&self) -> ColumnBuilder {
+        let [rows, bytes] = self.last.each_ref().map(|last| last.load(Ordering::Relaxed));
+        match self.kind {
+            ColumnType::Utf8 => ColumnBuilder::Utf8(StringBuilder::with_capacity(rows, bytes)),
+            ColumnType::Json => ColumnBuilder::Json(StringBuilder::with_capacity(rows, bytes)),
+            ColumnType::Int64 => ColumnBuilder::Int64(Int64Builder::with_capacity(rows)),
+            ColumnType::Float64 => ColumnBuilder::Float64(Float64Builder::with_capacity(rows)),
+            ColumnType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
+            ColumnType::Timestamp => {
+                let builder = TimestampMicrosecondBuilder::with_capacity(rows).with_timezone("UTC");
+                ColumnBuilder::Timestamp(builder, self.pattern.clone())
+            }
+            ColumnType::Utf8List => {
+                ColumnBuilder::Utf8List(ListBuilder::with_capacity(StringBuilder::with_capacity(rows, bytes), rows))
+            }
+        }
+    }
+
+    /// Returns the values of a builder.
+    pub(super) fn finish(&self, builder: &mut ColumnBuilder) -> ArrayRef {
+        let (array, bytes): (ArrayRef, usize) = match builder {
+            ColumnBuilder::Utf8(builder) | ColumnBuilder::Json(builder) => {
+                let array = builder.finish();
+                let bytes = array.value_data().len();
+                (Arc::new(array), bytes)
+            }
+            ColumnBuilder::Int64(builder) => (Arc::new(builder.finish()), 0),
+            ColumnBuilder::Float64(builder) => (Arc::new(builder.finish()), 0),
+            ColumnBuilder::Boolean(builder) => (Arc::new(builder.finish()), 0),
+            ColumnBuilder::Timestamp(builder, _) => (Arc::new(builder.finish()), 0),
+            ColumnBuilder::Utf8List(builder) => {
+                let bytes = builder.values().values_slice().len();
+                (Arc::new(builder.finish()), bytes)
+            }
+        };
+        for (last, now) in self.last.iter().zip([array.len(), bytes]) {
+            last.store(now, Ordering::Relaxed);
+        }
+        array
+    }
+
+    /// Repeats a value in `count` rows; true if it fits.
+    ///
+    /// # Errors
+    /// As [`ColumnBuilder::append`].
+    pub(super) fn repeat(&self, raw: Option<Raw<'_>>, count: usize) -> Result<(ArrayRef, bool)> {
+        let (mut builder, mut fits) = (self.builder(), true);
+        for _ in 0..count {
+            match raw {
+                Some(raw) => fits &= builder.append(raw)? == Fit::Yes,
+                None => builder.append_null(),
+            }
+        }
+        Ok((self.finish(&mut builder), fits))
+    }
+}
 
 /// Builder for the values of a column of a page.
 #[derive(Debug)]
@@ -26,26 +99,6 @@ pub(super) enum ColumnBuilder {
     Utf8List(ListBuilder<StringBuilder>),
 }
 
-impl Clone for ColumnBuilder {
-    /// An empty builder of the same type: the prototypes in a decoder are never filled.
-    fn clone(&self) -> Self {
-        let pattern = match self {
-            Self::Timestamp(_, pattern) => pattern.clone(),
-            _ => None,
-        };
-        let kind = match self {
-            Self::Utf8(_) => ColumnType::Utf8,
-            Self::Json(_) => ColumnType::Json,
-            Self::Int64(_) => ColumnType::Int64,
-            Self::Float64(_) => ColumnType::Float64,
-            Self::Boolean(_) => ColumnType::Boolean,
-            Self::Timestamp(..) => ColumnType::Timestamp,
-            Self::Utf8List(_) => ColumnType::Utf8List,
-        };
-        Self::new(kind, pattern)
-    }
-}
-
 /// Maximum number of items in a list; a longer one does not fit.
 const ITEMS: usize = 100_000;
 
@@ -57,47 +110,39 @@ pub(super) enum Fit {
 }
 
 impl ColumnBuilder {
-    pub(super) fn new(kind: ColumnType, pattern: Option<Arc<str>>) -> Self {
-        match kind {
-            ColumnType::Utf8 => Self::Utf8(StringBuilder::new()),
-            ColumnType::Json => Self::Json(StringBuilder::new()),
-            ColumnType::Int64 => Self::Int64(Int64Builder::new()),
-            ColumnType::Float64 => Self::Float64(Float64Builder::new()),
-            ColumnType::Boolean => Self::Boolean(BooleanBuilder::new()),
-            ColumnType::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC"), pattern),
-            ColumnType::Utf8List => Self::Utf8List(ListBuilder::new(StringBuilder::new())),
-        }
-    }
-
-    /// Appends a raw JSON value without surrounding white space.
+    /// Appends a value.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] for a string with an invalid escape, such as an unpaired surrogate.
-    pub(super) fn append(&mut self, raw: &str) -> Result<Fit> {
-        if raw == "null" {
+    #[inline]
+    pub(super) fn append(&mut self, raw: Raw<'_>) -> Result<Fit> {
+        if raw.is_null() {
             self.append_null();
             return Ok(Fit::Yes);
         }
         let fits = match self {
-            Self::Utf8(builder) => scalar_text(raw)?.map(|text| builder.append_value(text)),
-            Self::Json(builder) => {
-                builder.append_value(raw);
-                Some(())
-            }
-            Self::Int64(builder) => integer(&unquoted(raw)?).map(|value| builder.append_value(value)),
+            Self::Utf8(builder) => match raw.first() {
+                b'{' | b'[' => None,
+                b'"' if !raw.escaped => Some(builder.append_value(raw.inner())),
+                b'"' => {
+                    raw.unescape(builder)?;
+                    // Ends the value that was written.
+                    Some(builder.append_value(""))
+                }
+                _ => Some(builder.append_value(raw.text)),
+            },
+            Self::Json(builder) => Some(builder.append_value(raw.text)),
+            Self::Int64(builder) => integer(&raw.unquoted()?).map(|value| builder.append_value(value)),
             Self::Float64(builder) => {
-                let value = unquoted(raw)?.parse().ok().filter(|value: &f64| value.is_finite());
+                let value = raw.unquoted()?.parse().ok().filter(|value: &f64| value.is_finite());
                 value.map(|value| builder.append_value(value))
             }
-            Self::Boolean(builder) => unquoted(raw)?.parse().ok().map(|value| builder.append_value(value)),
+            Self::Boolean(builder) => raw.unquoted()?.parse().ok().map(|value| builder.append_value(value)),
             Self::Timestamp(builder, None) => micros(raw)?.map(|value| builder.append_value(value)),
             Self::Timestamp(builder, Some(pattern)) => {
-                instant_by(pattern, &unquoted(raw)?).map(|value| builder.append_value(value))
+                instant_by(pattern, &raw.unquoted()?).map(|value| builder.append_value(value))
             }
-            Self::Utf8List(builder) => texts(raw)?.map(|texts| {
-                texts.iter().for_each(|text| builder.values().append_option(text.as_deref()));
-                builder.append(true);
-            }),
+            Self::Utf8List(builder) => append_list(builder, raw)?,
         };
         if fits.is_none() {
             self.append_null();
@@ -130,51 +175,6 @@ impl ColumnBuilder {
             builder.append_value(rank);
         }
     }
-
-    pub(super) fn finish(&mut self) -> ArrayRef {
-        match self {
-            Self::Utf8(builder) | Self::Json(builder) => Arc::new(builder.finish()),
-            Self::Int64(builder) => Arc::new(builder.finish()),
-            Self::Float64(builder) => Arc::new(builder.finish()),
-            Self::Boolean(builder) => Arc::new(builder.finish()),
-            Self::Timestamp(builder, _) => Arc::new(builder.finish()),
-            Self::Utf8List(builder) => Arc::new(builder.finish()),
-        }
-    }
-
-    /// Repeats a value in `count` rows; true if it fits.
-    pub(super) fn repeat(mut self, raw: Option<&str>, count: usize) -> Result<(ArrayRef, bool)> {
-        let mut fits = true;
-        for _ in 0..count {
-            fits &= self.append(raw.unwrap_or("null"))? == Fit::Yes;
-        }
-        Ok((self.finish(), fits))
-    }
-}
-
-/// Unescapes a JSON string.
-pub(super) fn unescape(raw: &str) -> Result<Cow<'_, str>> {
-    let inner = &raw[1..raw.len() - 1];
-    if !inner.contains('\\') {
-        return Ok(Cow::Borrowed(inner));
-    }
-    serde_json::from_str(raw)
-        .map(Cow::Owned)
-        .map_err(|error| Error::new(ErrorKind::Malformed, format!("invalid escape in a string: {error}")))
-}
-
-/// The text of a string, a number or a boolean.
-fn scalar_text(raw: &str) -> Result<Option<Cow<'_, str>>> {
-    match raw.as_bytes()[0] {
-        b'"' => unescape(raw).map(Some),
-        b'{' | b'[' => Ok(None),
-        _ => Ok(Some(Cow::Borrowed(raw))),
-    }
-}
-
-/// The value without its quotes, if it has any.
-fn unquoted(raw: &str) -> Result<Cow<'_, str>> {
-    if raw.starts_with('"') { unescape(raw) } else { Ok(Cow::Borrowed(raw)) }
 }
 
 /// Parses an integer, also in a decimal notation that a float holds exactly.
@@ -192,64 +192,96 @@ fn integer(text: &str) -> Option<i64> {
 /// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers
 /// count seconds, milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one
 /// reading.
-fn micros(raw: &str) -> Result<Option<i64>> {
+fn micros(raw: Raw<'_>) -> Result<Option<i64>> {
     /// The years from 0 to 9999, which all formats can represent.
     const SAYABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
-    Ok(any_micros(raw)?.filter(|micros| SAYABLE.contains(micros)))
+    let text = raw.unquoted()?;
+    let micros = utc(text.as_bytes()).or_else(|| any_micros(&text));
+    Ok(micros.filter(|micros| SAYABLE.contains(micros)))
 }
 
-fn any_micros(raw: &str) -> Result<Option<i64>> {
-    let text = unquoted(raw)?;
-    if let Some(number) = integer(&text) {
+/// Reads the usual form, `2026-01-31T12:00:00Z` with or without milliseconds; `None` for any other.
+fn utc(text: &[u8]) -> Option<i64> {
+    let number = |digits: &[u8]| {
+        digits
+            .iter()
+            .try_fold(0_u32, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
+    };
+    let millis = match text.get(19..)? {
+        b"Z" => 0,
+        [b'.', digits @ .., b'Z'] if digits.len() == 3 => number(digits)?,
+        _ => return None,
+    };
+    if [text[4], text[7], text[10], text[13], text[16]] != *b"--T::" {
+        return None;
+    }
+    let year = i32::try_from(number(&text[..4])?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, number(&text[5..7])?, number(&text[8..10])?)?;
+    let (hour, minute, second) = (number(&text[11..13])?, number(&text[14..16])?, number(&text[17..19])?);
+    Some(date.and_hms_milli_opt(hour, minute, second, millis)?.and_utc().timestamp_micros())
+}
+
+fn any_micros(text: &str) -> Option<i64> {
+    if let Some(number) = integer(text) {
         let unit = match number.unsigned_abs() {
             0..100_000_000_000 => 1_000_000,
             100_000_000_000..100_000_000_000_000 => 1_000,
             _ => 1,
         };
-        return Ok(number.checked_mul(unit));
+        return number.checked_mul(unit);
     }
     if let Ok(seconds) = text.parse::<f64>() {
         let micros = seconds * 1e6;
         #[expect(clippy::cast_possible_truncation, reason = "within the range of plausible instants, rounded")]
-        return Ok((seconds.abs() < 1e11).then_some(micros.round() as i64));
+        return (seconds.abs() < 1e11).then_some(micros.round() as i64);
     }
-    Ok(string_to_datetime(&Utc, &text).ok().map(|at| at.timestamp_micros()))
+    string_to_datetime(&Utc, text).ok().map(|at| at.timestamp_micros())
 }
 
-/// The items of an array of scalars, as text.
-fn texts(raw: &str) -> Result<Option<Vec<Option<Cow<'_, str>>>>> {
-    if !raw.starts_with('[') {
+/// Appends the items of an array of scalars, as text; `None`, and nothing is appended, for anything else.
+fn append_list(builder: &mut ListBuilder<StringBuilder>, raw: Raw<'_>) -> Result<Option<()>> {
+    if raw.first() != b'[' {
         return Ok(None);
     }
-    // Each item takes many times the memory of its text.
-    if raw.bytes().filter(|byte| *byte == b',').count() > ITEMS {
-        return Ok(None);
-    }
-    let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw) else { return Ok(None) };
-    let mut texts = Vec::with_capacity(items.len());
-    for item in items {
-        if item.get() == "null" {
-            texts.push(None);
-        } else if let Some(text) = scalar_text(item.get())? {
-            texts.push(Some(text));
-        } else {
+    // The builder takes nothing back.
+    let (mut items, mut first, mut count) = (Json::new(raw.text), true, 0);
+    items.enter();
+    while items.item(&mut first)? {
+        let item = items.value()?;
+        count += 1;
+        // Each item takes many times the memory of its text.
+        if count > ITEMS || matches!(item.first(), b'{' | b'[') {
             return Ok(None);
         }
+        item.unquoted()?;
     }
-    Ok(Some(texts))
+    let (mut items, mut first) = (Json::new(raw.text), true);
+    items.enter();
+    while items.item(&mut first)? {
+        let item = items.value()?;
+        match item.is_null() {
+            true => builder.values().append_null(),
+            false => builder.values().append_value(item.unquoted()?),
+        }
+    }
+    builder.append(true);
+    Ok(Some(()))
 }
 
 #[cfg(test)]
 mod tests {
     use arrow::array::AsArray;
     use arrow::datatypes::{Float64Type, Int64Type, TimestampMicrosecondType};
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::error::ErrorKind;
 
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
-        let mut builder = ColumnBuilder::new(kind, None);
-        let fits = raws.iter().map(|raw| builder.append(raw).expect("valid escapes")).collect();
-        (builder.finish(), fits)
+        let column = Column::new(kind, None);
+        let mut builder = column.builder();
+        let fits = raws.iter().map(|raw| builder.append(Raw::of(raw)).expect("valid escapes")).collect();
+        (column.finish(&mut builder), fits)
     }
 
     #[test]
@@ -276,7 +308,8 @@ mod tests {
         let values: Vec<_> = array.as_string::<i32>().iter().collect();
         assert_eq!(values, [Some("a\né"), Some("90071992547409931234"), Some("1.50"), Some("true"), None]);
         assert_eq!(fits[4], Fit::Conflict);
-        let half = ColumnBuilder::new(ColumnType::Utf8, None).append("\"\\ud800\"").expect_err("half a pair");
+        let mut builder = Column::new(ColumnType::Utf8, None).builder();
+        let half = builder.append(Raw::of("\"\\ud800\"")).expect_err("half a pair");
         assert_eq!(half.kind(), ErrorKind::Malformed);
     }
 
@@ -308,6 +341,17 @@ mod tests {
         ];
         let (array, fits) = built(ColumnType::Timestamp, &raws);
         assert_eq!((array.null_count(), fits), (raws.len(), vec![Fit::Conflict; raws.len()]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_usual_form_is_read_as_the_general_parser_reads_it(
+            text in "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{3})?Z",
+        ) {
+            if let Some(micros) = utc(text.as_bytes()) {
+                prop_assert_eq!(Some(micros), any_micros(&text), "{}", text);
+            }
+        }
     }
 
     #[test]

@@ -242,7 +242,7 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
             vec![answer(200, r#"{"mentions":{"total":1,"items":"{key}"}}"#)],
             ErrorKind::Contradiction,
             1,
-            "invalid type: string",
+            "expected an array at `/mentions/items`, found a string",
         ),
         (
             vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],

@@ -1,0 +1,478 @@
+//! Reads JSON text (RFC 8259) from value to value, each byte once, without building a document.
+//!
+//! Values are slices of the text: whoever wants one converts it, and whoever wants none has paid for its validation only.
+//! Strings are searched eight bytes at a time.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A position in a text.
+#[derive(Debug, Clone)]
+pub(super) struct Json<'t> {
+    text: &'t str,
+    at: usize,
+    /// The brackets that are open while a value is skipped.
+    open: Vec<u8>,
+}
+
+/// The text of a value, without surrounding white space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Raw<'t> {
+    pub(super) text: &'t str,
+    /// Set for a string with escape sequences.
+    pub(super) escaped: bool,
+}
+
+impl<'t> Raw<'t> {
+    #[cfg(test)]
+    pub(super) fn of(text: &'t str) -> Self {
+        Self { text, escaped: text.contains('\\') }
+    }
+
+    /// First byte of the value, which tells its type.
+    pub(super) fn first(self) -> u8 {
+        self.text.as_bytes().first().copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_null(self) -> bool {
+        self.first() == b'n'
+    }
+
+    /// The characters of a string; the text of any other value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for an invalid escape, such as an unpaired surrogate.
+    pub(super) fn unquoted(self) -> Result<Cow<'t, str>> {
+        if self.first() != b'"' {
+            return Ok(Cow::Borrowed(self.text));
+        }
+        if !self.escaped {
+            return Ok(Cow::Borrowed(self.inner()));
+        }
+        let mut characters = String::with_capacity(self.text.len());
+        self.unescape(&mut characters)?;
+        Ok(Cow::Owned(characters))
+    }
+
+    /// Writes the characters of a string with escape sequences.
+    ///
+    /// # Errors
+    /// As [`unquoted`](Self::unquoted).
+    pub(super) fn unescape(self, characters: &mut impl Write) -> Result<()> {
+        let failed = |_| Error::new(ErrorKind::Malformed, "a string cannot be kept in memory");
+        let mut rest = self.inner();
+        while let Some(at) = rest.find('\\') {
+            characters.write_str(&rest[..at]).map_err(failed)?;
+            let (character, length) = match rest.as_bytes().get(at + 1) {
+                Some(b'n') => ('\n', 2),
+                Some(b't') => ('\t', 2),
+                Some(b'r') => ('\r', 2),
+                Some(b'b') => ('\u{8}', 2),
+                Some(b'f') => ('\u{c}', 2),
+                Some(b'u') => unicode(&rest[at..]).ok_or_else(unpaired)?,
+                Some(other) => (char::from(*other), 2),
+                None => return Err(unpaired()),
+            };
+            characters.write_char(character).map_err(failed)?;
+            rest = &rest[at + length..];
+        }
+        characters.write_str(rest).map_err(failed)
+    }
+
+    /// The text between the quotes of a string.
+    pub(super) fn inner(self) -> &'t str {
+        self.text.get(1..self.text.len() - 1).unwrap_or_default()
+    }
+}
+
+/// The character of a `\u` escape, or of a pair of them, at the beginning of a text, and its length there in bytes.
+fn unicode(text: &str) -> Option<(char, usize)> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let first = unit(0)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 6));
+    }
+    let second = unit(6).filter(|second| (0xdc00..0xe000).contains(second))?;
+    let high = (0xd800..0xdc00).contains(&first).then(|| first - 0xd800)?;
+    char::from_u32(0x1_0000 + (high << 10) + (second - 0xdc00)).map(|character| (character, 12))
+}
+
+#[cold]
+fn unpaired() -> Error {
+    Error::new(ErrorKind::Malformed, "invalid escape in a string: an unpaired surrogate")
+}
+
+impl<'t> Json<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, at: 0, open: Vec::new() }
+    }
+
+    /// First byte of the next value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] at the end of the text.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<u8> {
+        match self.after_space() {
+            Some(byte) => Ok(byte),
+            None => Err(self.malformed("a value")),
+        }
+    }
+
+    /// Skips white space, and returns the byte behind it.
+    #[inline]
+    fn after_space(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    /// Enters the object or array that begins here.
+    pub(super) fn enter(&mut self) {
+        self.at += 1;
+    }
+
+    /// Reads the name of the next member of an object up to its value; `None` at the end of the object. `first`: set before the
+    /// first member.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for anything else.
+    #[inline]
+    pub(super) fn member(&mut self, first: &mut bool) -> Result<Option<Raw<'t>>> {
+        if !self.next(first, b'}')? {
+            return Ok(None);
+        }
+        if self.after_space() != Some(b'"') {
+            return Err(self.malformed("the name of a member"));
+        }
+        let name = self.string()?;
+        if self.after_space() != Some(b':') {
+            return Err(self.malformed("`:`"));
+        }
+        self.at += 1;
+        Ok(Some(name))
+    }
+
+    /// Moves to the next item of an array; false at its end. `first`: set before the first item.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for anything else.
+    #[inline]
+    pub(super) fn item(&mut self, first: &mut bool) -> Result<bool> {
+        self.next(first, b']')
+    }
+
+    fn next(&mut self, first: &mut bool, end: u8) -> Result<bool> {
+        match (std::mem::take(first), self.after_space()) {
+            (_, Some(byte)) if byte == end => {
+                self.at += 1;
+                Ok(false)
+            }
+            (true, _) => Ok(true),
+            (false, Some(b',')) => {
+                self.at += 1;
+                Ok(true)
+            }
+            (false, _) => Err(self.malformed(if end == b'}' { "`,` or `}`" } else { "`,` or `]`" })),
+        }
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if it is not valid JSON. Invalid escapes of surrogates are found by [`Raw::unquoted`].
+    #[inline]
+    pub(super) fn value(&mut self) -> Result<Raw<'t>> {
+        match self.peek()? {
+            b'"' => self.string(),
+            b'{' | b'[' => self.container(),
+            _ => self.scalar(),
+        }
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if anything but white space follows.
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.at = self.text.len() - self.text[self.at..].trim_start_matches([' ', '\n', '\t', '\r']).len();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.malformed("the end of the response")) }
+    }
+
+    /// Reads a number or a literal.
+    fn scalar(&mut self) -> Result<Raw<'t>> {
+        let start = self.at;
+        match self.text.as_bytes().get(self.at) {
+            Some(b't') => self.literal("true")?,
+            Some(b'f') => self.literal("false")?,
+            Some(b'n') => self.literal("null")?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => return Err(self.malformed("a value")),
+        }
+        Ok(Raw { text: &self.text[start..self.at], escaped: false })
+    }
+
+    fn literal(&mut self, literal: &'static str) -> Result<()> {
+        if self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
+            self.at += literal.len();
+            return Ok(());
+        }
+        Err(self.malformed(literal))
+    }
+
+    fn number(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        self.at += usize::from(bytes[self.at] == b'-');
+        match bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = bytes.get(self.at) {
+            self.at += 1;
+            self.at += usize::from(matches!(bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<()> {
+        let bytes = &self.text.as_bytes()[self.at..];
+        let count = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        if count > 0 { Ok(()) } else { Err(self.malformed("a digit")) }
+    }
+
+    /// Reads the string that begins here.
+    #[inline]
+    fn string(&mut self) -> Result<Raw<'t>> {
+        let (start, mut escaped) = (self.at, false);
+        self.at += 1;
+        loop {
+            self.at += plain(&self.text.as_bytes()[self.at..]);
+            match self.text.as_bytes().get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(Raw { text: &self.text[start..self.at], escaped });
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.malformed("an escape instead of a control character")),
+                None => return Err(self.malformed("the end of a string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u')
+                if bytes.get(self.at + 2..self.at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
+            {
+                self.at += 6;
+            }
+            _ => return Err(self.malformed("a valid escape")),
+        }
+        Ok(())
+    }
+
+    /// Reads the object or array that begins here, however deep it is.
+    fn container(&mut self) -> Result<Raw<'t>> {
+        let start = self.at;
+        self.open.clear();
+        let mut first = true;
+        loop {
+            // Before a value, or before an item or member of the innermost container.
+            let value = match self.open.last().copied() {
+                None => true,
+                Some(b'{') => match self.member(&mut first)? {
+                    Some(_) => true,
+                    None => false,
+                },
+                Some(_) => self.item(&mut first)?,
+            };
+            if value {
+                match self.peek()? {
+                    bracket @ (b'{' | b'[') => {
+                        self.at += 1;
+                        self.open.push(bracket);
+                        first = true;
+                        continue;
+                    }
+                    b'"' => drop(self.string()?),
+                    _ => drop(self.scalar()?),
+                }
+            } else {
+                self.open.pop();
+                first = false;
+            }
+            if self.open.is_empty() {
+                return Ok(Raw { text: &self.text[start..self.at], escaped: false });
+            }
+        }
+    }
+
+    /// The error that something else was expected here.
+    #[cold]
+    fn malformed(&self, expected: &str) -> Error {
+        let what = match self.at < self.text.len() {
+            true => format!("expected {expected} at byte {}", self.at),
+            false => format!("it ends at byte {}, where {expected} is expected", self.at),
+        };
+        Error::new(ErrorKind::Malformed, format!("the response is not valid JSON: {what}"))
+    }
+
+    /// The error that the value here has another type than the profile says.
+    #[cold]
+    pub(super) fn mismatch(&mut self, expected: &str) -> Error {
+        let at = self.at;
+        // A value that is cut off is no value of another type.
+        if let Err(error) = self.value().and_then(Raw::unquoted) {
+            return error;
+        }
+        let what = match self.text.as_bytes()[at] {
+            b'{' => "an object",
+            b'[' => "an array",
+            b'"' => "a string",
+            b't' | b'f' => "a boolean",
+            b'n' => "null",
+            _ => "a number",
+        };
+        Error::new(
+            ErrorKind::Contradiction,
+            format!("the response does not match the profile: expected {expected}, found {what} at byte {at}"),
+        )
+        .advice("check the pointers of this table in the profile")
+    }
+}
+
+/// Number of bytes before the first quote, backslash or control character.
+#[inline]
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * b'"' as u64);
+        let backslash = word ^ (ONES * b'\\' as u64);
+        // The highest bit of each byte that is below 0x20, or zero in one of the others. A borrow can set bits above a true one
+        // only, and the lowest one counts.
+        let found = (word.wrapping_sub(ONES * 0x20) & !word)
+            | (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash);
+        let found = found & HIGH;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+    rest.map_or(bytes.len(), |position| at + position)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// Reads a text with one value.
+    fn read(text: &str) -> Result<Raw<'_>> {
+        let mut json = Json::new(text);
+        let value = json.value()?;
+        json.end()?;
+        Ok(value)
+    }
+
+    /// Texts of values, most of them valid JSON, with white space in all places.
+    fn values() -> impl Strategy<Value = String> {
+        let string = prop_oneof![
+            any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+            "\"([ -!#-\\[\\]-~é漢🚀]|\\\\[\"\\\\/bfnrt]|\\\\u[0-9a-fA-F]{4}|\\\\u[dD][89ab][0-9a-f]{2}\\\\u[dD][c-f]00){0,20}\"",
+        ];
+        let scalar = prop_oneof![
+            string,
+            "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,4})?([eE][+-]?[0-9]{1,3})?",
+            "[-+0-9.eE]{1,6}",
+            prop::sample::select(vec!["true", "false", "null", "nul", "True", "", "NaN"]).prop_map(str::to_owned),
+        ];
+        scalar.prop_recursive(5, 40, 4, |value| {
+            let spaced = ("[ \n\t\r]{0,2}", value, "[ \n\t\r]{0,2}").prop_map(|(a, value, b)| format!("{a}{value}{b}"));
+            let member = ("[ \n]{0,1}", any::<String>(), spaced.clone())
+                .prop_map(|(space, name, value)| format!("{space}{}{space}:{value}", serde_json::Value::from(name)));
+            prop_oneof![
+                prop::collection::vec(spaced, 0..4).prop_map(|items| format!("[{}]", items.join(","))),
+                prop::collection::vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(","))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_takes_what_serde_json_takes(text in values(), spoilt in prop::option::of((any::<prop::sample::Index>(), any::<char>()))) {
+            let mut text = text;
+            if let Some((at, character)) = spoilt {
+                let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+                text.insert(*at.get(&places), character);
+            }
+            let expected = serde_json::from_str::<&RawValue>(&text).ok().map(RawValue::get);
+            prop_assert_eq!(read(&text).ok().map(|raw| raw.text), expected, "{}", text);
+        }
+
+        #[test]
+        fn strings_have_the_characters_that_serde_json_finds(text in values()) {
+            if let Ok(raw) = read(&text) && raw.first() == b'"' {
+                let expected = serde_json::from_str::<String>(raw.text).ok();
+                prop_assert_eq!(raw.unquoted().ok().map(Cow::into_owned), expected);
+            }
+        }
+
+        #[test]
+        fn plain_bytes_end_at_the_first_special_one(bytes in prop::collection::vec(prop_oneof![9 => any::<u8>(), 1 => Just(b'"')], 0..40)) {
+            let expected = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            prop_assert_eq!(plain(&bytes), expected.unwrap_or(bytes.len()));
+        }
+    }
+
+    #[test]
+    fn errors_name_the_byte_and_what_is_expected_there() {
+        for (text, message) in [
+            ("{\"a\":1", "it ends at byte 6, where `,` or `}` is expected"),
+            ("[1 2]", "expected `,` or `]` at byte 3"),
+            ("[1,]", "expected a value at byte 3"),
+            ("{1:2}", "expected the name of a member at byte 1"),
+            ("{\"a\" 2}", "expected `:` at byte 5"),
+            ("[01]", "expected `,` or `]` at byte 2"),
+            ("[1.]", "expected a digit at byte 3"),
+            ("\"a\nb\"", "expected an escape instead of a control character at byte 2"),
+            ("\"\\x\"", "expected a valid escape at byte 1"),
+            ("\"abc", "it ends at byte 4, where the end of a string is expected"),
+            ("{} x", "expected the end of the response at byte 3"),
+            ("", "it ends at byte 0, where a value is expected"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert_eq!(error.kind(), ErrorKind::Malformed);
+            assert!(error.to_string().contains(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn depth_is_no_limit_for_values_that_are_skipped() {
+        let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+        assert_eq!(read(&deep).expect("valid").text, deep);
+        read(&deep[1..]).expect_err("one bracket too many");
+    }
+}
