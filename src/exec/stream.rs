@@ -25,7 +25,7 @@ use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -50,6 +50,9 @@ use crate::request::{Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
+
+/// Batches that were read in the background and wait for their consumer.
+const WAITING: usize = 1;
 
 /// Returns the stream of one partition of a scan. The service's key is redacted from its errors here, whatever their
 /// origin.
@@ -352,6 +355,23 @@ impl Driver {
         came: Arc<AtomicU64>,
         read: Part,
     ) -> Batches {
+        let schema = Arc::clone(&self.reader.schema);
+        let rows = self.pages(plan, asked, pace, came, read);
+        match pace {
+            Pace::OnDemand => rows,
+            Pace::Ahead(_) => in_background(schema, rows),
+        }
+    }
+
+    /// Returns the mentions of one plan, a batch for each page.
+    fn pages(
+        self: Arc<Self>,
+        plan: RequestPlan,
+        asked: Option<u64>,
+        pace: Pace,
+        came: Arc<AtomicU64>,
+        read: Part,
+    ) -> Batches {
         let stream = try_stream! {
             let Self { config, scan, .. } = self.as_ref();
             let reader = self.reader_of(&read)?;
@@ -556,6 +576,27 @@ impl Driver {
     pub(super) fn at_table(&self, error: Error) -> Error {
         error.at(self.config.place())
     }
+}
+
+/// Reads batches in a task of its own, so that pages are received and decoded while the consumer works on earlier ones. At most
+/// [`WAITING`] batches wait for the consumer. Dropping the stream stops the task.
+fn in_background(schema: SchemaRef, mut rows: Batches) -> Batches {
+    let started = async move {
+        let mut builder = RecordBatchReceiverStream::builder(schema, WAITING);
+        let sender = builder.tx();
+        builder.spawn(async move {
+            while let Some(batch) = rows.next().await {
+                let failed = batch.is_err();
+                if sender.send(batch).await.is_err() || failed {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        builder.build()
+    };
+    // Nothing is requested before the first batch is asked for.
+    stream::once(started).flatten().boxed()
 }
 
 /// Merges streams with the same sort order.

@@ -295,8 +295,8 @@ impl Exit {
     }
 }
 
-impl From<datafusion_saved_search::Error> for Exit {
-    fn from(error: datafusion_saved_search::Error) -> Self {
+impl From<Error> for Exit {
+    fn from(error: Error) -> Self {
         let status = match error.kind() {
             ErrorKind::Config | ErrorKind::Profile | ErrorKind::Unsupported => USAGE,
             _ => FAILED,
