@@ -16,6 +16,7 @@
 mod chart;
 mod commands;
 mod completion;
+mod csv;
 mod diagnostics;
 mod estimate;
 mod interpreter;

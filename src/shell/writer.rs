@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
-use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
@@ -21,7 +20,7 @@ use parquet::file::properties::WriterProperties;
 use super::chart::Drawing;
 use super::output::{ChartOptions, Format, chart_height, terminal_width};
 use super::screen::{Display, Rest, Screen, Shown};
-use super::{picture, table};
+use super::{csv, picture, table};
 
 /// Destination of a result's bytes.
 pub(super) type Sink = BufWriter<Box<dyn Write + Send>>;
@@ -123,7 +122,8 @@ impl ResultWriter {
             Writer::Screen(screen) => return screen.write(batch),
             Writer::Held { batches, .. } => batches.push(batch.clone()),
             Writer::Csv { sink, separator, header } => {
-                sink.write_all(&csv(batch, *separator, std::mem::take(header))?)?;
+                // Written to memory first, so that an error of the sink is recognized.
+                sink.write_all(&lines(batch, *separator, std::mem::take(header))?)?;
                 sink.flush()?;
             }
             Writer::Json(writer) => writer.write(batch).map_err(io_error)?,
@@ -153,7 +153,7 @@ impl ResultWriter {
             Writer::Csv { mut sink, separator, header } => {
                 if header {
                     // An empty result still has a header.
-                    sink.write_all(&csv(&RecordBatch::new_empty(schema), separator, true)?)?;
+                    sink.write_all(&lines(&RecordBatch::new_empty(schema), separator, true)?)?;
                 }
                 sink.flush()
             }
@@ -264,11 +264,9 @@ fn parquet_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Lines of a batch. Written to memory first, since the CSV writer hides the cause of an error of its sink.
-fn csv(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
-    let mut writer = CsvBuilder::new().with_header(header).with_delimiter(separator).build(Vec::new());
-    writer.write(&flat(batch)?).map_err(io_error)?;
-    Ok(writer.into_inner())
+/// Lines of CSV of a batch.
+fn lines(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
+    csv::lines(&flat(batch)?, separator, header).map_err(io_error)
 }
 
 /// Converts nested columns to JSON strings: CSV cannot represent them.
