@@ -34,8 +34,8 @@ impl<'t> Envelope<'t> {
 ///
 /// # Errors
 /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for invalid JSON,
-/// [`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction) for values of other types than the profile says.
-pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_>) -> Result<Envelope<'t>> {
+/// [`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction) for values whose type differs from the profile.
+pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_, 't>) -> Result<Envelope<'t>> {
     let answer = Envelope { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
     let mut walk = Walk { decoder, answer, rows };
     let mut json = Json::new(text);
@@ -48,7 +48,7 @@ pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_>) ->
 struct Walk<'a, 'r, 't> {
     decoder: &'a Decoder,
     answer: Envelope<'t>,
-    rows: &'a mut Rows<'r>,
+    rows: &'a mut Rows<'r, 't>,
 }
 
 impl<'t> Walk<'_, '_, 't> {
@@ -82,7 +82,7 @@ impl<'t> Walk<'_, '_, 't> {
         json.enter();
         let mut first = true;
         while let Some(name) = json.member(&mut first)? {
-            match tree.find(&name.unquoted()?, 0) {
+            match tree.find(&name.unquoted()?) {
                 Some(at) => self.value(json, &tree.members[at].1)?,
                 None => drop(json.value()?),
             }

@@ -1,7 +1,7 @@
 //! Reads JSON text (RFC 8259) from value to value, each byte once, without building a document.
 //!
-//! Values are slices of the text: whoever wants one converts it, and whoever wants none has paid for its validation only.
-//! Strings are searched eight bytes at a time.
+//! Values are slices of the text. Callers convert those that they need; all others are only validated. Strings are searched eight
+//! bytes at a time.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -61,10 +61,14 @@ impl<'t> Raw<'t> {
     /// # Errors
     /// As [`unquoted`](Self::unquoted).
     pub(super) fn unescape(self, characters: &mut impl Write) -> Result<()> {
-        let failed = |_| Error::new(ErrorKind::Malformed, "a string cannot be kept in memory");
+        let failed = |_| Error::new(ErrorKind::Malformed, "cannot store a decoded string");
         let mut rest = self.inner();
-        while let Some(at) = rest.find('\\') {
+        loop {
+            let at = plain(rest.as_bytes());
             characters.write_str(&rest[..at]).map_err(failed)?;
+            if at == rest.len() {
+                return Ok(());
+            }
             let (character, length) = match rest.as_bytes().get(at + 1) {
                 Some(b'n') => ('\n', 2),
                 Some(b't') => ('\t', 2),
@@ -78,7 +82,6 @@ impl<'t> Raw<'t> {
             characters.write_char(character).map_err(failed)?;
             rest = &rest[at + length..];
         }
-        characters.write_str(rest).map_err(failed)
     }
 
     /// The text between the quotes of a string.
@@ -124,7 +127,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Skips white space, and returns the byte behind it.
+    /// Skips white space, and returns the byte after it.
     #[inline]
     fn after_space(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -158,6 +161,32 @@ impl<'t> Json<'t> {
         }
         self.at += 1;
         Ok(Some(name))
+    }
+
+    /// Advances past the next member's name and colon if they are exactly `name`. `first`: as for [`member`](Self::member).
+    #[inline]
+    pub(super) fn repeats(&mut self, first: &mut bool, name: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        let mut start = self.at + usize::from(!*first);
+        if !*first && bytes.get(self.at) != Some(&b',') {
+            return false;
+        }
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(start) {
+            start += 1;
+        }
+        if !bytes.get(start..).is_some_and(|rest| rest.starts_with(name.as_bytes())) {
+            return false;
+        }
+        *first = false;
+        self.at = start + name.len();
+        true
+    }
+
+    /// The name that was read last, in quotes and with its colon; `None` if white space is between them.
+    #[inline]
+    pub(super) fn named(&self, name: Raw<'t>) -> Option<&'t str> {
+        let start = self.at.checked_sub(name.text.len() + 1)?;
+        self.text.get(start..self.at).filter(|text| text.starts_with(name.text))
     }
 
     /// Moves to the next item of an array; false at its end. `first`: set before the first item.
@@ -267,7 +296,7 @@ impl<'t> Json<'t> {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(self.malformed("an escape instead of a control character")),
+                Some(_) => return Err(self.malformed("no unescaped control character")),
                 None => return Err(self.malformed("the end of a string")),
             }
         }
@@ -296,10 +325,7 @@ impl<'t> Json<'t> {
             // Before a value, or before an item or member of the innermost container.
             let value = match self.open.last().copied() {
                 None => true,
-                Some(b'{') => match self.member(&mut first)? {
-                    Some(_) => true,
-                    None => false,
-                },
+                Some(b'{') => self.member(&mut first)?.is_some(),
                 Some(_) => self.item(&mut first)?,
             };
             if value {
@@ -333,11 +359,11 @@ impl<'t> Json<'t> {
         Error::new(ErrorKind::Malformed, format!("the response is not valid JSON: {what}"))
     }
 
-    /// The error that the value here has another type than the profile says.
+    /// The error that the value here has a type other than the profile declares.
     #[cold]
     pub(super) fn mismatch(&mut self, expected: &str) -> Error {
         let at = self.at;
-        // A value that is cut off is no value of another type.
+        // A truncated value is malformed, not of another type.
         if let Err(error) = self.value().and_then(Raw::unquoted) {
             return error;
         }
@@ -457,7 +483,7 @@ mod tests {
             ("{\"a\" 2}", "expected `:` at byte 5"),
             ("[01]", "expected `,` or `]` at byte 2"),
             ("[1.]", "expected a digit at byte 3"),
-            ("\"a\nb\"", "expected an escape instead of a control character at byte 2"),
+            ("\"a\nb\"", "expected no unescaped control character at byte 2"),
             ("\"\\x\"", "expected a valid escape at byte 1"),
             ("\"abc", "it ends at byte 4, where the end of a string is expected"),
             ("{} x", "expected the end of the response at byte 3"),

@@ -86,6 +86,8 @@ pub struct Decoder {
     /// Columns to build, some of which are needed for `extra` only.
     columns: Vec<Column>,
     records: Tree<usize>,
+    /// Number of objects in `records`.
+    objects: usize,
     envelope: Tree<Capture>,
     captures: usize,
     id: Option<usize>,
@@ -212,6 +214,7 @@ impl Decoder {
             schema,
             sources,
             columns: built,
+            objects: records.numbered(0),
             records,
             envelope,
             captures,
@@ -253,7 +256,7 @@ impl Decoder {
     /// [`ErrorKind::Malformed`] for invalid JSON, [`ErrorKind::Contradiction`] for valid JSON that disagrees with the
     /// profile or the request.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
-        let decoded = match std::str::from_utf8(body) {
+        let decoded = match simdutf8::basic::from_utf8(body) {
             // Some services prepend a byte order mark.
             Ok(text) => self.decode_text(request, text.trim_start_matches('\u{feff}')),
             Err(_) => Err(Error::new(ErrorKind::Malformed, "the response is not UTF-8")),
@@ -263,7 +266,8 @@ impl Decoder {
                 let Some(at) = lossy_utf8::first_flaw(body) else { return Err(error) };
                 if self.lossy {
                     let (text, mended) = lossy_utf8::mend(body);
-                    return Ok(Decoded { mended, ..self.decode_text(request, &text)? });
+                    let text = text.trim_start_matches('\u{feff}');
+                    return Ok(Decoded { mended, ..self.decode_text(request, text)? });
                 }
                 let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
                 Err(Error::new(ErrorKind::Malformed, message)
@@ -275,7 +279,7 @@ impl Decoder {
 
     fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
-        let mut rows = Rows::new(&self.records, &self.columns, self.extra, self.origins(), most);
+        let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.extra, self.origins(), most);
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections);
@@ -373,7 +377,7 @@ impl Decoder {
     }
 
     /// Number of records that have the field of each column.
-    fn present(&self, rows: &Rows<'_>) -> Vec<(usize, u64)> {
+    fn present(&self, rows: &Rows<'_, '_>) -> Vec<(usize, u64)> {
         let fields = self.schema.fields().iter().zip(&self.sources).enumerate();
         let present = fields.filter_map(|(column, (field, source))| match (self.origin(field.name()), source) {
             (Some(Origin::Field(_, Scope::Record)), Source::Row(slot)) => Some((column, rows.present(*slot))),

@@ -1,93 +1,58 @@
 //! Pointers of the values in a JSON text, without building the document.
 
-use std::fmt;
+use super::json::Json;
+use crate::error::Result;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+/// Depth of objects below which everything counts as one value.
+const DEPTH: usize = 64;
 
 /// Calls `found` with the JSON pointer (RFC 6901) of each value that is not an object. Arrays count as one value. For
 /// invalid JSON, the values up to the error are reported.
 pub(super) fn each(text: &str, mut found: impl FnMut(&str)) {
-    let mut json = serde_json::Deserializer::from_str(text);
     // Invalid JSON was rejected before.
-    let _ = Places { at: &mut String::new(), found: &mut found }.deserialize(&mut json);
+    let _ = below(&mut Json::new(text), &mut String::new(), DEPTH, &mut found);
 }
 
-struct Places<'p, F> {
-    at: &'p mut String,
-    found: &'p mut F,
-}
-
-impl<'de, F: FnMut(&str)> DeserializeSeed<'de> for Places<'_, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+fn below(json: &mut Json<'_>, at: &mut String, depth: usize, found: &mut impl FnMut(&str)) -> Result<()> {
+    if json.peek()? != b'{' || depth == 0 {
+        json.value()?;
+        found(at);
+        return Ok(());
     }
-}
-
-impl<'de, F: FnMut(&str)> Visitor<'de> for Places<'_, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
+    json.enter();
+    let mut first = true;
+    while let Some(name) = json.member(&mut first)? {
+        let length = at.len();
+        // A name with an invalid escape is shown as it was written.
+        let name = name.unquoted().unwrap_or_else(|_| name.inner().into());
+        at.push('/');
+        at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        below(json, at, depth - 1, found)?;
+        at.truncate(length);
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(name) = members.next_key::<String>()? {
-            let length = self.at.len();
-            self.at.push('/');
-            self.at.push_str(&name.replace('~', "~0").replace('/', "~1"));
-            members.next_value_seed(Places { at: self.at, found: self.found })?;
-            self.at.truncate(length);
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        (self.found)(self.at);
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn places(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        each(text, |at| found.push(at.to_owned()));
+        found
+    }
+
     #[test]
     fn values_below_objects_are_found_once_each() {
-        let mut found = Vec::new();
-        each(r#"{"a":1,"b":{"c/d":[{"x":1}],"e~":null,"f":{}},"g":"s"}"#, |at| found.push(at.to_owned()));
-        assert_eq!(found, ["/a", "/b/c~1d", "/b/e~0", "/g"]);
+        let text = r#"{"a":1,"b":{"c/d":[{"x":1}],"e~":null,"f":{}},"g":"s"}"#;
+        assert_eq!(places(text), ["/a", "/b/c~1d", "/b/e~0", "/g"]);
+    }
+
+    #[test]
+    fn no_value_hides_those_behind_it() {
+        assert_eq!(places(r#"{"x":"\ud800","y":1e400,"\ud800":1,"z":2}"#), ["/x", "/y", "/\\ud800", "/z"]);
+        let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
+        assert_eq!(places(&format!("{{\"d\":{deep},\"e\":1}}")).len(), 2);
     }
 }

@@ -9,11 +9,13 @@ pub(super) struct Tree<T> {
     pub(super) here: Vec<T>,
     /// Set if a member is an item of an array, by its position.
     pub(super) positions: bool,
+    /// Number of this object among those of the whole tree.
+    pub(super) number: usize,
 }
 
 impl<T> Default for Tree<T> {
     fn default() -> Self {
-        Self { members: Vec::new(), here: Vec::new(), positions: false }
+        Self { members: Vec::new(), here: Vec::new(), positions: false, number: 0 }
     }
 }
 
@@ -28,12 +30,15 @@ impl<T> Tree<T> {
         self.descend(steps);
     }
 
-    /// The position of a member. Records of a service usually list their members in the same order, so the search
-    /// starts after the last member found.
-    pub(super) fn find(&self, name: &str, after: usize) -> Option<usize> {
-        let (before, behind) = self.members.split_at(after.min(self.members.len()));
-        let is = |(member, _): &(String, Self)| member == name;
-        behind.iter().position(is).map(|at| at + before.len()).or_else(|| before.iter().position(is))
+    /// The position of a member.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|(member, _)| member == name)
+    }
+
+    /// Numbers the objects from `next` on, and returns the number after the last one.
+    pub(super) fn numbered(&mut self, next: usize) -> usize {
+        self.number = next;
+        self.members.iter_mut().fold(next + 1, |next, (_, member)| member.numbered(next))
     }
 
     fn descend(&mut self, steps: &[String]) -> &mut Self {

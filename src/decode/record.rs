@@ -10,10 +10,24 @@ use super::pointer_tree::Tree;
 use super::value::{Column, ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind, Result};
 
+/// Members of an object that are remembered.
+const REMEMBERED: usize = 256;
+
+/// A member of the object that was read last at a node of the tree, in the order of the text.
+#[derive(Debug, Clone, Copy)]
+struct Seen<'j> {
+    /// Its name in quotes, and the colon.
+    name: &'j str,
+    /// Its position among the known members.
+    known: Option<usize>,
+}
+
 /// The rows of a page that is being read.
 #[derive(Debug)]
-pub(super) struct Rows<'t> {
+pub(super) struct Rows<'t, 'j> {
     tree: &'t Tree<usize>,
+    /// For each object of the tree, the members of the last one. Records usually repeat them, and then no name is looked up.
+    seen: Vec<Vec<Seen<'j>>>,
     columns: &'t [Column],
     builders: Vec<ColumnBuilder>,
     /// For each builder, set if it has a value in the current row.
@@ -48,9 +62,9 @@ impl Built<'_> {
     }
 }
 
-impl<'t> Rows<'t> {
+impl<'t, 'j> Rows<'t, 'j> {
     pub(super) fn new(
-        tree: &'t Tree<usize>,
+        (tree, objects): (&'t Tree<usize>, usize),
         columns: &'t [Column],
         extra: bool,
         [label, rank, extra_slot]: [Option<usize>; 3],
@@ -59,6 +73,7 @@ impl<'t> Rows<'t> {
         let (filled, present) = (vec![false; columns.len()], vec![0; columns.len()]);
         Self {
             tree,
+            seen: vec![Vec::new(); objects],
             columns,
             builders: columns.iter().map(Column::builder).collect(),
             filled,
@@ -116,14 +131,14 @@ impl<'t> Rows<'t> {
     }
 
     /// Appends a row for an entry: the values at the section's two pointers.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
     pub(super) fn entry(&mut self, label: &str, position: usize, values: [(&[String], Raw<'_>); 2]) -> Result<()> {
+        self.check_count()?;
         for (steps, raw) in values {
-            let mut tree = self.tree;
-            for step in steps {
-                let Some(at) = tree.find(step, 0) else { break };
-                tree = &tree.members[at].1;
-            }
-            for slot in &tree.here {
+            let wanted = steps.iter().try_fold(self.tree, |tree, step| Some(&tree.members[tree.find(step)?].1));
+            for slot in wanted.iter().flat_map(|wanted| &wanted.here) {
                 self.set(*slot, raw)?;
             }
         }
@@ -135,11 +150,8 @@ impl<'t> Rows<'t> {
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] for too many records, and errors of the text.
-    pub(super) fn record(&mut self, json: &mut Json<'_>, label: &str, position: usize) -> Result<()> {
-        if self.count >= self.most {
-            let message = format!("the response has more than {} records", self.most);
-            return Err(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"));
-        }
+    pub(super) fn record(&mut self, json: &mut Json<'j>, label: &str, position: usize) -> Result<()> {
+        self.check_count()?;
         let tree = self.tree;
         let extra = match json.peek()? {
             b'{' => self.members(json, tree)?,
@@ -151,33 +163,55 @@ impl<'t> Rows<'t> {
         Ok(())
     }
 
+    /// Refuses a row more than allowed.
+    fn check_count(&self) -> Result<()> {
+        if self.count < self.most {
+            return Ok(());
+        }
+        let message = format!("the response has more than {} records", self.most);
+        Err(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"))
+    }
+
     /// Reads the members of an object; returns those that no column took.
-    fn members(&mut self, json: &mut Json<'_>, tree: &Tree<usize>) -> Result<Option<Extra>> {
+    fn members(&mut self, json: &mut Json<'j>, tree: &Tree<usize>) -> Result<Option<Extra>> {
         json.enter();
-        let (mut first, mut extra, mut last) = (true, None, 0);
-        while let Some(name) = json.member(&mut first)? {
-            let name = name.unquoted()?;
-            let left = match tree.find(&name, last) {
-                Some(at) => {
-                    last = at + 1;
-                    self.member(json, &tree.members[at].1)?
+        let (mut first, mut extra) = (true, None);
+        let mut seen = std::mem::take(&mut self.seen[tree.number]);
+        for at in 0.. {
+            let (name, known) = match seen.get(at) {
+                Some(Seen { name, known }) if json.repeats(&mut first, name) => {
+                    (Cow::Borrowed(&name[1..name.len() - 2]), *known)
                 }
+                _ => {
+                    let Some(name) = json.member(&mut first)? else { break };
+                    let text = name.unquoted()?;
+                    let known = tree.find(&text);
+                    if let Some(named) = json.named(name).filter(|_| !name.escaped && at < REMEMBERED) {
+                        seen.truncate(at);
+                        seen.push(Seen { name: named, known });
+                    }
+                    (text, known)
+                }
+            };
+            let left = match known {
+                Some(known) => self.member(json, &tree.members[known].1)?,
                 None => self.left(json.value()?),
             };
             if let Some(left) = left {
                 Extra::add(&mut extra, &name, &left);
             }
         }
+        self.seen[tree.number] = seen;
         Ok(extra)
     }
 
     /// Reads an array whose items are addressed by position, such as `[name, number]`; returns those that no column took.
-    fn items(&mut self, json: &mut Json<'_>, tree: &Tree<usize>) -> Result<Option<Extra>> {
+    fn items(&mut self, json: &mut Json<'j>, tree: &Tree<usize>) -> Result<Option<Extra>> {
         json.enter();
         let (mut first, mut extra, mut at) = (true, None, 0_usize);
         while json.item(&mut first)? {
             let name = at.to_string();
-            let left = match tree.find(&name, 0) {
+            let left = match tree.find(&name) {
                 Some(member) => self.member(json, &tree.members[member].1)?,
                 None => self.left(json.value()?),
             };
@@ -190,7 +224,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
-    fn member<'j>(&mut self, json: &mut Json<'j>, member: &Tree<usize>) -> Result<Option<Cow<'j, str>>> {
+    fn member(&mut self, json: &mut Json<'j>, member: &Tree<usize>) -> Result<Option<Cow<'j, str>>> {
         if member.members.is_empty() {
             let raw = json.value()?;
             return self.set_all(&member.here, raw);
@@ -217,7 +251,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Appends a value to these columns, and returns it if it did not fit one of them and `extra` is wanted.
-    fn set_all<'j>(&mut self, slots: &[usize], raw: Raw<'j>) -> Result<Option<Cow<'j, str>>> {
+    fn set_all(&mut self, slots: &[usize], raw: Raw<'j>) -> Result<Option<Cow<'j, str>>> {
         let mut left = None;
         for slot in slots {
             if self.set(*slot, raw)? == Fit::Conflict {
@@ -228,7 +262,7 @@ impl<'t> Rows<'t> {
     }
 
     /// A value that no column takes, if `extra` is wanted.
-    fn left<'j>(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
+    fn left(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
         self.extra.then_some(Cow::Borrowed(raw.text))
     }
 }

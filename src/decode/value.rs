@@ -11,14 +11,14 @@ use arrow::compute::kernels::cast_utils::string_to_datetime;
 use chrono::{NaiveDate, Utc};
 
 use super::json::{Json, Raw};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{ColumnType, instant_by};
 
 /// A column of a page, before its values are known.
 #[derive(Debug)]
 pub(super) struct Column {
     kind: ColumnType,
-    /// Pattern of timestamps in strings, if they have a form of their own.
+    /// Pattern of timestamps in strings, for a format of their own.
     pattern: Option<Arc<str>>,
     /// Rows, and size in bytes of the texts, of the last page. The next builder has room for as many.
     last: [AtomicUsize; 2],
@@ -73,8 +73,13 @@ impl Column {
     /// Repeats a value in `count` rows; true if it fits.
     ///
     /// # Errors
-    /// As [`ColumnBuilder::append`].
+    /// As [`ColumnBuilder::append`]; [`ErrorKind::TooLarge`] for more than a gigabyte.
     pub(super) fn repeat(&self, raw: Option<Raw<'_>>, count: usize) -> Result<(ArrayRef, bool)> {
+        if raw.is_some_and(|raw| raw.text.len().saturating_mul(count) > MOST_REPEATED) {
+            let message =
+                format!("a value of the whole response, repeated in {count} rows, takes more than a gigabyte");
+            return Err(Error::new(ErrorKind::TooLarge, message).advice("leave its column out of the query"));
+        }
         let (mut builder, mut fits) = (self.builder(), true);
         for _ in 0..count {
             match raw {
@@ -94,10 +99,13 @@ pub(super) enum ColumnBuilder {
     Int64(Int64Builder),
     Float64(Float64Builder),
     Boolean(BooleanBuilder),
-    /// With the pattern of timestamps in strings, if they have a form of their own.
+    /// With the pattern of timestamps in strings, for a format of their own.
     Timestamp(TimestampMicrosecondBuilder, Option<Arc<str>>),
     Utf8List(ListBuilder<StringBuilder>),
 }
+
+/// Maximum size in bytes of a repeated value in all rows of a page.
+const MOST_REPEATED: usize = 1 << 30;
 
 /// Maximum number of items in a list; a longer one does not fit.
 const ITEMS: usize = 100_000;
@@ -113,7 +121,7 @@ impl ColumnBuilder {
     /// Appends a value.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] for a string with an invalid escape, such as an unpaired surrogate.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for a string with an invalid escape, such as an unpaired surrogate.
     #[inline]
     pub(super) fn append(&mut self, raw: Raw<'_>) -> Result<Fit> {
         if raw.is_null() {
@@ -121,17 +129,11 @@ impl ColumnBuilder {
             return Ok(Fit::Yes);
         }
         let fits = match self {
-            Self::Utf8(builder) => match raw.first() {
-                b'{' | b'[' => None,
-                b'"' if !raw.escaped => Some(builder.append_value(raw.inner())),
-                b'"' => {
-                    raw.unescape(builder)?;
-                    // Ends the value that was written.
-                    Some(builder.append_value(""))
-                }
-                _ => Some(builder.append_value(raw.text)),
-            },
-            Self::Json(builder) => Some(builder.append_value(raw.text)),
+            Self::Utf8(builder) => append_text(builder, raw)?,
+            Self::Json(builder) => {
+                builder.append_value(raw.text);
+                Some(())
+            }
             Self::Int64(builder) => integer(&raw.unquoted()?).map(|value| builder.append_value(value)),
             Self::Float64(builder) => {
                 let value = raw.unquoted()?.parse().ok().filter(|value: &f64| value.is_finite());
@@ -177,16 +179,34 @@ impl ColumnBuilder {
     }
 }
 
-/// Parses an integer, also in a decimal notation that a float holds exactly.
+/// Parses an integer, also in a decimal notation whose value is exactly an integer.
 fn integer(text: &str) -> Option<i64> {
-    /// Integers below this are exact in a float.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(value) = text.parse() {
         return Some(value);
     }
-    let value: f64 = text.parse().ok()?;
-    #[expect(clippy::cast_possible_truncation, reason = "integral and within the exact range")]
-    (value.fract() == 0.0 && value.abs() < EXACT).then_some(value as i64)
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (negative, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.len() + fraction.len() == 0 || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Digits, and the power of ten that they are multiplied with.
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    let zeros = i64::try_from(digits.len() - significant.len()).ok()?;
+    let power = i64::from(exponent) - i64::try_from(fraction.len()).ok()? + zeros;
+    if significant.trim_start_matches('0').is_empty() {
+        return Some(0);
+    }
+    let power = u32::try_from(power).ok()?;
+    let value = significant.parse::<i128>().ok()?.checked_mul(10_i128.checked_pow(power)?)?;
+    i64::try_from(if negative { -value } else { value }).ok()
 }
 
 /// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers
@@ -194,10 +214,10 @@ fn integer(text: &str) -> Option<i64> {
 /// reading.
 fn micros(raw: Raw<'_>) -> Result<Option<i64>> {
     /// The years from 0 to 9999, which all formats can represent.
-    const SAYABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
+    const REPRESENTABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
     let text = raw.unquoted()?;
     let micros = utc(text.as_bytes()).or_else(|| any_micros(&text));
-    Ok(micros.filter(|micros| SAYABLE.contains(micros)))
+    Ok(micros.filter(|micros| REPRESENTABLE.contains(micros)))
 }
 
 /// Reads the usual form, `2026-01-31T12:00:00Z` with or without milliseconds; `None` for any other.
@@ -238,12 +258,28 @@ fn any_micros(text: &str) -> Option<i64> {
     string_to_datetime(&Utc, text).ok().map(|at| at.timestamp_micros())
 }
 
+/// Appends the text of a scalar; `None`, and nothing is appended, for anything else.
+#[inline]
+fn append_text(builder: &mut StringBuilder, raw: Raw<'_>) -> Result<Option<()>> {
+    match raw.first() {
+        b'{' | b'[' => return Ok(None),
+        b'"' if raw.escaped => {
+            raw.unescape(builder)?;
+            // Ends the value that was written.
+            builder.append_value("");
+        }
+        b'"' => builder.append_value(raw.inner()),
+        _ => builder.append_value(raw.text),
+    }
+    Ok(Some(()))
+}
+
 /// Appends the items of an array of scalars, as text; `None`, and nothing is appended, for anything else.
 fn append_list(builder: &mut ListBuilder<StringBuilder>, raw: Raw<'_>) -> Result<Option<()>> {
     if raw.first() != b'[' {
         return Ok(None);
     }
-    // The builder takes nothing back.
+    // Appended items cannot be removed from the builder.
     let (mut items, mut first, mut count) = (Json::new(raw.text), true, 0);
     items.enter();
     while items.item(&mut first)? {
@@ -275,7 +311,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::ErrorKind;
 
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
         let column = Column::new(kind, None);
@@ -292,6 +327,30 @@ mod tests {
         assert_eq!(values[..4], [Some(9_007_199_254_740_993), Some(-5), Some(3), Some(1000)]);
         assert_eq!(values[4..], [None; 5]);
         assert_eq!(fits[4..], [Fit::Conflict; 5]);
+    }
+
+    #[test]
+    fn integers_are_never_rounded() {
+        for (text, value) in [
+            ("4503599627370497.3", None),
+            ("0.99999999999999999999", None),
+            ("9007199254740993.0", Some(9_007_199_254_740_993)),
+            ("-9.223372036854775808e18", Some(i64::MIN)),
+            ("9.223372036854775808e18", None),
+            ("1e18", Some(1_000_000_000_000_000_000)),
+            ("120e-1", Some(12)),
+            ("125e-1", None),
+            ("0e400", Some(0)),
+            ("-0.0", Some(0)),
+            ("1e99999999999", None),
+            ("1e30", None),
+            (".", None),
+            ("e5", None),
+            ("1.2.3", None),
+            ("inf", None),
+        ] {
+            assert_eq!(integer(text), value, "{text}");
+        }
     }
 
     #[test]
