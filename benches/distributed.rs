@@ -125,7 +125,7 @@ async fn run() -> Result<()> {
             }
         }
         let wire = sent(&processes)? - before;
-        println!("  {count} workers sent {:.1} MB for {} queries", wire as f64 / 1e6, QUERIES.len() * (runs + 1));
+        println!("  workers: {count}; sent {:.1} MB for {} queries", wire as f64 / 1e6, QUERIES.len() * (runs + 1));
         sums.push((if count == 1 { "one worker" } else { "two workers" }, sum));
     }
     let spread = Workers::start(WorkersSpec {

@@ -18,8 +18,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::HeaderMap;
 use tokio::runtime::Handle;
-use tonic::Status;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
+use tonic::{Code, Status};
 use url::Url;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -31,8 +31,12 @@ const CONNECT: Duration = Duration::from_secs(2);
 const PING: Duration = Duration::from_secs(2);
 /// Query parameter of a worker's URL with the name in its certificate, where the URL has an address instead.
 const NAME: &str = "name";
-/// Beginning of errors that name a worker, by which they are recognized after the way over another worker.
+/// Prefix of errors that name a worker. Identifies them after another worker has relayed them as text.
 const WORKER: &str = "worker ";
+/// Parts of these errors that tell their kind.
+const LITTLE_MEMORY: &str = "has too little memory";
+const UNREADABLE: &str = "cannot read the store";
+const OTHER_STORE: &str = "reads another store";
 
 /// Connections to workers, shared by all queries. An unused connection costs a ping now and then.
 #[derive(Debug)]
@@ -173,29 +177,41 @@ pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError
     let again = "run the query again: it uses the other workers, or none";
     let own = match error.find_root() {
         DataFusionError::External(inner) => match inner.downcast_ref::<Status>() {
-            Some(status) => own(ErrorKind::Worker, &format!("cannot be reached: {}", of_status(status))).advice(again),
-            // What another worker said about a third one.
+            Some(status) => {
+                let what = if status.code() == Code::Unavailable { "cannot be reached" } else { "failed" };
+                own(ErrorKind::Worker, &format!("{what}: {}", of_status(status))).advice(again)
+            }
+            // An error of a third worker, relayed by this one.
             None => match inner.to_string() {
-                text if text.starts_with(WORKER) => Error::new(ErrorKind::Worker, text),
+                text if text.starts_with(WORKER) => Error::new(relayed_kind(&text), text),
                 text => own(ErrorKind::Worker, &format!("failed: {text}")).advice(again),
             },
         },
         DataFusionError::ResourcesExhausted(text) if text.starts_with(WORKER) => return error,
-        DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("has too little memory: {text}"))
+        DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("{LITTLE_MEMORY}: {text}"))
             .advice("narrow the query, or raise --memory-mib of the workers"),
         root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {
-            own(ErrorKind::Store, &format!("cannot read the store: {}", root.strip_backtrace()))
+            own(ErrorKind::Store, &format!("{UNREADABLE}: {}", root.strip_backtrace()))
                 .advice("check that the worker reads the same folder as the server; `savedsearch store verify` checks the files")
         }
         DataFusionError::Execution(text) if text.contains("waiting for the plan") => {
             own(ErrorKind::Worker, "did not receive its part of the query in time").advice(again)
         }
         DataFusionError::Execution(text) if text.contains("no store of this worker") => {
-            own(ErrorKind::Store, "reads another store").advice("start it with the same --store as the server")
+            own(ErrorKind::Store, OTHER_STORE).advice("start it with the same --store as the server")
         }
         _ => return error,
     };
     own.into()
+}
+
+/// Returns the kind of an error that another worker relayed as text.
+fn relayed_kind(text: &str) -> ErrorKind {
+    match () {
+        () if text.contains(LITTLE_MEMORY) => ErrorKind::Memory,
+        () if text.contains(UNREADABLE) || text.contains(OTHER_STORE) => ErrorKind::Store,
+        () => ErrorKind::Worker,
+    }
 }
 
 /// Returns the reason of a failed call.
@@ -222,6 +238,11 @@ mod tests {
         let relayed = of_worker("http://b:2", DataFusionError::External(own.to_string().into()));
         let relayed = Error::find(&relayed).expect("typed").to_string();
         assert!(relayed.contains("http://a:1") && !relayed.contains("http://b:2"), "{relayed}");
+        let memory =
+            of_worker("http://b:2", DataFusionError::External("worker http://a:1 has too little memory: x".into()));
+        assert_eq!(Error::find(&memory).map(Error::kind), Some(ErrorKind::Memory));
+        let broken = of_worker("http://a:1", DataFusionError::External(Box::new(Status::internal("it panicked"))));
+        assert!(broken.to_string().contains("worker http://a:1 failed: it panicked"), "{broken}");
         let division = of_worker("http://a:1", DataFusionError::Execution("division by zero".to_owned()));
         assert!(Error::find(&division).is_none() && !division.to_string().contains("worker"), "{division}");
     }

@@ -11,7 +11,7 @@
 //! - `worker` is the server on the other side; `files` gives both the same URL for a store's data folder.
 //!
 //! Workers receive operators over files and rows. They have no key, and no operator of theirs can reach the service. A plan that
-//! cannot be encoded, that asks the service in the middle, or that is small runs on the server alone.
+//! cannot be encoded, that sends requests while it runs, or that reads few bytes runs on the server alone.
 //!
 //! Invariant: a spread plan has the rows and the requests of the same plan on one machine.
 

@@ -247,7 +247,7 @@ pub(super) struct Stages {
     pub(super) workers: Vec<Url>,
 }
 
-/// What planning needs to know of a session.
+/// Session state that planning needs.
 #[derive(Clone)]
 pub(super) struct Planning {
     state: SessionState,
@@ -261,7 +261,7 @@ impl fmt::Debug for Planning {
 }
 
 impl Planning {
-    /// How the files of a store are read. The server reads them under the same URL.
+    /// Returns the location of a store's files, and the number of readers. The server reads them under the same URL.
     fn readers(&self, store: &Store) -> Result<Readers> {
         let url = url_of(&id_of(&store.root())?)?;
         let runtime: &Arc<RuntimeEnv> = self.state.runtime_env();
@@ -329,7 +329,7 @@ impl Planning {
         let plan = state.query_planner().create_physical_plan(&nothing, &state).await?;
         match plan.downcast_ref::<DistributedExec>() {
             Some(_) => Ok(Ok(Stages { plan, context: state.task_ctx(), workers })),
-            None => Ok(Err("the engine sees no use in workers")),
+            None => Ok(Err("the engine would not distribute this plan")),
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::exec::{FetchExec, InFiles, Readers};
 #[derive(Debug, Clone)]
 pub(super) struct SpreadScan {
     scan: Arc<FetchExec>,
-    /// Where its rows are read from; `None`: they are sent within the plan.
+    /// The files with its rows; `None`: they are sent within the plan.
     files: Option<(Readers, InFiles)>,
 }
 

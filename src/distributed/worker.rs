@@ -106,7 +106,7 @@ impl Drop for Computation {
     }
 }
 
-/// Calls of the engine, which run on threads of their own: a long computation delays neither pings nor health checks.
+/// Runs calls of the engine on separate threads: a long computation delays neither pings nor health checks.
 #[derive(Debug, Clone)]
 struct Apart<S> {
     calls: S,
@@ -155,12 +155,14 @@ pub struct WorkerServer {
     health: HealthReporter,
     closing: DropGuard,
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
+    /// Set once the failure of `serving` was reported.
+    failed: bool,
     drain: Duration,
     _operating: Option<AbortOnDropHandle<()>>,
     _computation: Computation,
 }
 
-/// What operators see of a worker.
+/// State of a worker for health checks and metrics.
 #[derive(Debug)]
 struct Standing {
     ending: AtomicBool,
@@ -214,10 +216,10 @@ impl WorkerServer {
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
         for folder in &stores {
-            let (id, data) = (id_of(folder)?, folder.join("data"));
-            // The worker may be the first to see the folder. If this fails, so does the next line.
-            let _ = private_folder(&data);
-            files.insert(id, below(&data)?);
+            let data = folder.join("data");
+            // The worker may start before the server. If this fails, so does what follows.
+            let _ = private_folder(folder).and_then(|()| private_folder(&data));
+            files.insert(id_of(folder)?, below(&data)?);
         }
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));
@@ -269,6 +271,7 @@ impl WorkerServer {
             health,
             closing,
             serving,
+            failed: false,
             drain,
             _operating: operating,
             _computation: computation,
@@ -285,13 +288,18 @@ impl WorkerServer {
         self.operations
     }
 
-    /// Waits until the worker stops because of a failure, and returns the error. Does not return otherwise.
+    /// Waits until the worker stops because of a failure, and returns the error. Does not return otherwise, or twice.
     pub async fn failed(&mut self) -> Error {
-        failure(match (&mut self.serving).await {
+        if self.failed {
+            return std::future::pending().await;
+        }
+        let what = match (&mut self.serving).await {
             Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
             Ok(Err(error)) => cause(&error),
             Err(error) => error.to_string(),
-        })
+        };
+        self.failed = true;
+        failure(what)
     }
 
     /// Shuts down: servers are told to send no further queries, and running ones may continue for [`WorkerSpec::drain`].
@@ -299,7 +307,10 @@ impl WorkerServer {
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { standing, health, closing, mut serving, drain, _computation, .. } = self;
+        let Self { standing, health, closing, mut serving, failed, drain, _computation, .. } = self;
+        if failed {
+            return Err(failure("it had stopped before".to_owned()));
+        }
         standing.ending.store(true, Ordering::Relaxed);
         health.set_service_status("", ServingStatus::NotServing).await;
         if standing.traffic.connections.load(Ordering::Relaxed) > 0 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use datafusion::error::Result as DataFusionResult;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::{ChannelResolver, GetWorkerInfoRequest, WorkerResolver};
 use futures::future::join_all;
@@ -79,7 +79,7 @@ impl WorkerState {
     }
 }
 
-/// What is known of a worker.
+/// Status of a worker.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerStatus {
@@ -137,7 +137,7 @@ impl Workers {
         Ok(Arc::new(Self { known, channels, partition_bytes: partition_bytes.max(1), _checking: checking }))
     }
 
-    /// What is known of each worker, by URL.
+    /// Returns the status of each worker, by URL.
     pub fn status(&self) -> Vec<WorkerStatus> {
         self.known.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -190,7 +190,12 @@ fn worker_url(text: &str, secure: bool, insecure: bool) -> Result<Url> {
         None => return refuse("no host", form),
     };
     match url.scheme() {
-        _ if !url.username().is_empty() || url.password().is_some() || url.query().is_some() => {
+        _ if !url.username().is_empty()
+            || url.password().is_some()
+            || !matches!(url.path(), "" | "/")
+            || url.query().is_some()
+            || url.fragment().is_some() =>
+        {
             refuse("only a host and a port are expected", form)
         }
         "https" if secure => Ok(url),
@@ -270,9 +275,9 @@ async fn check(
     let answers = async {
         let channel = channels.channel(url).map_err(|error| unreachable(error.to_string()))?;
         let mut worker = Connect(Arc::clone(channels)).get_worker_client_for_url(url).await;
-        let worker = worker.as_mut().map_err(|error| unreachable(describe(error)))?;
+        let worker = worker.as_mut().map_err(|error| unreachable(reason(error)))?;
         let info = worker.get_worker_info(GetWorkerInfoRequest {}).await;
-        let info = info.map_err(|error| unreachable(describe(&error)))?;
+        let info = info.map_err(|error| unreachable(reason(&error)))?;
         let health = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
         let health = health.map_err(|status| unreachable(status.message().to_owned()))?.into_inner();
         Ok((info.version, health.status() == ServingStatus::Serving))
@@ -289,6 +294,11 @@ async fn check(
         return Err((WorkerState::Draining, "it shuts down".to_owned()));
     }
     Ok((theirs.to_owned(), stores.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()))
+}
+
+/// Returns the message of an error, without what to do about a query.
+fn reason(error: &DataFusionError) -> String {
+    Error::find(error).map_or_else(|| describe(error), |error| error.message().to_owned())
 }
 
 #[cfg(test)]
@@ -312,6 +322,8 @@ mod tests {
             ("http://127.0.0.1:1", true, false, "would not use the certificates"),
             ("ftp://127.0.0.1:1", false, false, "neither http nor https"),
             ("http://user@127.0.0.1:1", false, false, "only a host and a port"),
+            ("http://127.0.0.1:1/v4", false, false, "only a host and a port"),
+            ("http://127.0.0.1:1#x", false, false, "only a host and a port"),
         ] {
             let error = worker_url(url, secure, insecure).expect_err(url).to_string();
             assert!(error.contains(why), "{error}");

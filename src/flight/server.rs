@@ -64,6 +64,8 @@ pub struct FlightServer {
     health: HealthReporter,
     closing: DropGuard,
     serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
+    /// Set once the failure of `serving` was reported.
+    failed: bool,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -145,7 +147,16 @@ impl FlightServer {
         let incoming = accept(listener, Arc::clone(&shared), closing.clone());
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
         let serving = tokio::spawn(serving);
-        Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
+        Ok(Self {
+            address,
+            operations,
+            shared,
+            health,
+            closing: closing.drop_guard(),
+            serving,
+            failed: false,
+            _tasks: tasks,
+        })
     }
 
     /// Returns the address that the server listens on.
@@ -158,13 +169,17 @@ impl FlightServer {
         self.operations
     }
 
-    /// Waits until the server stops because of a failure, and returns the error. Does not return otherwise.
+    /// Waits until the server stops because of a failure, and returns the error. Does not return otherwise, or twice.
     pub async fn failed(&mut self) -> Error {
+        if self.failed {
+            return std::future::pending().await;
+        }
         let what = match (&mut self.serving).await {
             Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
             Ok(Err(error)) => cause(&error),
             Err(error) => error.to_string(),
         };
+        self.failed = true;
         failure(what)
     }
 
@@ -173,7 +188,10 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Connect`] if the server had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, mut serving, .. } = self;
+        let Self { shared, health, closing, mut serving, failed, .. } = self;
+        if failed {
+            return Err(failure("it had stopped before".to_owned()));
+        }
         shared.end();
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;

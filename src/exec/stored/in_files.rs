@@ -42,7 +42,7 @@ pub(crate) struct InFiles {
     pub(crate) bytes: u64,
     /// Set if all rows are in files, so that no mention has to be requested.
     pub(crate) complete: bool,
-    /// What is used of the files.
+    /// The parts of the files that are used.
     pub(crate) used: Used,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Used {
     spans: Vec<Range<i64>>,
 }
 
-/// Where the files of a store are found, and by how many readers.
+/// Location of a store's files, and the number of readers.
 #[derive(Debug, Clone)]
 pub(crate) struct Readers {
     /// URL that stands for the data folder of the store.
