@@ -216,10 +216,10 @@ impl WorkerServer {
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let mut files = BTreeMap::new();
         for folder in &stores {
-            let data = folder.join("data");
-            // The worker may start before the server. If this fails, so does what follows.
-            let _ = private_folder(folder).and_then(|()| private_folder(&data));
-            files.insert(id_of(folder)?, below(&data)?);
+            let (id, data) = (id_of(folder)?, folder.join("data"));
+            // The worker may be the first to see the folder. If this fails, so does the next line.
+            let _ = private_folder(&data);
+            files.insert(id, below(&data)?);
         }
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));
