@@ -54,9 +54,8 @@ struct Walk<'a, 'r, 't> {
 impl<'t> Walk<'_, '_, 't> {
     /// Reads a value whose targets are at and below `tree`.
     fn value(&mut self, json: &mut Json<'t>, tree: &Tree<Capture>) -> Result<()> {
-        json.peek()?;
+        let begins = json.peek()?;
         let start = json.clone();
-        let mut read = false;
         for capture in &tree.here {
             // Rarely, a value has several targets: it is read for each of them.
             *json = start.clone();
@@ -64,13 +63,12 @@ impl<'t> Walk<'_, '_, 't> {
                 Capture::Section(section) => self.section(json, *section)?,
                 Capture::Value(slot) => self.answer.values[*slot] = Some(json.value()?),
             }
-            read = true;
         }
-        if read && (tree.members.is_empty() || start.clone().peek()? != b'{') {
+        if !tree.here.is_empty() && (tree.members.is_empty() || begins != b'{') {
             return Ok(());
         }
         *json = start;
-        match json.peek()? {
+        match begins {
             b'{' => self.members(json, tree),
             // A null object has none of the wanted values; missing ones are reported at the end.
             b'n' => json.value().map(drop),

@@ -166,19 +166,20 @@ impl<'t> Json<'t> {
     /// Advances past the next member's name and colon if they are exactly `name`. `first`: as for [`member`](Self::member).
     #[inline]
     pub(super) fn repeats(&mut self, first: &mut bool, name: &str) -> bool {
-        let bytes = self.text.as_bytes();
-        let mut start = self.at + usize::from(!*first);
-        if !*first && bytes.get(self.at) != Some(&b',') {
-            return false;
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        if !*first {
+            if bytes.get(start) != Some(&b',') {
+                return false;
+            }
+            self.at += 1;
         }
-        while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(start) {
-            start += 1;
-        }
-        if !bytes.get(start..).is_some_and(|rest| rest.starts_with(name.as_bytes())) {
+        self.after_space();
+        if !bytes[self.at..].starts_with(name.as_bytes()) {
+            self.at = start;
             return false;
         }
         *first = false;
-        self.at = start + name.len();
+        self.at += name.len();
         true
     }
 
@@ -229,8 +230,10 @@ impl<'t> Json<'t> {
     /// # Errors
     /// [`ErrorKind::Malformed`] if anything but white space follows.
     pub(super) fn end(&mut self) -> Result<()> {
-        self.at = self.text.len() - self.text[self.at..].trim_start_matches([' ', '\n', '\t', '\r']).len();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.malformed("the end of the response")) }
+        match self.after_space() {
+            None => Ok(()),
+            Some(_) => Err(self.malformed("the end of the response")),
+        }
     }
 
     /// Reads a number or a literal.

@@ -35,8 +35,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
@@ -56,7 +55,7 @@ use super::version;
 use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
-use crate::serving::{Operated, TlsSpec, cause, install_crypto, operate};
+use crate::serving::{Operated, Serving, TlsSpec, cause, install_crypto, operate};
 use crate::session::bounded_session;
 
 /// Stack size of a thread in bytes; memory is used as the stack grows.
@@ -154,9 +153,7 @@ pub struct WorkerServer {
     standing: Arc<Standing>,
     health: HealthReporter,
     closing: DropGuard,
-    serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
-    /// Set once the failure of `serving` was reported.
-    failed: bool,
+    serving: Serving,
     drain: Duration,
     _operating: Option<AbortOnDropHandle<()>>,
     _computation: Computation,
@@ -262,7 +259,7 @@ impl WorkerServer {
         let calls = Apart { calls: worker.into_worker_server(), runtime };
         let router = server.add_service(health_service).add_service(calls);
         let incoming = accept(listener, traffic, closing.clone());
-        let serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned()));
+        let serving = Serving::start(router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned()));
         let closing = closing.drop_guard();
         Ok(Self {
             address,
@@ -271,7 +268,6 @@ impl WorkerServer {
             health,
             closing,
             serving,
-            failed: false,
             drain,
             _operating: operating,
             _computation: computation,
@@ -290,16 +286,7 @@ impl WorkerServer {
 
     /// Waits until the worker stops because of a failure, and returns the error. Does not return otherwise, or twice.
     pub async fn failed(&mut self) -> Error {
-        if self.failed {
-            return std::future::pending().await;
-        }
-        let what = match (&mut self.serving).await {
-            Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
-            Ok(Err(error)) => cause(&error),
-            Err(error) => error.to_string(),
-        };
-        self.failed = true;
-        failure(what)
+        failure(self.serving.failed().await)
     }
 
     /// Shuts down: servers are told to send no further queries, and running ones may continue for [`WorkerSpec::drain`].
@@ -307,8 +294,8 @@ impl WorkerServer {
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { standing, health, closing, mut serving, failed, drain, _computation, .. } = self;
-        if failed {
+        let Self { standing, health, closing, mut serving, drain, _computation, .. } = self;
+        if serving.has_failed() {
             return Err(failure("it had stopped before".to_owned()));
         }
         standing.ending.store(true, Ordering::Relaxed);
@@ -317,10 +304,9 @@ impl WorkerServer {
             sleep(NOTICE).await;
         }
         drop(closing);
-        match timeout(drain, &mut serving).await {
-            Ok(Ok(result)) => result.map_err(|error| failure(cause(&error))),
-            Ok(Err(error)) => Err(failure(error.to_string())),
-            Err(_) => {
+        match serving.ended(drain).await {
+            Some(result) => result.map_err(failure),
+            None => {
                 serving.abort();
                 Ok(())
             }

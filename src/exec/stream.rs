@@ -356,22 +356,6 @@ impl Driver {
         read: Part,
     ) -> Batches {
         let schema = Arc::clone(&self.reader.schema);
-        let rows = self.pages(plan, asked, pace, came, read);
-        match pace {
-            Pace::OnDemand => rows,
-            Pace::Ahead(_) => in_background(schema, rows),
-        }
-    }
-
-    /// Returns the mentions of one plan, a batch for each page.
-    fn pages(
-        self: Arc<Self>,
-        plan: RequestPlan,
-        asked: Option<u64>,
-        pace: Pace,
-        came: Arc<AtomicU64>,
-        read: Part,
-    ) -> Batches {
         let stream = try_stream! {
             let Self { config, scan, .. } = self.as_ref();
             let reader = self.reader_of(&read)?;
@@ -438,7 +422,10 @@ impl Driver {
                 Err(self.at_table(filters_ignored(dropped)))?;
             }
         };
-        stream.boxed()
+        match pace {
+            Pace::OnDemand => stream.boxed(),
+            Pace::Ahead(_) => in_background(schema, stream.boxed()),
+        }
     }
 
     /// Returns the rows of a response without mentions.

@@ -8,8 +8,7 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
@@ -29,7 +28,7 @@ use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
 use crate::error::{Error, ErrorKind, Result};
-use crate::serving::{TlsSpec, cause, install_crypto, operate};
+use crate::serving::{Serving, TlsSpec, cause, install_crypto, operate};
 
 /// Configuration of a [`FlightServer`].
 #[derive(Debug)]
@@ -63,9 +62,7 @@ pub struct FlightServer {
     shared: Arc<ServerState>,
     health: HealthReporter,
     closing: DropGuard,
-    serving: JoinHandle<std::result::Result<(), tonic::transport::Error>>,
-    /// Set once the failure of `serving` was reported.
-    failed: bool,
+    serving: Serving,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -146,17 +143,8 @@ impl FlightServer {
         let router = server.add_service(health_service).add_service(flight);
         let incoming = accept(listener, Arc::clone(&shared), closing.clone());
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
-        let serving = tokio::spawn(serving);
-        Ok(Self {
-            address,
-            operations,
-            shared,
-            health,
-            closing: closing.drop_guard(),
-            serving,
-            failed: false,
-            _tasks: tasks,
-        })
+        let serving = Serving::start(serving);
+        Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
     }
 
     /// Returns the address that the server listens on.
@@ -171,16 +159,7 @@ impl FlightServer {
 
     /// Waits until the server stops because of a failure, and returns the error. Does not return otherwise, or twice.
     pub async fn failed(&mut self) -> Error {
-        if self.failed {
-            return std::future::pending().await;
-        }
-        let what = match (&mut self.serving).await {
-            Ok(Ok(())) => "it stopped unexpectedly".to_owned(),
-            Ok(Err(error)) => cause(&error),
-            Err(error) => error.to_string(),
-        };
-        self.failed = true;
-        failure(what)
+        failure(self.serving.failed().await)
     }
 
     /// Shuts down: stops accepting connections and lets running queries finish for up to [`Limits::drain_seconds`].
@@ -188,8 +167,8 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Connect`] if the server had already failed.
     pub async fn shut_down(self) -> Result<()> {
-        let Self { shared, health, closing, mut serving, failed, .. } = self;
-        if failed {
+        let Self { shared, health, closing, mut serving, .. } = self;
+        if serving.has_failed() {
             return Err(failure("it had stopped before".to_owned()));
         }
         shared.end();
@@ -199,18 +178,17 @@ impl FlightServer {
         let drain = Duration::from_secs(shared.limits.drain_seconds);
         // Connections without a running query are not waited for.
         let mut ended = tokio::select! {
-            ended = timeout(drain, &mut serving) => ended,
-            () = shared.quiet(QUIET) => timeout(Duration::ZERO, &mut serving).await,
+            ended = serving.ended(drain) => ended,
+            () = shared.quiet(QUIET) => serving.ended(Duration::ZERO).await,
         };
-        if ended.is_err() {
+        if ended.is_none() {
             // Clients receive a status before their connections close.
             shared.cancelled.cancel();
-            ended = timeout(Duration::from_secs(2), &mut serving).await;
+            ended = serving.ended(Duration::from_secs(2)).await;
         }
         match ended {
-            Ok(Ok(result)) => result.map_err(|error| failure(cause(&error))),
-            Ok(Err(error)) => Err(failure(error.to_string())),
-            Err(_) => {
+            Some(result) => result.map_err(failure),
+            None => {
                 serving.abort();
                 Ok(())
             }

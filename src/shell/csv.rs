@@ -20,7 +20,7 @@ pub(super) fn lines(batch: &RecordBatch, separator: u8, header: bool) -> Result<
     let options = FormatOptions::default();
     let columns = batch.columns().iter().map(|column| Column::of(column, &options));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let mut lines = Lines { bytes: Vec::with_capacity(batch.get_array_memory_size()), begun: 0, separator };
+    let mut lines = Lines { bytes: Vec::new(), begun: 0, separator };
     if header {
         for (at, field) in batch.schema_ref().fields().iter().enumerate() {
             lines.begin_cell(at);
