@@ -1,11 +1,10 @@
 //! Reads a record into the column builders, and the fields that no column takes into `extra`.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use arrow::array::ArrayRef;
 
-use super::json::{Json, Raw};
+use super::json::{Json, Raw, plain};
 use super::pointer_tree::Tree;
 use super::value::{Column, ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind, Result};
@@ -274,8 +273,11 @@ impl Extra {
     fn add(extra: &mut Option<Self>, name: &str, raw: &str) {
         let Self(text) = extra.get_or_insert_with(|| Self(String::new()));
         text.push(if text.is_empty() { '{' } else { ',' });
-        // serde_json escapes the name; writing to a string cannot fail.
-        let _ = write!(text, "{}:{raw}", serde_json::Value::from(name));
+        match plain(name.as_bytes()) == name.len() {
+            true => text.extend(["\"", name, "\""]),
+            false => text.push_str(&serde_json::Value::from(name).to_string()),
+        }
+        text.extend([":", raw]);
     }
 
     fn close(self) -> String {

@@ -12,8 +12,9 @@
 //!
 //! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and the count would then show it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use super::ids::Ids;
 use crate::profile::{Direction, Grid};
 
 /// Facts about the rows of a page.
@@ -46,22 +47,22 @@ pub(super) struct Taken {
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     /// Ids emitted before this pass.
-    known: HashSet<u64>,
+    known: Ids,
     /// Ids of this pass.
-    pass: HashSet<u64>,
+    pass: Ids,
     /// Number of ids of this pass that were not emitted before it.
     fresh: u64,
     /// Ids of the last page that the next one may link to, in order.
     anchors: Vec<u64>,
     /// Ids of the last page after its anchors, which the next page repeats.
-    unsettled: HashSet<u64>,
+    unsettled: Ids,
     /// Rows from the last anchor to the end of its page, both included.
     pub(super) overlap: u64,
     /// Last row of the last page, and its instant.
     tail: Option<u64>,
     last: Option<i64>,
     /// Last span of the grid that was reached, as its first instant, and the ids within it.
-    edge: Option<(i64, HashSet<u64>)>,
+    edge: Option<(i64, Ids)>,
     /// Set while all rows have arrived in the requested time order.
     pub(super) sorted: bool,
     order: Option<Direction>,
@@ -89,7 +90,7 @@ pub(super) enum Link {
 impl Chain {
     /// Creates the chain of a window whose rows arrive in this time order, if any, and which can be cut at the instants
     /// of a grid. If `closed`, windows include their ends. The rows `known` were emitted before.
-    pub(super) fn new(order: Option<Direction>, grid: Grid, closed: bool, known: HashSet<u64>) -> Self {
+    pub(super) fn new(order: Option<Direction>, grid: Grid, closed: bool, known: Ids) -> Self {
         // In descending order, reading continues at an end.
         let closed = closed && order == Some(Direction::Desc);
         Self { known, order, grid: Some(grid), closed, sorted: true, ..Self::default() }
@@ -178,7 +179,7 @@ impl Chain {
     fn anchor_in(&self, ids: &[u64]) -> Option<usize> {
         let place = |anchor: &u64| ids.iter().position(|id| id == anchor);
         self.anchors.last().and_then(place).or_else(|| {
-            let there: HashSet<u64> = ids.iter().copied().collect();
+            let there: Ids = ids.iter().copied().collect();
             self.anchors.iter().rev().find(|anchor| there.contains(anchor)).and_then(place)
         })
     }
@@ -251,7 +252,7 @@ impl Chain {
                     ids.insert(*id);
                 }
                 Some((known, _)) if before(edge, *known) => {}
-                _ => self.edge = Some((edge, HashSet::from([*id]))),
+                _ => self.edge = Some((edge, Ids::from_iter([*id]))),
             }
         }
         let Some(last) = times.last() else { return };
@@ -283,7 +284,7 @@ impl Chain {
 
     /// Returns the emitted ids that may lie on the far side of the cut, including all ids of an earlier pass, which may
     /// have gone further.
-    pub(super) fn at_edge(&mut self, earlier: bool) -> HashSet<u64> {
+    pub(super) fn at_edge(&mut self, earlier: bool) -> Ids {
         let mut ids = self.edge.take().map(|(_, ids)| ids).unwrap_or_default();
         if earlier {
             ids.extend(&self.known);
@@ -292,7 +293,7 @@ impl Chain {
     }
 
     /// Returns all ids emitted.
-    pub(super) fn into_known(mut self) -> HashSet<u64> {
+    pub(super) fn into_known(mut self) -> Ids {
         self.known.extend(self.pass);
         self.known
     }

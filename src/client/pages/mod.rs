@@ -20,6 +20,7 @@
 //! and the end was seen; unless the query asks for a report instead.
 
 mod continuity;
+mod ids;
 mod page_policy;
 mod proof;
 mod reader;

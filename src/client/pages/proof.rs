@@ -19,9 +19,8 @@
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
 //! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
 
-use std::collections::HashSet;
-
 use super::continuity::{Chain, Link, Rows, Taken};
+use super::ids::Ids;
 use super::page_policy::{PagePolicy, STALLS, Span};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
@@ -111,7 +110,7 @@ impl Pass {
 impl Proof {
     /// Creates the proof of a window, with nothing received yet. The rows `known` were emitted already. `order` is the
     /// time order in which rows arrive, if any; `grid` has the instants at which windows can be cut.
-    pub(super) fn new(profile: &Profile, order: Option<Direction>, grid: Grid, known: HashSet<u64>) -> Self {
+    pub(super) fn new(profile: &Profile, order: Option<Direction>, grid: Grid, known: Ids) -> Self {
         // If windows include their ends, two windows contain the rows at an end.
         let closed = !profile.window.is_half_open();
         let chain = Chain::new(order, grid, closed, known);

@@ -1,6 +1,6 @@
 //! Reader of the pages of one plan: requests ahead, links pages, re-reads those that do not fit, and cuts windows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 
 use super::continuity::Rows;
+use super::ids::Ids;
 use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::{Reading, refused_behind};
@@ -70,7 +71,7 @@ struct PageAnswer<P> {
 struct Part {
     instants: (i64, i64),
     /// Ids emitted, on both sides.
-    known: HashSet<u64>,
+    known: Ids,
     /// Rows received on this side.
     received: u64,
     /// Total that the service announced for both sides together.
@@ -490,7 +491,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
                 }
             };
             let smaller = near.0 < near.1 && far.0 < far.1;
-            let window = Window::part(spec, self.zone, far, HashSet::new(), false).filter(|_| smaller)?;
+            let window = Window::part(spec, self.zone, far, Ids::default(), false).filter(|_| smaller)?;
             Some((near, window, received))
         });
         let Some((near, window, received)) = cut else {
@@ -506,7 +507,7 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         self.history.changed |= !reading.proof.is_constant();
         let scattered = self.window.scattered || reading.proof.is_repeated();
         let known = reading.proof.chain.at_edge(scattered);
-        let edge = if scattered { HashSet::new() } else { known.clone() };
+        let edge = if scattered { Ids::default() } else { known.clone() };
         self.windows.push(Window { known, scattered, ..window });
         self.part = Some(Part {
             instants: near,

@@ -10,9 +10,8 @@
 //! Pure. A short or empty page in the middle is never treated as the end; what is requested again, how often and from
 //! where is bounded.
 
-use std::collections::HashSet;
-
 use super::continuity::{Rows, Taken};
+use super::ids::Ids;
 use super::page_policy::{PagePolicy, Seen, Span};
 use super::proof::{Proof, Verdict};
 use crate::error::{Error, ErrorKind, Result};
@@ -36,13 +35,7 @@ pub(super) struct Reading {
 impl Reading {
     /// Creates the reading of a window whose rows `known` were emitted already. `order` is the time order in which rows
     /// arrive, if any; `grid` has the instants at which windows can be cut.
-    pub(super) fn new(
-        pages: Pages,
-        profile: &Profile,
-        order: Option<Direction>,
-        grid: Grid,
-        known: HashSet<u64>,
-    ) -> Self {
+    pub(super) fn new(pages: Pages, profile: &Profile, order: Option<Direction>, grid: Grid, known: Ids) -> Self {
         Self {
             policy: PagePolicy::new(pages, profile),
             proof: Proof::new(profile, order, grid, known),

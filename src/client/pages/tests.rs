@@ -2,12 +2,11 @@
 
 mod reader;
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
 use super::continuity::{Chain, Link, Rows};
+use super::ids::Ids;
 use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::Reading;
@@ -20,7 +19,7 @@ fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Pr
     let mut profile = Profile::v4();
     change(&mut profile);
     let pages = Pages { size, skip: 0, fetch, ordered };
-    Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), HashSet::new())
+    Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), Ids::default())
 }
 
 fn ids(ids: &[u64]) -> Rows<'_> {
@@ -99,7 +98,7 @@ proptest! {
 
 #[test]
 fn a_page_hangs_on_a_row_of_the_last_one() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
     chain.take(timed(&[1, 2, 3], &[10, 20, 30]));
     // Another row of its instant may lie before it by now.
     assert_eq!(chain.link(timed(&[3, 4], &[30, 40])), Link::Loose);
@@ -113,7 +112,7 @@ fn a_page_hangs_on_a_row_of_the_last_one() {
 
 #[test]
 fn a_careful_chain_hangs_on_instants_that_are_whole() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
     chain.again(true);
     chain.take(timed(&[1, 2, 3, 4], &[10, 20, 30, 30]));
     assert_eq!(chain.overlap, 3, "the next page begins with the last row of the instant before");
@@ -123,7 +122,7 @@ fn a_careful_chain_hangs_on_instants_that_are_whole() {
 
 #[test]
 fn of_doubles_in_a_page_the_newest_leaves() {
-    let mut chain = Chain::new(None, Grid::Steps(1), false, HashSet::new());
+    let mut chain = Chain::new(None, Grid::Steps(1), false, Ids::default());
     let rows = Rows { ids: &[1, 2, 1, 2], times: None, versions: Some(&[5, 5, 9, 1]) };
     let taken = chain.take(rows);
     assert_eq!(taken.keep, [false, true, true, false]);
@@ -132,11 +131,11 @@ fn of_doubles_in_a_page_the_newest_leaves() {
 
 #[test]
 fn a_cut_leaves_the_last_instant_to_the_other_side() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(10), false, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(10), false, Ids::default());
     chain.take(timed(&[1, 2, 3], &[9, 10, 11]));
     chain.take(timed(&[3, 4], &[11, 19]));
     assert_eq!(chain.cut(), Some((10, 1)));
-    assert_eq!(chain.at_edge(false), HashSet::from([2, 3, 4]));
+    assert_eq!(chain.at_edge(false), Ids::from_iter([2, 3, 4]));
     chain.take(timed(&[5, 6], &[40, 30]));
     assert_eq!(chain.cut(), None, "rows that arrive in no order show nothing");
 }
@@ -259,16 +258,16 @@ fn pass(reading: &mut Reading, pages: &[&[u64]]) -> Verdict {
 #[test]
 fn a_cut_between_windows_that_share_their_ends_leaves_an_end_to_the_span_before_it() {
     // Newest first, with windows that include their ends.
-    let mut chain = Chain::new(Some(Direction::Desc), Grid::Steps(10), true, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Desc), Grid::Steps(10), true, Ids::default());
     chain.take(timed(&[1, 2, 3], &[25, 20, 15]));
     assert_eq!(chain.cut(), Some((10, 1)));
     assert_eq!(chain.next_edge(10), 20);
-    assert_eq!(chain.at_edge(false), HashSet::from([2, 3]));
+    assert_eq!(chain.at_edge(false), Ids::from_iter([2, 3]));
 }
 
 #[test]
 fn rows_of_the_anchors_instant_may_change_places_and_what_comes_again_may_end_anywhere() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, HashSet::new());
+    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
     chain.take(timed(&[1, 2, 3], &[10, 20, 20]));
     let taken = chain.take(timed(&[3, 2, 4], &[20, 20, 30]));
     assert_eq!(taken.keep, [false, false, true]);
@@ -319,7 +318,7 @@ fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
     let mut profile = Profile::v4();
     profile.depth.rows = Some(100);
     let pages = Pages { size: 100, skip: 100, fetch: None, ordered: false };
-    let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), HashSet::new());
+    let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), Ids::default());
     behind.announce(Some(100));
     assert!(behind.check_depth().is_ok(), "all rows were skipped");
     behind.announce(Some(101));
@@ -377,7 +376,7 @@ fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
     let mut profile = Profile::v4();
     profile.total.trust = Trust::Absent;
     let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
-    let known = HashSet::from([1, 2]);
+    let known = Ids::from_iter([1, 2]);
     let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), known).rest(5);
     rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows are accepted");
     assert_eq!(rest.next_span(true), None);
@@ -428,7 +427,7 @@ fn a_window_of_instants_that_cannot_be_said_is_held_to_them() {
     };
     assert_eq!(told(""), (true, true));
     assert_eq!(told(".5"), (false, false));
-    let part = Window::part(&spec, Zone::UTC, (500_000, 1_500_000), HashSet::new(), false).expect("expressible part");
+    let part = Window::part(&spec, Zone::UTC, (500_000, 1_500_000), Ids::default(), false).expect("expressible part");
     let held = |half_open| [499_999, 500_000, 1_499_999, 1_500_000, 1_500_001].map(|at| part.holds(at, half_open));
     assert_eq!(held(true), [false, true, true, false, false]);
     assert_eq!(held(false), [false, true, true, true, false]);

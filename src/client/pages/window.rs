@@ -1,9 +1,8 @@
 //! Windows to read: the plan's window, fixed to the instants that the service reported, or a part of it.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 
+use super::ids::Ids;
 use crate::profile::{WindowSpec, Zone};
 
 /// A span of time, [from, to), in microseconds since 1970.
@@ -19,7 +18,7 @@ pub(super) struct Window {
     /// Instants to request if the period syntax cannot express its own; rows outside its own are dropped.
     pub(super) wider: Option<Instants>,
     /// Ids within it that were already emitted.
-    pub(super) known: HashSet<u64>,
+    pub(super) known: Ids,
     /// Set if these may lie anywhere in the window, not only at the cut that it begins with.
     pub(super) scattered: bool,
     /// Set if it is a part of another window.
@@ -63,13 +62,7 @@ impl Window {
     }
 
     /// Creates a part of a window; `None` if the period syntax cannot express it.
-    pub(super) fn part(
-        spec: &WindowSpec,
-        zone: Zone,
-        instants: Instants,
-        known: HashSet<u64>,
-        again: bool,
-    ) -> Option<Self> {
+    pub(super) fn part(spec: &WindowSpec, zone: Zone, instants: Instants, known: Ids, again: bool) -> Option<Self> {
         let asked = outward(spec, zone, instants);
         let words = Some(words(spec, zone, asked)?);
         let wider = (asked != instants).then_some(asked);
