@@ -55,7 +55,7 @@ const QUERIES: [&str; 20] = [
     "SELECT extract(hour FROM published_at), sum(views) FROM mentions WHERE WITHIN GROUP BY 1 ORDER BY 1",
     "SELECT aid, max(n) FROM (SELECT aid, author_handle, sum(likes) AS n FROM mentions WHERE WITHIN GROUP BY aid, author_handle) GROUP BY aid ORDER BY 1",
     "SELECT a.language, sum(a.reach) FROM (SELECT * FROM mentions WHERE WITHIN) a JOIN (SELECT author_handle FROM mentions WHERE WITHIN AND reach > 90000 GROUP BY author_handle) b ON a.author_handle = b.author_handle GROUP BY a.language ORDER BY 1",
-    "SELECT source, sum(likes) FROM mentions WHERE WITHIN AND country IN (SELECT country FROM mentions WHERE WITHIN AND reach > 99000) GROUP BY source ORDER BY 1",
+    "SELECT source, sum(likes) FROM mentions WHERE WITHIN AND country IN (SELECT DISTINCT country FROM mentions WHERE WITHIN AND reach > 99000) GROUP BY source ORDER BY 1",
     "SELECT day, sum(total) FROM (SELECT date_trunc('day', published_at) AS day, author_handle, sum(reach) AS total FROM mentions WHERE WITHIN GROUP BY 1, 2) GROUP BY day ORDER BY 1",
     "SELECT b.aid, count(DISTINCT a.id) FROM (SELECT * FROM mentions WHERE WITHIN) a JOIN (SELECT aid, max(reach) AS most FROM mentions WHERE WITHIN GROUP BY aid) b ON a.aid = b.aid AND a.reach = b.most GROUP BY b.aid ORDER BY 1",
     "SELECT type, platform, sum(comments) FROM mentions WHERE WITHIN GROUP BY CUBE (type, platform) ORDER BY 1, 2",
@@ -73,7 +73,7 @@ async fn run() -> Result<()> {
     let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 11, searches: 8, mentions, now }));
     let clock = Clock::fixed(now);
     let settings = Settings { clock: clock.clone(), largest_page: Some(PAGE), ..Settings::default() };
-    let service = simulator::start("127.0.0.1:0".parse()?, Arc::clone(&corpus), settings).await?;
+    let service = simulator::start("127.0.0.1:0".parse()?, corpus, settings).await?;
     let folder = TempDir::new()?;
     let mut profile = Profile::v4();
     profile.page.max = PAGE;
@@ -90,8 +90,6 @@ async fn run() -> Result<()> {
         bytes >> 20,
         begun.elapsed()
     );
-    // Queries need the store alone, and the memory.
-    drop((service, corpus));
 
     let local = own(&connection, CORES).await?;
     let config = session_config().with_create_default_catalog_and_schema(true).with_target_partitions(CORES);
@@ -143,10 +141,10 @@ async fn run() -> Result<()> {
     let small = "SELECT id, title FROM mentions WHERE aid = '183772' ORDER BY published_at DESC LIMIT 10";
     let [alone, with] = [planned(&local, small).await?, planned(&spread, small).await?];
     println!("  planning of a small query: {alone:.0?} on one machine, {with:.0?} where workers are configured");
-    let least = sums[0].1.min(sums[1].1).as_secs_f64();
+    let one = sums[0].1.as_secs_f64();
     let mut missed = Vec::new();
     for (what, sum) in &sums {
-        let ratio = sum.as_secs_f64() / least;
+        let ratio = sum.as_secs_f64() / one;
         println!("  {what:<28} {:>9.1}  ratio {ratio:.2}", milliseconds(*sum));
         if what.contains("worker") && ratio > 1.15 {
             missed.push(format!("{what}: {ratio:.2} times the time of one process; the goal is 1.15"));

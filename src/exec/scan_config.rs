@@ -204,6 +204,17 @@ impl ScanConfig {
         }
     }
 
+    /// True if a condition leaves out rows of the windows that are read.
+    pub(super) fn has_conditions(&self) -> bool {
+        let asked = |name: &str| {
+            let origin = self.spec.column(name).map(|column| &column.origin);
+            let parameter = matches!(origin, Some(Origin::Aid | Origin::Duration | Origin::Timezone));
+            parameter || self.spec.time.as_deref() == Some(name)
+        };
+        let columns = self.predicate.iter().flat_map(collect_columns);
+        columns.into_iter().any(|column| !asked(column.name()))
+    }
+
     /// Name of the column that holds the requested aid.
     pub(super) fn aid_column(&self) -> Option<&str> {
         self.spec.column_from(&Origin::Aid)

@@ -130,6 +130,13 @@ impl FetchExec {
         Ok(Some(Arc::new(SortExec::new(ordering, Arc::new(scan)).with_fetch(*fetch))))
     }
 
+    /// True for a scan of all mentions of its windows that takes what it can from a store.
+    #[cfg(feature = "store")]
+    pub(crate) fn reads_all_from_store(&self) -> bool {
+        let reads = self.config.from_store.as_ref().is_some_and(|store| store.reads);
+        reads && self.can_be_ordered() && self.config.summary().is_none()
+    }
+
     /// Refuses a scan whose time range has no beginning.
     pub(crate) fn check_bounds(&self) -> Result<()> {
         self.config.check_bounds()
@@ -284,6 +291,8 @@ impl ExecutionPlan for FetchExec {
             TableKind::Overview => searches,
             TableKind::Volume | TableKind::Breakdowns | TableKind::Further => a_few,
             TableKind::Mentions if self.config.summary().is_some() => a_few,
+            // Of two sides that are both read, a join keeps the one with conditions in memory.
+            TableKind::Mentions if self.config.has_conditions() => searches.saturating_mul(2_000),
             TableKind::Mentions => searches.saturating_mul(10_000),
         };
         let rows = self.fetch().map_or(rows, |fetch| fetch.min(rows));

@@ -15,6 +15,7 @@
 //!            (limits again, now free to move after the rule above and after sort pushdown)
 //!            offset_pushdown   offsets skipped by the service
 //!            sort_here      full scans in a sort order that proves less than that of time, sorted locally
+//!            divide_rows    stored mentions divided over cores, below aggregates
 //!            … engine's filters from joins …
 //!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! ```
@@ -28,6 +29,8 @@
 
 mod aggregate_pushdown;
 mod budget_check;
+#[cfg(feature = "store")]
+mod divide_rows;
 mod filtered_aggregates;
 mod key_literals;
 mod offset_pushdown;
@@ -47,6 +50,8 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
 use self::aggregate_pushdown::AggregatePushdown;
 use self::budget_check::BudgetCheck;
+#[cfg(feature = "store")]
+use self::divide_rows::DivideRows;
 use self::filtered_aggregates::FilteredAggregates;
 use self::key_literals::KeyLiterals;
 use self::offset_pushdown::OffsetPushdown;
@@ -71,6 +76,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] =
         [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetPushdown), Arc::new(SortHere)];
     rules.splice(behind..behind, own);
+    #[cfg(feature = "store")]
+    rules.insert(behind + 4, Arc::new(DivideRows));
     rules.insert(0, Arc::new(SoundProperties));
     rules.push(Arc::new(BudgetCheck));
     // Before type coercion, which would convert the column instead.

@@ -5,7 +5,6 @@
 //! the service's sort order worthwhile: the first rows cost only the first pages. Without a limit all pages are read in
 //! any case, so they are read in the order that proves the most and sorted locally. The same holds for a limit deeper
 //! than paging reaches.
-//! order that proves the most and sorted here. The same holds for a limit that lies deeper than paging reaches.
 
 use std::sync::Arc;
 

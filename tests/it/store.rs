@@ -807,3 +807,40 @@ async fn mentions_beyond_our_clock_are_an_error_and_not_missing() {
     // Now the service's clock is known.
     context.sql(&sql).await.unwrap().collect().await.unwrap();
 }
+
+#[tokio::test]
+async fn stored_rows_are_divided_over_cores_and_joined_from_the_smaller_side() {
+    let visit = Shop::new().at(now());
+    let range = "aid = '183772' AND published_at >= '2026-06-01' AND published_at < '2026-06-20'";
+    visit.cost(&format!("SELECT id FROM mentions WHERE {range}")).await;
+    for context in [&visit.stored, &visit.plain] {
+        context.state_ref().write().config_mut().options_mut().execution.target_partitions = 4;
+    }
+    let grouped = format!("SELECT date_trunc('day', published_at), max(reach) FROM mentions WHERE {range} GROUP BY 1");
+    let joined = format!(
+        "SELECT a.language, count(*) FROM (SELECT * FROM mentions WHERE {range}) a \
+         JOIN (SELECT author_handle FROM mentions WHERE {range} AND reach > 100 GROUP BY author_handle) b \
+         ON a.author_handle = b.author_handle GROUP BY a.language"
+    );
+    // A limit ends the aggregate early: its scan must not be read ahead by several cores.
+    let limited = format!("SELECT DISTINCT language FROM mentions WHERE {range} LIMIT 1");
+    let plan = async |context: &SessionContext, sql: &str| {
+        let plan = context.sql(&format!("EXPLAIN {sql}")).await.unwrap().collect().await.unwrap();
+        rows(&plan).concat().join("\n")
+    };
+    let divided = "RoundRobinBatch(4), input_partitions=1";
+    assert!(plan(&visit.stored, &grouped).await.contains(divided));
+    assert!(!plan(&visit.plain, &grouped).await.contains(divided), "requests are not divided");
+    assert!(!plan(&visit.stored, &limited).await.contains(divided));
+    for context in [&visit.stored, &visit.plain] {
+        let text = plan(context, &joined).await;
+        // The first input of a hash join is kept in memory.
+        let join = &text[text.find("HashJoinExec").expect("a hash join")..];
+        let scans: Vec<&str> = join.lines().filter(|line| line.contains("FetchExec")).collect();
+        assert!(scans[0].contains("author_handle, reach") || scans[0].contains("author_handle]"), "{text}");
+    }
+    for sql in [&grouped, &joined] {
+        assert_eq!(visit.cost(sql).await, 1, "{sql}: one request confirms the days");
+    }
+    visit.stored.sql(&limited).await.unwrap().collect().await.unwrap();
+}

@@ -229,7 +229,11 @@ impl FileScan<'_> {
             Ok(moved.data)
         };
         let rows: Arc<dyn ExecutionPlan> = match predicate {
-            Some(predicate) => Arc::new(FilterExec::try_new(place(predicate)?, scan)?),
+            // What a filter lets through is a guess, by which a join chooses the side that it keeps in memory.
+            Some(predicate) => {
+                let percent = if self.config.has_conditions() { 20 } else { 100 };
+                Arc::new(FilterExec::try_new(place(predicate)?, scan)?.with_default_selectivity(percent)?)
+            }
             None => scan,
         };
         let names = self.output.fields().iter().map(|field| field.name().clone());
