@@ -34,7 +34,7 @@
 //! the cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
 //! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
-//! tables; `flight` adds the Flight SQL server, `simulator` a service for tests, and `cli` everything that the
+//! tables; `flight` adds the Flight SQL server, `mcp` the server for agents, `simulator` a service for tests, and `cli` everything that the
 //! `savedsearch` program needs. Hidden modules are not part of the stable API.
 
 mod catalog;
@@ -56,7 +56,11 @@ mod exec;
 mod files;
 #[cfg(feature = "flight")]
 pub mod flight;
+#[cfg(feature = "flight")]
+mod host;
 pub mod http;
+#[cfg(all(unix, feature = "mcp"))]
+pub mod mcp;
 #[cfg(any(feature = "shell", feature = "store"))]
 mod numbers;
 mod optimizer;

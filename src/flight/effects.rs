@@ -19,15 +19,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use super::command::flight_status;
-use super::metrics::Metrics;
 use super::parameters;
-use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
-use super::sessions::Session;
-use super::state::ServerState;
 use super::temporary::{self, Making};
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
+use crate::host::metrics::Metrics;
+use crate::host::planner::{Runnable, Statement, bytes_of_plan, runnable};
+use crate::host::sessions::Session;
+use crate::host::state::Host;
 use crate::session::session_config;
 use crate::table::{is_read_only, read_only};
 
@@ -37,18 +37,18 @@ use crate::table::{is_read_only, read_only};
 /// Errors of the statement; RESOURCE_EXHAUSTED if too many queries are running, DEADLINE_EXCEEDED after the statement's
 /// time limit.
 pub(super) async fn run(
-    shared: &ServerState,
+    host: &Host,
     session: &Arc<Session>,
     statement: &Statement,
     bound: Option<Vec<Vec<ScalarValue>>>,
 ) -> Result<(), Status> {
     let _busy = session.busy();
-    let _places = shared.places(session)?;
-    let seconds = shared.limits.statement_seconds;
+    let _places = host.places(session)?;
+    let seconds = host.limits.statement_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let applied = async {
         for set in bound.unwrap_or_else(|| vec![Vec::new()]) {
-            Box::pin(apply(session, statement.bind(set)?, &shared.metrics, shared.limits.temporary_bytes)).await?;
+            Box::pin(apply(session, statement.bind(set)?, &host.metrics, host.limits.temporary_bytes)).await?;
         }
         Ok(())
     };
@@ -57,7 +57,7 @@ pub(super) async fn run(
             Ok(applied) => applied.map_err(|error: DataFusionError| session.status(&error)),
             Err(_) => Err(Status::deadline_exceeded(format!("statement timed out after {seconds} s"))),
         },
-        () = shared.cancelled.cancelled() => Err(Status::cancelled("the server is shutting down")),
+        () = host.cancelled.cancelled() => Err(Status::cancelled("the server is shutting down")),
     }
 }
 
@@ -121,7 +121,7 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         _ => {}
     }
     let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
-    let Runnable { plan, task, .. } = runnable(session, Arc::unwrap_or_clone(input)).await?;
+    let Runnable { plan, task, .. } = runnable(&session.context, Arc::unwrap_or_clone(input)).await?;
     let counted = Arc::clone(&plan);
     let span = QuerySpan::start(Some("create_table"));
     let mut stream = execute_stream(plan, in_span(task, &span))?;
@@ -145,7 +145,7 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
 /// # Errors
 /// UNIMPLEMENTED for permanent tables and for appending; ALREADY_EXISTS or NOT_FOUND as the client requested.
 pub(super) async fn ingest(
-    shared: &ServerState,
+    host: &Host,
     session: &Arc<Session>,
     ingest: CommandStatementIngest,
     messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
@@ -170,7 +170,7 @@ pub(super) async fn ingest(
         }
         (false, ..) => {}
     }
-    let (reader, most) = (Arc::clone(session), shared.limits.temporary_bytes);
+    let (reader, most) = (Arc::clone(session), host.limits.temporary_bytes);
     // In a separate task, so that a panic caused by malformed data does not close the connection.
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let failed = |error: DataFusionError| reader.status(&error);

@@ -16,14 +16,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Limited};
-use tonic::Status;
 use tonic::body::Body;
-use tonic::metadata::MetadataMap;
+use tonic::transport::server::{Connected, TlsConnectInfo};
+use tonic::{Request as Call, Status};
 use tower::{Layer, Service};
 
-use super::auth::credentials;
-use super::sessions::caller_of;
 use super::state::ServerState;
+use crate::host::auth::credentials;
+use crate::host::listener::ClientStream;
+use crate::host::peer::Caller;
+use crate::host::sessions::Session;
+use crate::host::status::code_name;
 
 /// Maximum size of a handshake's body, in bytes.
 const HANDSHAKE: usize = 64 << 10;
@@ -70,10 +73,10 @@ where
         async move {
             let caller = caller_of(request.extensions());
             let refused = |status: Status| {
-                shared.metrics.called("refused".to_owned(), super::results::code_name(status.code()));
+                shared.host.metrics.called("refused".to_owned(), code_name(status.code()));
                 Ok(status.into_http())
             };
-            let call = caller.map(|caller| shared.standing.call(caller.peer).ok_or(()));
+            let call = caller.map(|caller| shared.host.standing.call(caller.peer).ok_or(()));
             let Ok(call) = call.transpose() else {
                 return refused(Status::resource_exhausted(
                     "too many concurrent calls before authentication: wait for the login to complete",
@@ -84,16 +87,17 @@ where
                 None | Some("Handshake") => Some(HANDSHAKE),
                 Some(method) => {
                     // Messages with rows have their own size limit; all others contain at most a statement.
-                    let limit = (method != "DoPut").then_some(shared.limits.statement_bytes.saturating_add(AROUND));
-                    let credentials = credentials(&MetadataMap::from_headers(request.headers().clone()));
+                    let limit =
+                        (method != "DoPut").then_some(shared.host.limits.statement_bytes.saturating_add(AROUND));
+                    let credentials = credentials(request.headers());
                     let found = match credentials {
-                        Ok(credentials) => shared.sessions.find(credentials, caller).await,
-                        Err(rejection) => Err(shared.sessions.rejected(rejection)),
+                        Ok(credentials) => shared.host.sessions.find(credentials, caller).await,
+                        Err(rejection) => Err(shared.host.sessions.rejected(rejection)),
                     };
                     match found {
                         Ok(session) => {
                             if let Some(caller) = caller.filter(|_| session.is_proven()) {
-                                shared.standing.prove(caller.peer);
+                                shared.host.standing.prove(caller.peer);
                             }
                             request.extensions_mut().insert(session);
                         }
@@ -123,5 +127,28 @@ fn too_long(error: Box<dyn std::error::Error + Send + Sync>, limit: usize) -> St
     match error.downcast::<Status>() {
         Ok(status) => *status,
         Err(_) => Status::resource_exhausted(format!("message too long: the limit is {limit} bytes")),
+    }
+}
+
+/// Returns the caller of a request, from its extensions.
+pub(super) fn caller_of(extensions: &http::Extensions) -> Option<Caller> {
+    let inside = extensions.get::<TlsConnectInfo<Caller>>().map(TlsConnectInfo::get_ref);
+    extensions.get::<Caller>().or(inside).copied()
+}
+
+/// Returns the session of a call, as set by [`Gate`].
+///
+/// # Errors
+/// UNAUTHENTICATED for a call that did not pass the gate.
+pub(super) fn session_of<T>(request: &Call<T>) -> Result<Arc<Session>, Status> {
+    let session = request.extensions().get::<Arc<Session>>();
+    session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))
+}
+
+impl Connected for ClientStream {
+    type ConnectInfo = Caller;
+
+    fn connect_info(&self) -> Caller {
+        self.caller()
     }
 }

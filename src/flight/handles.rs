@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::sessions::Session;
+use crate::host::sessions::Session;
 
 /// Values by handle. A handle is a random 128-bit number, so that it can be neither guessed nor decoded.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 use datafusion::prelude::SessionContext;
 
-use super::type_compat::table_schema;
+use crate::host::type_compat::table_schema;
 use crate::table::ApiTable;
 
 /// Table type of the service's tables.

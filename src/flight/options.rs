@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as Utility};
 use prost::Message;
 
-use super::planner::may_set;
-use super::sessions::Session;
+use crate::host::planner::may_set;
+use crate::host::sessions::Session;
 
 /// Request to set options, by name.
 #[derive(Clone, PartialEq, Message)]

@@ -12,7 +12,7 @@ use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
 use super::command::flight_status;
-use super::type_compat::bytes_of;
+use crate::host::type_compat::bytes_of;
 
 /// Maximum size of all parameter sets of a statement, in bytes.
 const BYTES: u64 = 16 << 20;

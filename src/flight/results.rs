@@ -21,24 +21,23 @@ use async_stream::try_stream;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, Status};
 
 use super::command::flight_status;
-use super::lanes::InLane;
-use super::metrics::Metrics;
-use super::planner::{Runnable, runnable};
-use super::sessions::{Busy, Session};
-use super::settings::Limits;
-use super::type_compat::{bytes_of, sent_batch};
-use crate::client::QuerySpan;
-use crate::exec::{in_span, spent, statement_kind};
+use crate::exec::{in_span, statement_kind};
+use crate::host::account::Account;
+use crate::host::planner::{Runnable, runnable};
+use crate::host::sessions::Session;
+use crate::host::settings::Limits;
+use crate::host::state::Host;
+use crate::host::type_compat::sent_batch;
 
 /// Size in bytes from which a batch is not merged with further ones. Clients refuse messages of more than 4 MiB.
 const GATHERED: usize = 1 << 20;
@@ -60,25 +59,6 @@ pub(super) struct Pending {
     _held: MemoryReservation,
 }
 
-/// Statistics of a running query, written to the log and the metrics on drop.
-struct Account {
-    query: String,
-    session: Arc<Session>,
-    metrics: Arc<Metrics>,
-    begun: Instant,
-    rows: u64,
-    bytes: u64,
-    plan: Option<Arc<dyn ExecutionPlan>>,
-    /// Span of the current plan, and the number of rows sent before it.
-    span: Option<(Arc<QuerySpan>, u64)>,
-    requests: u64,
-    /// Final status; `None` if the client disconnected.
-    end: Option<Code>,
-    _busy: Busy,
-    _places: [OwnedSemaphorePermit; 2],
-    _lane: Arc<InLane>,
-}
-
 impl Pending {
     /// Creates a result from plans; `first` is the executable form of the first one.
     pub(super) fn new(
@@ -98,32 +78,16 @@ impl Pending {
     pub(super) fn run(
         self: Arc<Self>,
         session: Arc<Session>,
-        places: [OwnedSemaphorePermit; 2],
-        metrics: Arc<Metrics>,
-        limits: &Limits,
-        lane: Arc<InLane>,
+        host: &Host,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         if self.cancelled.is_cancelled() {
             return Err(Status::cancelled("query cancelled"));
         }
         let (sender, mut batches) = mpsc::channel(1);
-        let (schema, keep_alive) = (Arc::clone(&self.schema), Duration::from_millis(limits.keep_alive_ms));
-        metrics.queries_running.inc();
-        let account = Account {
-            query: String::new(),
-            metrics,
-            begun: Instant::now(),
-            rows: 0,
-            bytes: 0,
-            plan: None,
-            span: None,
-            requests: 0,
-            end: None,
-            _busy: session.busy(),
-            _places: places,
-            _lane: Arc::clone(&lane),
-            session,
-        };
+        let (schema, keep_alive) = (Arc::clone(&self.schema), Duration::from_millis(host.limits.keep_alive_ms));
+        let limits = &host.limits;
+        let lane = host.lanes.enter(&session.lane);
+        let account = Account::open(host, session, Arc::clone(&lane))?;
         let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone())));
         let sign_of_life = empty_message(&schema)?;
         let stream = try_stream! {
@@ -196,14 +160,13 @@ async fn send(
         let kind = statement_kind(plan);
         let Runnable { plan, task, query } = match first.take() {
             Some(planned) => planned,
-            None => runnable(&session, plan.clone()).await.map_err(failed)?,
+            None => runnable(&session.context, plan.clone()).await.map_err(failed)?,
         };
         let span = account.begin(kind, query, &plan);
         let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
         while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
-            account.rows += batch.num_rows() as u64;
-            account.bytes += bytes_of(&batch);
+            account.add(&batch);
             if account.bytes > limits.result_bytes {
                 let line = format!("result larger than {} bytes: select fewer rows or columns", limits.result_bytes);
                 return Err(Status::resource_exhausted(line));
@@ -240,65 +203,5 @@ async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<R
     match <[RecordBatch; 1]>::try_from(batches) {
         Ok([only]) => Ok(Some(only)),
         Err(several) => Ok(Some(concat_batches(&several[0].schema(), &several)?)),
-    }
-}
-
-impl Account {
-    /// Starts the accounting of the next plan, and returns its span.
-    fn begin(&mut self, kind: &'static str, query: String, plan: &Arc<dyn ExecutionPlan>) -> Arc<QuerySpan> {
-        tracing::info!(query, principal = %self.session.principal.name, "query started");
-        self.settle(code_name(Code::Ok));
-        self.query = query;
-        self.plan = Some(Arc::clone(plan));
-        let span = QuerySpan::start(Some(kind));
-        self.span = Some((Arc::clone(&span), self.rows));
-        span
-    }
-
-    /// Ends the accounting of the current plan: counts its cost, and ends its span.
-    fn settle(&mut self, outcome: &'static str) {
-        let spent = self.plan.take().map(|plan| spent(&plan)).unwrap_or_default();
-        self.requests += spent.requests;
-        self.metrics.spent(spent);
-        if let Some((span, before)) = self.span.take() {
-            span.ended(outcome, self.rows - before);
-        }
-    }
-}
-
-impl Drop for Account {
-    fn drop(&mut self) {
-        let outcome = self.end.map_or("gone", code_name);
-        self.settle(outcome);
-        let Self { query, session, metrics, begun, rows, bytes, requests, end, .. } = self;
-        if *end == Some(Code::Ok) && *requests > 0 {
-            session.prove();
-        }
-        metrics.ended(outcome, *rows, *bytes, begun.elapsed());
-        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(query, principal = %session.principal.name, outcome, rows, bytes, requests, elapsed_ms, "query finished");
-    }
-}
-
-/// Returns the name of a status code in metrics and logs.
-pub(super) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "ok",
-        Code::Cancelled => "cancelled",
-        Code::Unknown => "unknown",
-        Code::InvalidArgument => "invalid_argument",
-        Code::DeadlineExceeded => "deadline_exceeded",
-        Code::NotFound => "not_found",
-        Code::AlreadyExists => "already_exists",
-        Code::PermissionDenied => "permission_denied",
-        Code::ResourceExhausted => "resource_exhausted",
-        Code::FailedPrecondition => "failed_precondition",
-        Code::Aborted => "aborted",
-        Code::OutOfRange => "out_of_range",
-        Code::Unimplemented => "unimplemented",
-        Code::Internal => "internal",
-        Code::Unavailable => "unavailable",
-        Code::DataLoss => "data_loss",
-        Code::Unauthenticated => "unauthenticated",
     }
 }

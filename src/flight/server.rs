@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -15,19 +13,18 @@ use tonic::transport::Server;
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
-use super::auth::Auth;
 use super::gate::GateLayer;
-use super::lanes::Lanes;
-use super::listener::accept;
-use super::metrics::Metrics;
 use super::rpc::Service;
-use super::sessions::{Sessions, Upstream};
-use super::settings::Limits;
 use super::state::ServerState;
 use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
-use crate::distributed::{Workers, name_store};
+use crate::distributed::Workers;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::auth::Auth;
+use crate::host::listener::accept;
+use crate::host::sessions::Upstream;
+use crate::host::settings::Limits;
+use crate::host::state::{Host, HostSpec, check_exposure};
 use crate::serving::{Serving, TlsSpec, cause, install_crypto, operate};
 
 /// Configuration of a [`FlightServer`].
@@ -79,26 +76,20 @@ impl FlightServer {
     /// # Errors
     /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
     pub async fn start(spec: ServerSpec) -> Result<Self> {
-        spec.check()?;
-        spec.limits.check()?;
+        check_exposure(spec.listen, &spec.auth, spec.tls.is_some(), spec.insecure)?;
         #[cfg(feature = "distributed")]
-        let workers = spec.workers.clone();
-        #[cfg(feature = "distributed")]
-        if let (Some(_), Upstream::Own { connection, named }) = (&workers, &spec.upstream) {
-            name_store(connection)?;
-            named.iter().try_for_each(|(_, connection)| name_store(connection))?;
-        }
+        let workers = spec.workers;
         let ServerSpec { listen, auth, tls, operations, limits, settings, upstream, .. } = spec;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc();
-        let runtime = runtime.map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
-        let metrics = Metrics::new();
-        let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
-        #[cfg(feature = "distributed")]
-        let sessions = sessions.with_workers(workers);
-        let lanes = Lanes::start().map_err(|error| bad(format!("cannot start the query engine: {error}")))?;
-        let shared = Arc::new(ServerState::new(sessions, limits.clone(), lanes, metrics));
+        let host = Arc::new(Host::start(HostSpec {
+            auth,
+            upstream,
+            settings,
+            limits: limits.clone(),
+            #[cfg(feature = "distributed")]
+            workers,
+        })?);
+        let shared = Arc::new(ServerState::new(Arc::clone(&host)));
 
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(PING))
@@ -141,7 +132,7 @@ impl FlightServer {
         health.set_serving::<FlightServiceServer<Service>>().await;
         let closing = CancellationToken::new();
         let router = server.add_service(health_service).add_service(flight);
-        let incoming = accept(listener, Arc::clone(&shared), closing.clone());
+        let incoming = accept(listener, host, closing.clone());
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
         let serving = Serving::start(serving);
         Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
@@ -171,19 +162,19 @@ impl FlightServer {
         if serving.has_failed() {
             return Err(failure("it had stopped before".to_owned()));
         }
-        shared.end();
+        shared.host.end();
         health.set_not_serving::<FlightServiceServer<Service>>().await;
         health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         drop(closing);
-        let drain = Duration::from_secs(shared.limits.drain_seconds);
+        let drain = Duration::from_secs(shared.host.limits.drain_seconds);
         // Connections without a running query are not waited for.
         let mut ended = tokio::select! {
             ended = serving.ended(drain) => ended,
-            () = shared.quiet(QUIET) => serving.ended(Duration::ZERO).await,
+            () = shared.host.quiet(QUIET) => serving.ended(Duration::ZERO).await,
         };
         if ended.is_none() {
             // Clients receive a status before their connections close.
-            shared.cancelled.cancel();
+            shared.host.cancelled.cancel();
             ended = serving.ended(Duration::from_secs(2)).await;
         }
         match ended {
@@ -192,31 +183,6 @@ impl FlightServer {
                 serving.abort();
                 Ok(())
             }
-        }
-    }
-}
-
-impl ServerSpec {
-    /// Rejects configurations that are open to the network or would expose credentials.
-    fn check(&self) -> Result<()> {
-        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
-        let local = self.listen.ip().is_loopback();
-        match (&self.auth, local) {
-            (Auth::None, false) => refuse(
-                "without authentication the server may only listen on a loopback address",
-                "use --auth users or --auth pass-through",
-            ),
-            (_, false) if self.tls.is_none() && !self.insecure => refuse(
-                "credentials would be sent over the network in clear text",
-                "set --tls-cert and --tls-key, or --insecure behind a proxy that terminates TLS",
-            ),
-            (Auth::PassThrough, _) if !matches!(self.upstream, Upstream::PassThrough(_)) => {
-                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new")
-            }
-            (Auth::None | Auth::Users(_), _) if matches!(self.upstream, Upstream::PassThrough(_)) => {
-                refuse("the server has no API key", "configure one, or use --auth pass-through")
-            }
-            _ => Ok(()),
         }
     }
 }

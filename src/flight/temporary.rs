@@ -15,9 +15,9 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::metadata::for_each;
-use super::sessions::Session;
-use super::type_compat::bytes_of;
 use crate::error::{Error, ErrorKind};
+use crate::host::sessions::Session;
+use crate::host::type_compat::bytes_of;
 
 /// An in-memory table of a session.
 #[derive(Debug)]

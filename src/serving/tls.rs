@@ -1,8 +1,18 @@
 //! Certificates of a server and of its clients.
 
 use std::fmt;
+#[cfg(feature = "mcp")]
+use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
+#[cfg(feature = "mcp")]
+use rustls::pki_types::pem::PemObject;
+#[cfg(feature = "mcp")]
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+#[cfg(feature = "mcp")]
+use rustls::server::WebPkiClientVerifier;
+#[cfg(feature = "mcp")]
+use rustls::{RootCertStore, ServerConfig};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 /// TLS configuration of a server, PEM-encoded.
@@ -23,6 +33,35 @@ impl TlsSpec {
             Some(authorities) => config.client_ca_root(Certificate::from_pem(authorities)),
             None => config,
         }
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl TlsSpec {
+    /// Configuration of a server that speaks HTTP/1.1.
+    ///
+    /// # Errors
+    /// What is wrong with a certificate or the key, in words.
+    pub(crate) fn rustls(&self) -> Result<Arc<ServerConfig>, String> {
+        install_crypto();
+        let bad = |error: &dyn std::error::Error| format!("invalid certificate or key: {}", cause(error));
+        let parsed = |text: &str| CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let chain = parsed(&self.certificate).map_err(|error| bad(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|error| bad(&error))?;
+        let builder = match &self.client_authorities {
+            None => ServerConfig::builder().with_no_client_auth(),
+            Some(authorities) => {
+                let mut roots = RootCertStore::empty();
+                for authority in parsed(authorities).map_err(|error| bad(&error))? {
+                    roots.add(authority).map_err(|error| bad(&error))?;
+                }
+                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().map_err(|error| bad(&error))?;
+                ServerConfig::builder().with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
     }
 }
 

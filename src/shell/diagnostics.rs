@@ -21,20 +21,24 @@ pub struct Mistake {
 }
 
 impl Mistake {
+    /// What lists the tables in the shell.
+    pub(super) const TABLES: &str = "\\d lists the tables";
+
     /// A message without a place in a statement.
     pub(super) fn new(line: impl Into<String>) -> Self {
         Self { line: line.into(), marked: None, row: None }
     }
 
-    /// Message of an engine error about a statement, with a suggestion where a similar name exists.
-    pub(super) async fn of(error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
+    /// Message of an engine error about a statement, with a suggestion where a similar name exists. `tables` says what lists
+    /// the tables.
+    pub(crate) async fn of(error: &DataFusionError, text: &str, context: &SessionContext, tables: &str) -> Self {
         let place = place(error);
         let mut line = without_place(&describe(error)).to_owned();
         let row = place.map(|(row, _)| row).filter(|_| text.trim_end().contains('\n'));
         if let Some(row) = row {
             line.push_str(&format!(" (line {row})"));
         }
-        if let Some(suggestion) = suggestion(&line, context).await {
+        if let Some(suggestion) = suggestion(&line, context, tables).await {
             line.push_str(&format!("; {suggestion}"));
         }
         Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)), row }
@@ -91,7 +95,7 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
 }
 
 /// Advice for an unknown table, setting or function. The engine itself suggests columns, and our own errors settings and zones.
-async fn suggestion(line: &str, context: &SessionContext) -> Option<String> {
+async fn suggestion(line: &str, context: &SessionContext, tables: &str) -> Option<String> {
     let did_you_mean = |name: &str| format!("did you mean {name}?");
     if let Some(key) =
         between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
@@ -119,7 +123,7 @@ async fn suggestion(line: &str, context: &SessionContext) -> Option<String> {
     let known = super::completion::tables(context).await;
     match nearest(name, known.iter().map(|(name, _)| name.as_str())) {
         Some(near) => Some(did_you_mean(near)),
-        None => Some("\\d lists the tables".to_owned()),
+        None => Some(tables.to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::numbers::counted;
 
 /// Columns `table`, `sent`, `requests` (in words where the count depends on the data) and `at_least`. The last row is the
 /// total, in which scans share the list and equal requests.
-pub(super) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
+pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
     let PlanCost { scans, at_least, exact } = plan_cost(plan);
     let or_more = |count: u64, exact: bool| if exact { count.to_string() } else { format!("{count} or more") };
     let all = match scans.as_slice() {

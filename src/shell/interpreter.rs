@@ -372,12 +372,15 @@ impl Interpreter {
         let text = format!("DESCRIBE {name}");
         let table = match self.shell.context().table_provider(name).await {
             Ok(table) => table,
-            Err(error) => return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context()).await)),
+            Err(error) => {
+                return Err(Failure::Query(Mistake::of(&error, &text, self.shell.context(), Mistake::TABLES).await));
+            }
         };
         let (columns, lines) = schema::one(&table).map_err(|error| Failure::line(describe(&error)))?;
         self.show(&[columns])?;
         if self.is_interactive() {
             lines.iter().for_each(|line| eprintln!("{line}"));
+            eprintln!("\\cost SQL estimates requests.");
         }
         Ok(())
     }

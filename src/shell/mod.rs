@@ -28,7 +28,7 @@ mod progress;
 mod repl;
 mod report;
 mod run;
-mod schema;
+pub(crate) mod schema;
 mod screen;
 mod script;
 mod splitter;
@@ -42,3 +42,6 @@ pub use report::cancelled;
 pub use run::{Failure, Shell};
 pub use screen::Display;
 pub use script::{Script, run_scripts};
+
+pub(crate) use estimate::estimate;
+pub(crate) use report::{period_in_words, summary};

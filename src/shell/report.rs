@@ -88,8 +88,14 @@ impl Report {
     }
 }
 
+/// The summary of a result that is shown completely.
+pub(crate) fn summary(rows: usize, elapsed: Duration, spent: Spent, windows: Vec<WindowRead>, warned: bool) -> String {
+    let shown = Some(Shown { rows, ..Shown::default() });
+    Report { shown, planning: Duration::ZERO, first: None, elapsed, spent, windows, warned }.line(false)
+}
+
 /// `7d` as "the last 7 days"; other periods as they are.
-pub(super) fn period_in_words(period: &str) -> String {
+pub(crate) fn period_in_words(period: &str) -> String {
     let (number, unit) = period.split_at(period.len() - period.chars().next_back().map_or(0, char::len_utf8));
     let unit = match unit {
         "h" => "hour",

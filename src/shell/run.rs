@@ -273,7 +273,9 @@ impl Shell {
     }
 
     async fn mistake(&self, error: &DataFusionError, text: &str) -> Failure {
-        Failure::Query(Mistake::of(error, text, &self.context).await.map_text(|text| self.redact(text)))
+        Failure::Query(
+            Mistake::of(error, text, &self.context, Mistake::TABLES).await.map_text(|text| self.redact(text)),
+        )
     }
 
     /// Removes API keys from a text: the engine quotes values, and a value may contain a key.

@@ -14,7 +14,7 @@ use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind,
 use crate::table::ApiTable;
 
 /// Tables of the current catalog: `table`, `a row is`, `requests`.
-pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
+pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let found = tables(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
@@ -30,7 +30,7 @@ pub(super) async fn all(context: &SessionContext) -> Result<RecordBatch> {
 }
 
 /// Columns of a table, and lines about the table.
-pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<String>)> {
+pub(crate) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<String>)> {
     let schema = table.schema();
     let own = table.downcast_ref::<ApiTable>();
     let profile = own.map(|own| own.connection().profile());
@@ -62,7 +62,7 @@ pub(super) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
                 period_in_words(&profile.window.default)
             ));
             lines.push("Other conditions are evaluated locally, over all rows of the time window.".to_owned());
-            lines.push("Columns with key `request` echo request parameters. \\cost SQL estimates requests.".to_owned());
+            lines.push("Columns with key `request` echo request parameters.".to_owned());
         }
     }
     Ok((columns, lines))

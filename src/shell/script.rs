@@ -82,7 +82,7 @@ async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
             Some(command) => command.err().map(Mistake::new),
             None => match parse(&piece.text) {
                 Ok(_) => None,
-                Err(error) => Some(Mistake::of(&error, &piece.text, shell.context()).await),
+                Err(error) => Some(Mistake::of(&error, &piece.text, shell.context(), Mistake::TABLES).await),
             },
         };
         if let Some(mistake) = wrong {

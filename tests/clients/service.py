@@ -13,18 +13,19 @@ BINARY = os.environ["SAVEDSEARCH"]
 
 
 class Served:
-    """`savedsearch simulate` with the given options, and `savedsearch serve` over it."""
+    """`savedsearch simulate` with the given options, and `savedsearch serve` or `mcp` over it."""
 
-    def __init__(self, *simulate, users=False, tls=False):
+    def __init__(self, *simulate, command="serve", users=False, tls=False):
         self.folder = tempfile.TemporaryDirectory()
-        self.simulate, self.users, self.tls = simulate, users, tls
+        self.simulate, self.command, self.users, self.tls = simulate, command, users, tls
         self.processes = []
 
     def __enter__(self):
         folder = pathlib.Path(self.folder.name)
         options = ["--searches", "4", "--mentions", "3000", "--listen", "127.0.0.1:0", *self.simulate]
         upstream = self.start(["simulate", *options])["listening on"]
-        serve = ["--base-url", f"http://{upstream}/v4", "serve", "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+        self.base_url = f"http://{upstream}/v4"
+        serve = ["--base-url", self.base_url, self.command, "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
         if self.users:
             (folder / "users.toml").write_text(users())
             serve += ["--auth", "users", "--users-file", str(folder / "users.toml")]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 29] = [
+const MAY_USE: [(&str, &[&str]); 31] = [
     ("error", &[]),
     ("clock", &[]),
     ("files", &[]),
@@ -36,7 +36,7 @@ const MAY_USE: [(&str, &[&str]); 29] = [
         &["error", "clock", "files", "config", "store", "connection", "exec", "optimizer", "session", "serving"],
     ),
     (
-        "flight",
+        "host",
         &[
             "error",
             "config",
@@ -52,6 +52,7 @@ const MAY_USE: [(&str, &[&str]); 29] = [
             "distributed",
         ],
     ),
+    ("flight", &["error", "config", "client", "exec", "table", "catalog", "session", "serving", "distributed", "host"]),
     (
         "shell",
         &[
@@ -67,6 +68,22 @@ const MAY_USE: [(&str, &[&str]); 29] = [
             "table",
             "catalog",
             "session",
+        ],
+    ),
+    (
+        "mcp",
+        &[
+            "error",
+            "numbers",
+            "config",
+            "profile",
+            "client",
+            "connection",
+            "exec",
+            "session",
+            "serving",
+            "host",
+            "shell",
         ],
     ),
     ("probe", &["error", "profile", "request", "client"]),

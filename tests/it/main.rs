@@ -20,6 +20,7 @@ mod guide;
 mod later;
 mod layout;
 mod lies;
+mod mcp;
 mod pages;
 mod probing;
 mod proofs;

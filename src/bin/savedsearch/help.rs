@@ -13,6 +13,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   savedsearch sql -c \"SELECT aid, name FROM saved_searches\"
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 sql
   savedsearch serve                                     server for BI tools
+  savedsearch mcp                                       server for agents
   savedsearch man sql | man -l -                        manual page of a command";
 
 const GREETING: &str = "savedsearch: SQL over saved searches and their mentions.
@@ -35,7 +36,7 @@ To query your own service, set its key and its base URL:
   savedsearch --base-url https://api.example.com/v4 sql
 
 If your service differs from the built-in profile, `savedsearch --base-url … probe -o mine.toml` writes one for it.
-`savedsearch --help` lists all commands; `savedsearch serve` serves BI tools.
+`savedsearch --help` lists all commands; `savedsearch serve` serves BI tools, `savedsearch mcp` agents.
 ";
 
 /// Prints the greeting.

@@ -1,8 +1,10 @@
 //! Command line of `savedsearch`: arguments and wiring.
 #![expect(clippy::print_stderr, reason = "notes and errors go to stderr")]
 
+mod access;
 mod connect;
 mod help;
+mod mcp;
 mod profiles;
 mod serve;
 mod store;
@@ -30,6 +32,7 @@ use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, catalog, sess
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::connect::{Connected, connect};
+use self::mcp::McpArguments;
 use self::serve::ServeArguments;
 use self::store::{StoreCommand, SyncArguments};
 use self::telemetry::Telemetry;
@@ -83,6 +86,7 @@ struct Arguments {
 enum Command {
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
+    Mcp(Box<McpArguments>),
     Worker(Box<WorkerArguments>),
     Sync(SyncArguments),
     #[command(subcommand)]
@@ -335,6 +339,7 @@ fn main() -> ExitCode {
             None => help::greet(),
             Some(Command::Sql(ref sql)) => Box::pin(run_traced_sql(&arguments, sql, &matches)).await,
             Some(Command::Worker(ref worker)) => Box::pin(worker::run(&arguments, worker)).await,
+            Some(Command::Mcp(ref mcp)) => Box::pin(mcp::run(&arguments, mcp, &matches)).await,
             Some(Command::Serve(ref serve)) => Box::pin(serve::run(&arguments, serve)).await,
             Some(Command::Sync(ref options)) => Box::pin(store::run_sync(&arguments, options)).await,
             Some(Command::Store(ref command)) => Box::pin(store::run(&arguments, command)).await,

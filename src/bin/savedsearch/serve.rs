@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -11,13 +11,12 @@ use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{
-    Auth, FlightServer, ServeDocument, ServerSpec, TlsSpec, Upstream, Users, hash_password,
-};
+use datafusion_saved_search::flight::{FlightServer, ServeDocument, ServerSpec, hash_password};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::connect::{Connected, config_file, connect, pass_through};
+use crate::access::{Access, AccessArguments, certificates};
+use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
 use crate::{Arguments, Ending, Exit, key_and_value};
@@ -39,21 +38,8 @@ pub(crate) struct ServeArguments {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Authentication of clients [default: none]
-    #[arg(long, value_enum, env = "SAVEDSEARCH_AUTH")]
-    auth: Option<AuthMode>,
-    /// User file for --auth users
-    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_USERS_FILE")]
-    users_file: Option<PathBuf>,
-    /// Certificate chain of the server (PEM)
-    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_CERT")]
-    tls_cert: Option<PathBuf>,
-    /// Private key of the server (PEM)
-    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_KEY")]
-    tls_key: Option<PathBuf>,
-    /// Certificate authorities of client certificates (PEM); enables mutual TLS
-    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA")]
-    client_ca: Option<PathBuf>,
+    #[command(flatten)]
+    access: AccessArguments,
     /// Worker that queries of the store are spread over, such as https://worker1:50061; may be repeated, and a host name with
     /// several addresses is a worker at each
     #[arg(long = "worker", value_name = "URL", env = "SAVEDSEARCH_WORKERS", value_delimiter = ',')]
@@ -67,9 +53,6 @@ pub(crate) struct ServeArguments {
     /// Certificate authorities of the workers (PEM)
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_CA")]
     worker_ca: Option<PathBuf>,
-    /// Address of /healthz and /metrics
-    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
-    operations: Option<SocketAddr>,
     /// Setting that sessions begin with, such as freshness=15m; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -91,14 +74,11 @@ pub(crate) struct LogArguments {
     filter: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
-enum AuthMode {
-    /// No authentication; loopback addresses only
-    None,
-    /// Password or token of a user in --users-file
-    Users,
-    /// Clients send their own API key as password or token
-    PassThrough,
+impl LogArguments {
+    /// The filter of the log.
+    pub(crate) fn filter(&self) -> &str {
+        &self.filter
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
@@ -119,55 +99,22 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         Some(path) => ServeDocument::read(&path)?,
         None => ServeDocument::default(),
     };
-    let telemetry = Telemetry::start(Some(log(&serve.log)?))?;
+    let telemetry = Telemetry::start(Some(log(&serve.log, serve.log.filter())?))?;
     let served = Box::pin(listen(arguments, serve, document)).await;
     telemetry.end().await;
     served
 }
 
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
-    let mode = match (serve.auth, &document.auth) {
-        (Some(mode), _) => mode,
-        (None, Some(name)) => AuthMode::from_str(name, false).map_err(|_| {
-            Exit::usage(format!("invalid value `{name}` for serve.auth: expected none, users or pass-through"))
-        })?,
-        (None, None) => AuthMode::None,
-    };
-    let (upstream, _demo) = match mode {
-        AuthMode::PassThrough => {
-            let (keys, demo) = pass_through(arguments).await?;
-            (Upstream::PassThrough(keys), demo)
-        }
-        AuthMode::None | AuthMode::Users => {
-            let Connected { connection, others, demo } = connect(arguments).await?;
-            (Upstream::Own { connection, named: others }, demo)
-        }
-    };
-    // --auth on the command line may make the user file of the configuration irrelevant.
-    let users_file = serve.users_file.as_ref().or(document.users_file.as_ref().filter(|_| mode == AuthMode::Users));
-    let auth = match (mode, users_file) {
-        (AuthMode::None, None) => Auth::None,
-        (AuthMode::PassThrough, None) => Auth::PassThrough,
-        (AuthMode::Users, Some(file)) => Auth::Users(Users::read(file)?),
-        (AuthMode::Users, None) => return Err(Exit::usage("--auth users requires --users-file")),
-        (_, Some(_)) => return Err(Exit::usage("--users-file requires --auth users")),
-    };
-    let certificate = serve.tls_cert.as_ref().or(document.tls_cert.as_ref());
-    let key = serve.tls_key.as_ref().or(document.tls_key.as_ref());
-    let authorities = serve.client_ca.as_ref().or(document.client_ca.as_ref());
-    let tls = match (certificate, key) {
-        (Some(certificate), Some(key)) => Some(certificates(certificate, key, authorities)?),
-        (None, None) if authorities.is_none() => None,
-        (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
-        _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
-    };
+    let access = serve.access.read(arguments, &document).await?;
     let workers = workers(arguments, serve, &document).await?;
+    let Access { upstream, _demo, auth, tls, insecure, operations } = access;
     let spec = ServerSpec {
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
         auth,
         tls,
-        insecure: arguments.insecure || document.insecure.unwrap_or_default(),
-        operations: serve.operations.or(document.operations),
+        insecure,
+        operations,
         limits: document.limits,
         settings: settings(&document.settings, &serve.set)?,
         upstream,
@@ -212,7 +159,7 @@ async fn workers(
 }
 
 /// The settings of new sessions: those of the file, then those of the command line.
-fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<SessionSettings, Exit> {
+pub(crate) fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<SessionSettings, Exit> {
     let mut settings = SessionSettings::default();
     let file = file.iter().map(|(key, value)| Ok((key.clone(), value.as_str())));
     for setting in file.chain(given.iter().map(|setting| key_and_value(setting))) {
@@ -224,8 +171,8 @@ fn settings(file: &BTreeMap<String, String>, given: &[String]) -> Result<Session
 }
 
 /// Lines on stderr. Spans add nothing to them: a line names its query itself.
-pub(crate) fn log(arguments: &LogArguments) -> Result<Receiver, Exit> {
-    let filter = EnvFilter::try_new(&arguments.filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
+pub(crate) fn log(arguments: &LogArguments, filter: &str) -> Result<Receiver, Exit> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
     // The other filter decides the level. Without a hint here, its own would be lost.
     let events = filter_fn(|metadata| metadata.is_event()).with_max_level_hint(LevelFilter::TRACE);
     let filter = tracing_subscriber::filter::FilterExt::<Registry>::and(filter, events);
@@ -234,16 +181,6 @@ pub(crate) fn log(arguments: &LogArguments) -> Result<Receiver, Exit> {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     })
-}
-
-/// Reads a certificate with its key, and the authorities of the other side.
-pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&PathBuf>) -> Result<TlsSpec, Exit> {
-    let client_authorities = authorities.map(|path| read(path)).transpose()?;
-    Ok(TlsSpec { certificate: read(certificate)?, key: read(key)?, client_authorities })
-}
-
-fn read(path: &Path) -> Result<String, Exit> {
-    std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
 }
 
 fn print_hash() -> Result<(), Exit> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use datafusion_saved_search::distributed::{WorkerServer, WorkerSpec};
 
+use crate::access::certificates;
 use crate::connect::store_folders;
-use crate::serve::{LogArguments, certificates, log};
+use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit};
 
@@ -50,7 +51,7 @@ pub(crate) struct WorkerArguments {
 
 /// Runs a worker until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
-    let telemetry = Telemetry::start(Some(log(&worker.log)?))?;
+    let telemetry = Telemetry::start(Some(log(&worker.log, worker.log.filter())?))?;
     let ran = Box::pin(listen(arguments, worker)).await;
     telemetry.end().await;
     ran

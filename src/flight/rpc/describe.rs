@@ -13,12 +13,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use super::super::command::{flight_status, name};
-use super::super::planner::{Statement, bytes_of_plan, runnable};
 use super::super::results::Pending;
-use super::super::sessions::Session;
-use super::super::type_compat::result_schema;
 use super::super::{effects, info, metadata};
 use super::Service;
+use crate::host::planner::{Statement, bytes_of_plan, runnable};
+use crate::host::sessions::Session;
+use crate::host::type_compat::result_schema;
 
 /// Outcome of planning a command.
 pub(super) enum Described {
@@ -38,8 +38,8 @@ impl Service {
         session: &Session,
         work: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
-        let seconds = self.0.limits.statement_seconds;
-        let lane = self.0.lanes.enter(&session.lane);
+        let seconds = self.0.host.limits.statement_seconds;
+        let lane = self.0.host.lanes.enter(&session.lane);
         // The session stays in its lane until the work has ended, which may be after the client has disconnected.
         let handle = lane.handle().clone();
         let work = AbortOnDropHandle::new(handle.spawn(async move {
@@ -98,7 +98,7 @@ impl Service {
         let failed = |error: DataFusionError| session.status(&error);
         if statement.effect {
             if run {
-                effects::run(&self.0, session, statement, bound).await?;
+                effects::run(&self.0.host, session, statement, bound).await?;
             }
             return Ok(Described::Done);
         }
@@ -106,22 +106,22 @@ impl Service {
         let sets = bound.unwrap_or_else(|| vec![Vec::new()]);
         let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let first = match plans.first() {
-            Some(plan) => Some(runnable(session, plan.clone()).await.map_err(failed)?),
+            Some(plan) => Some(runnable(&session.context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
-        let held = self.0.hold("result", plans.iter().map(bytes_of_plan).sum())?;
+        let held = self.0.host.hold("result", plans.iter().map(bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
-        Ok(Described::Query(Pending::new(plans, first, schema, held, &self.0.cancelled)))
+        Ok(Described::Query(Pending::new(plans, first, schema, held, &self.0.host.cancelled)))
     }
 
     pub(super) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Status> {
-        if sql.len() > self.0.limits.statement_bytes {
-            let (has, most) = (sql.len(), self.0.limits.statement_bytes);
+        if sql.len() > self.0.host.limits.statement_bytes {
+            let (has, most) = (sql.len(), self.0.host.limits.statement_bytes);
             return Err(Status::resource_exhausted(format!("statement too long: {has} bytes, the limit is {most}")));
         }
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
-        Statement::of(session, sql).await.map_err(|error| session.status(&error))
+        Statement::of(&session.context, sql).await.map_err(|error| session.status(&error))
     }
 }
 

@@ -13,12 +13,12 @@ use tonic::Status;
 
 use super::super::command::{Act, act};
 use super::super::options::{CloseSessionResult, CloseSessionStatus, options, set_options};
-use super::super::sessions::Session;
 use super::super::state::Prepared;
 use super::Service;
 use super::describe::no_transaction;
 use super::get_flight_info::schema_bytes;
 use super::ticket::ticket_handle;
+use crate::host::sessions::Session;
 
 impl Service {
     pub(super) async fn act(&self, session: Arc<Session>, action: &Action) -> Result<Option<Bytes>, Status> {
@@ -50,7 +50,7 @@ impl Service {
             Act::SetOptions(request) => bytes(set_options(&session, request).await.encode_to_vec()),
             Act::Options => bytes(options(&session).encode_to_vec()),
             Act::CloseSession => {
-                self.0.sessions.close(&session);
+                self.0.host.sessions.close(&session);
                 self.0.sweep();
                 bytes(CloseSessionResult { status: CloseSessionStatus::Closed as i32 }.encode_to_vec())
             }
@@ -82,7 +82,7 @@ impl Service {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };
         let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
-        let held = self.0.hold("prepared statement", request.query.len())?;
+        let held = self.0.host.hold("prepared statement", request.query.len())?;
         let prepared = Prepared::new(request.query, held);
         let handle = self.0.prepared.insert(session, prepared)?;
         Ok(ActionCreatePreparedStatementResult {

@@ -12,12 +12,11 @@ use tonic::Status;
 
 use super::super::command::{flight_status, parse};
 use super::super::results::Pending;
-use super::super::sessions::Session;
-use super::super::state::ServerState;
 use super::Service;
 use super::describe::Described;
 use super::stream::Answers;
 use super::ticket::NOTHING;
+use crate::host::sessions::Session;
 
 impl Service {
     pub(super) async fn fetch(&self, session: Arc<Session>, ticket: Ticket) -> Result<Answers<FlightData>, Status> {
@@ -45,13 +44,11 @@ impl Service {
         pending: Arc<Pending>,
         handle: Option<String>,
     ) -> Result<Answers<FlightData>, Status> {
-        let ServerState { limits, metrics, .. } = self.0.as_ref();
-        let places = self.0.places(&session)?;
+        let running = pending.run(session, &self.0.host)?;
         if let Some(handle) = handle {
             self.0.results.done(&handle);
         }
-        let lane = self.0.lanes.enter(&session.lane);
-        pending.run(session, places, Arc::clone(metrics), limits, lane)
+        Ok(running)
     }
 }
 

@@ -13,12 +13,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, Streaming};
 
 use super::super::command::{described, name};
-use super::super::sessions::Session;
 use super::super::state::Bound;
 use super::super::{effects, parameters};
 use super::Service;
 use super::describe::no_transaction;
 use super::stream::{PATIENCE, late, timely};
+use crate::host::sessions::Session;
 
 impl Service {
     pub(super) async fn put(
@@ -53,7 +53,7 @@ impl Service {
             }
             Command::CommandStatementIngest(ingest) => {
                 no_transaction(ingest.transaction_id.as_ref())?;
-                effects::ingest(&self.0, &session, ingest, timely(messages)).await.map(updated)
+                effects::ingest(&self.0.host, &session, ingest, timely(messages)).await.map(updated)
             }
             command => Err(Status::unimplemented(format!("{} is not supported in DoPut", name(&command)))),
         }
@@ -64,11 +64,11 @@ impl Service {
         messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
     ) -> Result<Option<Bound>, Status> {
         // In a separate task, so that a panic caused by malformed data does not close the connection.
-        let most = self.0.limits.parameter_rows;
+        let most = self.0.host.limits.parameter_rows;
         let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(timely(messages), most)));
         let read = reading.await.map_err(|_| Status::invalid_argument("malformed parameters"))??;
         let Some((sets, bytes)) = read else { return Ok(None) };
-        let held = self.0.hold("bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        let held = self.0.host.hold("bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(Some(Bound::new(sets, held)))
     }
 
@@ -87,7 +87,7 @@ impl Service {
                     "the statement returns rows: run it as a query, not as an update",
                 ));
             }
-            effects::run(&service.0, &session, &statement, bound).await.map(|()| 0)
+            effects::run(&service.0.host, &session, &statement, bound).await.map(|()| 0)
         })
         .await
     }

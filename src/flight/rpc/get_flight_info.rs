@@ -11,7 +11,7 @@ use prost::bytes::Bytes;
 use tonic::{Request, Status};
 
 use super::super::command::described;
-use super::super::sessions::session_of;
+use super::super::gate::session_of;
 use super::Service;
 use super::describe::Described;
 use super::ticket::{NOTHING, ticket};
@@ -40,7 +40,7 @@ impl Service {
     pub(super) fn expiration(&self) -> prost_types::Timestamp {
         #[expect(clippy::disallowed_methods, reason = "clients compare it with the wall clock")]
         let now = SystemTime::now();
-        (now + self.0.limits.result_time()).into()
+        (now + self.0.host.limits.result_time()).into()
     }
 
     pub(super) async fn schema(&self, request: Request<FlightDescriptor>) -> Result<SchemaResult, Status> {

@@ -5,10 +5,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 use arrow_flight::{HandshakeRequest, HandshakeResponse};
 
-use super::super::auth::{Credentials, credentials, handshake_credentials};
-use super::super::sessions::caller_of;
+use super::super::gate::caller_of;
 use super::Service;
 use super::stream::{Answers, PATIENCE, late, one};
+use crate::host::auth::{Credentials, credentials, handshake_credentials};
 
 impl Service {
     pub(super) async fn log_in(
@@ -16,16 +16,17 @@ impl Service {
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Answers<HandshakeResponse>>, Status> {
         let caller = caller_of(request.extensions());
-        let mut given = credentials(request.metadata()).map_err(|rejection| self.0.sessions.rejected(rejection))?;
+        let mut given =
+            credentials(request.metadata().as_ref()).map_err(|rejection| self.0.host.sessions.rejected(rejection))?;
         // A client with credentials in its headers may send no message at all.
         if matches!(given, Credentials::None)
             && let Some(message) = timeout(PATIENCE, request.into_inner().message()).await.map_err(|_| late())??
         {
             given = handshake_credentials(&message.payload).unwrap_or(Credentials::None);
         }
-        let (token, proven) = self.0.sessions.log_in(&given, caller).await?;
+        let (token, proven) = self.0.host.sessions.log_in(&given, caller).await?;
         if let Some(caller) = caller.filter(|_| proven) {
-            self.0.standing.prove(caller.peer);
+            self.0.host.standing.prove(caller.peer);
         }
         let response = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let mut response = Response::new(one(response));

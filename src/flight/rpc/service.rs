@@ -9,16 +9,16 @@ use futures::{StreamExt, stream};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::super::command::{action_types, described, name};
-use super::super::results::code_name;
-use super::super::sessions::session_of;
+use super::super::gate::session_of;
 use super::Service;
 use super::stream::{Answers, one};
+use crate::host::status::code_name;
 
 impl Service {
     /// Records the outcome of a call in metrics and log.
     fn called<T>(&self, kind: String, result: Result<T, Status>) -> Result<T, Status> {
         let code = result.as_ref().err().map_or(Code::Ok, Status::code);
-        self.0.metrics.called(kind, code_name(code));
+        self.0.host.metrics.called(kind, code_name(code));
         if let Err(status) = &result {
             tracing::debug!(code = code_name(code), message = status.message(), "call failed");
         }

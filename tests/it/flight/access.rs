@@ -82,7 +82,7 @@ fn hex(text: &str) -> String {
     })
 }
 
-pub(super) fn users() -> Users {
+pub(crate) fn users() -> Users {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users.toml");
     let text = format!(

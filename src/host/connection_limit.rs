@@ -25,7 +25,7 @@ const CALLS: usize = 32;
 
 /// The open connections of a server.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     connections: Mutex<HashMap<Peer, Admitted>>,
     /// Maximum number of authenticated connections.
     most: usize,
@@ -49,18 +49,18 @@ struct Admitted {
 
 /// Guard for a running call, which ends on drop.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     standing: Arc<Standing>,
     peer: Peer,
 }
 
 impl Standing {
-    pub(super) fn new(most: usize, idle: Duration, strangers_closed: Counter) -> Self {
+    pub(crate) fn new(most: usize, idle: Duration, strangers_closed: Counter) -> Self {
         Self { connections: Mutex::default(), most, idle, strangers_closed }
     }
 
     /// Registers a new connection. Returns the token that closes it when cancelled.
-    pub(super) fn come(&self, peer: Peer, address: IpAddr) -> CancellationToken {
+    pub(crate) fn come(&self, peer: Peer, address: IpAddr) -> CancellationToken {
         let (now, mut connections) = (Instant::now(), self.connections());
         let strangers = || connections.iter().filter(|(_, connection)| !connection.proven);
         if strangers().count() >= STRANGERS {
@@ -80,7 +80,7 @@ impl Standing {
 
     /// Marks a connection as authenticated. At the limit, closes the one that was idle longest, or this one if
     /// none is idle.
-    pub(super) fn prove(&self, peer: Peer) {
+    pub(crate) fn prove(&self, peer: Peer) {
         let mut connections = self.connections();
         match connections.get_mut(&peer) {
             Some(connection) if !connection.proven => connection.proven = true,
@@ -95,13 +95,13 @@ impl Standing {
     }
 
     /// Removes a closed connection.
-    pub(super) fn gone(&self, peer: Peer) {
+    pub(crate) fn gone(&self, peer: Peer) {
         self.connections().remove(&peer);
     }
 
     /// Starts a call, which ends when the returned guard is dropped; `None` if an unauthenticated connection has too
     /// many running calls.
-    pub(super) fn call(self: &Arc<Self>, peer: Peer) -> Option<Call> {
+    pub(crate) fn call(self: &Arc<Self>, peer: Peer) -> Option<Call> {
         if let Some(connection) = self.connections().get_mut(&peer) {
             if !connection.proven && connection.calls >= CALLS {
                 return None;
@@ -112,7 +112,7 @@ impl Standing {
     }
 
     /// Closes connections that have been idle for too long; unauthenticated ones sooner.
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         self.connections().retain(|_, connection| {
             let late = match connection.proven {
                 true => connection.calls == 0 && connection.used.elapsed() >= self.idle,
@@ -129,7 +129,7 @@ impl Standing {
     }
 
     /// Returns the number of open connections.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.connections().len()
     }
 

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 /// Number of a connection, unique within the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Peer(pub(super) u64);
+pub(crate) struct Peer(pub(crate) u64);
 
 /// Connection and address of a caller, stored in the extensions of its requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Caller {
-    pub(super) peer: Peer,
+pub(crate) struct Caller {
+    pub(crate) peer: Peer,
     /// Remote IP address.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
 }

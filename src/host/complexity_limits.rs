@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
 /// deep as it is long. The parser has its own limit for parentheses.
-pub(super) fn depth(sql: &str) -> Result<()> {
+pub(crate) fn depth(sql: &str) -> Result<()> {
     /// Number of operators that fit on a thread's stack, with a margin.
     const MOST: usize = 1_000;
     // The parser reports invalid tokens.
@@ -69,7 +69,7 @@ fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {
 
 /// Rejects statements that reference too many tables. Tables inside a WITH query count for each reference to it: a
 /// short statement can double them with every line, and the engine walks them all.
-pub(super) fn tables(statement: &Parsed) -> Result<()> {
+pub(crate) fn tables(statement: &Parsed) -> Result<()> {
     const MOST: u64 = 500;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     match Tables::of(statement).in_all(statement) {
@@ -83,7 +83,7 @@ pub(super) fn tables(statement: &Parsed) -> Result<()> {
 
 /// Rejects a GROUP BY with too many grouping sets: each column of a CUBE doubles their number, and the engine expands
 /// them all.
-pub(super) fn groups(statement: &Parsed) -> Result<()> {
+pub(crate) fn groups(statement: &Parsed) -> Result<()> {
     /// Grouping sets of one SELECT.
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
@@ -138,7 +138,7 @@ impl Groupings {
 
 /// Rejects list types with large fixed sizes, such as `INT[1000][1000]`: every row holds that many values, and
 /// constants of such types are built during planning.
-pub(super) fn types(statement: &Parsed) -> Result<()> {
+pub(crate) fn types(statement: &Parsed) -> Result<()> {
     /// Values per row.
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
@@ -208,7 +208,7 @@ impl Visitor for Tables {
 
 /// Rejects plans that are too large to optimize: views and WITH queries are inlined at each reference, so a short
 /// statement can expand to millions of operators.
-pub(super) fn size(plan: &LogicalPlan) -> Result<()> {
+pub(crate) fn size(plan: &LogicalPlan) -> Result<()> {
     /// Operators of a plan.
     const MOST: usize = 5_000;
     let mut nodes = 0;

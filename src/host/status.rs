@@ -12,7 +12,7 @@ const SHOWN: usize = 1_000;
 
 /// Owner of the API key that requests are sent with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyOwner {
+pub(crate) enum KeyOwner {
     /// The server: a client cannot fix a rejected key.
     Server,
     /// The client.
@@ -20,7 +20,7 @@ pub(super) enum KeyOwner {
 }
 
 /// Converts an error to a status. `redact` removes API keys from the message.
-pub(super) fn status(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Status {
+pub(crate) fn status(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Status {
     let line: String = redact(&describe(error)).chars().take(SHOWN).collect();
     Status::new(code(error, owner), line)
 }
@@ -71,6 +71,29 @@ fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
         // The data changed while it was read: the client may retry.
         ErrorKind::Incomplete => Code::Aborted,
         ErrorKind::Output | ErrorKind::Store => Code::Internal,
+    }
+}
+
+/// Returns the name of a status code in metrics and logs.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::Unknown => "unknown",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
     }
 }
 

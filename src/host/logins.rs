@@ -26,7 +26,7 @@ const COUNTED: usize = 10_000;
 
 /// Login attempts in progress and recent failures.
 #[derive(Debug, Default)]
-pub(super) struct Logins {
+pub(crate) struct Logins {
     under_way: Mutex<HashMap<Peer, Arc<tokio::sync::Mutex<()>>>>,
     failures: Mutex<HashMap<Who, (u32, Instant)>>,
 }
@@ -40,7 +40,7 @@ enum Who {
 
 impl Logins {
     /// Waits for the connection's turn; its other attempts wait until the returned guard is dropped.
-    pub(super) async fn turn(&self, caller: Option<Caller>) -> Option<OwnedMutexGuard<()>> {
+    pub(crate) async fn turn(&self, caller: Option<Caller>) -> Option<OwnedMutexGuard<()>> {
         let caller = caller?;
         let turn = {
             let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl Logins {
     }
 
     /// Records a failed attempt. Returns the delay before it is reported.
-    pub(super) fn failed(&self, user: &str, caller: Option<Caller>) -> Duration {
+    pub(crate) fn failed(&self, user: &str, caller: Option<Caller>) -> Duration {
         let (now, mut failures) = (Instant::now(), self.failures());
         failures.retain(|_, (_, last)| now.duration_since(*last) < REMEMBERED);
         // Bounds memory: a name may be as long as a header.
@@ -71,7 +71,7 @@ impl Logins {
     }
 
     /// Records a successful attempt, which clears the user's failures.
-    pub(super) fn succeeded(&self, user: &str) {
+    pub(crate) fn succeeded(&self, user: &str) {
         self.failures().remove(&Who::User(user.chars().take(100).collect()));
     }
 

@@ -17,6 +17,7 @@ use arrow_flight::BasicAuth;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -25,7 +26,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tonic::Status;
-use tonic::metadata::MetadataMap;
 
 use super::logins::Logins;
 use super::peer::Caller;
@@ -47,7 +47,7 @@ pub enum Auth {
 
 /// Credentials that a client sent.
 #[derive(Debug)]
-pub(super) enum Credentials {
+pub(crate) enum Credentials {
     /// No credentials.
     None,
     /// User name and password.
@@ -58,7 +58,7 @@ pub(super) enum Credentials {
 
 /// Reason for rejecting credentials. Each has one message, so that responses to wrong credentials are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rejection {
+pub(crate) enum Rejection {
     /// No credentials, though the server has users.
     NoLogin,
     /// No API key, in pass-through mode.
@@ -75,7 +75,7 @@ pub(super) enum Rejection {
 
 impl Rejection {
     /// Returns the reason as named in metrics.
-    pub(super) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::NoLogin | Self::NoKey => "no_credentials",
             Self::Malformed | Self::MalformedKey => "malformed",
@@ -83,30 +83,34 @@ impl Rejection {
             Self::UnknownToken => "unknown_token",
         }
     }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::NoLogin => "not authenticated: log in with user name and password, or send a token",
+            Self::NoKey => "missing API key: send it as the password, as a Bearer token or in x-api-key",
+            Self::Malformed => "malformed credentials: expected Basic, Bearer or x-api-key",
+            Self::MalformedKey => "malformed API key",
+            Self::WrongPassword => "invalid user name or password",
+            Self::UnknownToken => "unknown or expired token: log in again",
+        }
+    }
 }
 
 impl From<Rejection> for Status {
     fn from(rejection: Rejection) -> Self {
-        Self::unauthenticated(match rejection {
-            Rejection::NoLogin => "not authenticated: log in with user name and password, or send a token",
-            Rejection::NoKey => "missing API key: send it as the password, as a Bearer token or in x-api-key",
-            Rejection::Malformed => "malformed credentials: expected Basic, Bearer or x-api-key",
-            Rejection::MalformedKey => "malformed API key",
-            Rejection::WrongPassword => "invalid user name or password",
-            Rejection::UnknownToken => "unknown or expired token: log in again",
-        })
+        Self::unauthenticated(rejection.message())
     }
 }
 
 /// An authenticated client.
 #[derive(Debug, Clone)]
-pub(super) struct Principal {
+pub(crate) struct Principal {
     /// Unique name for logs and errors; not a secret.
-    pub(super) name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Request budget; `None` if unlimited.
-    pub(super) allowance: Option<Arc<Allowance>>,
+    pub(crate) allowance: Option<Arc<Allowance>>,
     /// The client's own API key, in pass-through mode.
-    pub(super) key: Option<Secret>,
+    pub(crate) key: Option<Secret>,
 }
 
 /// The users defined in a users file.
@@ -213,7 +217,7 @@ impl Users {
     ///
     /// # Errors
     /// The [`Rejection`], which is the same for an unknown name and a wrong password.
-    pub(super) async fn verify(
+    pub(crate) async fn verify(
         &self,
         credentials: &Credentials,
         caller: Option<Caller>,
@@ -320,12 +324,12 @@ fn parse_digest(text: &str) -> Option<[u8; 32]> {
 ///
 /// # Errors
 /// [`Rejection::Malformed`]; the message does not repeat the credentials.
-pub(super) fn credentials(metadata: &MetadataMap) -> Result<Credentials, Rejection> {
+pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, Rejection> {
     let bad = Rejection::Malformed;
-    if let Some(key) = metadata.get("x-api-key") {
+    if let Some(key) = headers.get("x-api-key") {
         return Ok(token(key.to_str().map_err(|_| bad)?));
     }
-    let Some(header) = metadata.get("authorization") else { return Ok(Credentials::None) };
+    let Some(header) = headers.get("authorization") else { return Ok(Credentials::None) };
     let (scheme, value) = header.to_str().map_err(|_| bad)?.split_once(' ').ok_or(bad)?;
     let value = value.trim();
     if scheme.eq_ignore_ascii_case("bearer") {
@@ -344,7 +348,7 @@ pub(super) fn credentials(metadata: &MetadataMap) -> Result<Credentials, Rejecti
 }
 
 /// Reads the credentials from a handshake message, the protocol's older alternative to headers.
-pub(super) fn handshake_credentials(payload: &[u8]) -> Option<Credentials> {
+pub(crate) fn handshake_credentials(payload: &[u8]) -> Option<Credentials> {
     let BasicAuth { username, password } = prost::Message::decode(payload).ok()?;
     (!username.is_empty()).then(|| Credentials::Basic(username, password.into()))
 }
@@ -362,7 +366,7 @@ fn token(text: &str) -> Credentials {
 ///
 /// # Errors
 /// The [`Rejection`] of a missing or malformed key.
-pub(super) fn key_holder(credentials: &Credentials, salt: &[u8; 32]) -> Result<Principal, Rejection> {
+pub(crate) fn key_holder(credentials: &Credentials, salt: &[u8; 32]) -> Result<Principal, Rejection> {
     let text = match credentials {
         Credentials::None => return Err(Rejection::NoKey),
         Credentials::Basic(_, text) | Credentials::Token(text) => text,
@@ -374,7 +378,7 @@ pub(super) fn key_holder(credentials: &Credentials, salt: &[u8; 32]) -> Result<P
 }
 
 /// The principal shared by all clients when authentication is off.
-pub(super) fn anybody() -> Principal {
+pub(crate) fn anybody() -> Principal {
     Principal { name: "anonymous".into(), allowance: None, key: None }
 }
 
@@ -389,10 +393,10 @@ mod tests {
         Users::read(&file)
     }
 
-    fn headers(name: &'static str, value: &str) -> MetadataMap {
-        let mut metadata = MetadataMap::new();
-        metadata.insert(name, value.parse().expect("a value"));
-        metadata
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().expect("a value"));
+        headers
     }
 
     #[test]
@@ -406,7 +410,7 @@ mod tests {
         assert!(matches!(credentials(&headers("x-api-key", "k")), Ok(Credentials::Token(_))));
         assert!(matches!(credentials(&headers("authorization", "Bearer k")), Ok(Credentials::Token(_))));
         assert!(matches!(credentials(&headers("authorization", "Bearer None")), Ok(Credentials::None)));
-        assert!(matches!(credentials(&MetadataMap::new()), Ok(Credentials::None)));
+        assert!(matches!(credentials(&HeaderMap::new()), Ok(Credentials::None)));
         for wrong in ["swordfish", "Digest swordfish", "Basic swordfish!", "Basic c3dvcmRmaXNo"] {
             assert_eq!(credentials(&headers("authorization", wrong)).expect_err(wrong), Rejection::Malformed);
         }

@@ -18,27 +18,26 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tonic::transport::server::Connected;
 
 use super::peer::{Caller, Peer};
-use super::state::ServerState;
+use super::state::Host;
 
 /// Time within which a new connection must send its first byte.
 const SILENT: Duration = Duration::from_secs(10);
 
 /// A client connection. Dropping it closes its sessions.
-pub(super) struct ClientStream {
+pub(crate) struct ClientStream {
     stream: TcpStream,
     caller: Caller,
-    shared: Arc<ServerState>,
+    host: Arc<Host>,
     /// Resolves when the connection must be closed, regardless of running calls.
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 /// Accepts connections until the token is cancelled.
-pub(super) fn accept(
+pub(crate) fn accept(
     listener: TcpListener,
-    shared: Arc<ServerState>,
+    host: Arc<Host>,
     closing: CancellationToken,
 ) -> impl Stream<Item = io::Result<ClientStream>> {
     let (ready, connections) = mpsc::channel(16);
@@ -55,11 +54,11 @@ pub(super) fn accept(
                 continue;
             };
             let peer = Peer(numbers.fetch_add(1, Ordering::Relaxed));
-            let ended = shared.standing.come(peer, address.ip());
+            let ended = host.standing.come(peer, address.ip());
             let caller = Caller { peer, address: address.ip() };
-            let (ready, shared, closing) = (ready.clone(), Arc::clone(&shared), closing.clone());
+            let (ready, host, closing) = (ready.clone(), Arc::clone(&host), closing.clone());
             tokio::spawn(async move {
-                let mut connection = ClientStream { stream, caller, shared, ended: Box::pin(ended.cancelled_owned()) };
+                let mut connection = ClientStream { stream, caller, host, ended: Box::pin(ended.cancelled_owned()) };
                 let ClientStream { stream, ended, .. } = &mut connection;
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };
                 let speaks = tokio::select! {
@@ -78,22 +77,19 @@ pub(super) fn accept(
     unfold(connections, |mut connections| async { Some((connections.recv().await?, connections)) })
 }
 
-impl Connected for ClientStream {
-    type ConnectInfo = Caller;
-
-    fn connect_info(&self) -> Caller {
-        self.caller
-    }
-}
-
 impl Drop for ClientStream {
     fn drop(&mut self) {
-        self.shared.standing.gone(self.caller.peer);
-        self.shared.hung_up(self.caller.peer);
+        self.host.standing.gone(self.caller.peer);
+        self.host.hung_up(self.caller.peer);
     }
 }
 
 impl ClientStream {
+    /// Connection and address of the client.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller
+    }
+
     /// Returns the stream unless the connection was closed.
     fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
         match self.ended.as_mut().poll(context) {

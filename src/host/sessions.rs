@@ -21,8 +21,7 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tonic::transport::server::TlsConnectInfo;
-use tonic::{Request, Status};
+use tonic::Status;
 
 use super::auth::{Auth, Credentials, Principal, Rejection, anybody, key_holder};
 use super::lanes::OwnLane;
@@ -88,19 +87,19 @@ impl fmt::Debug for PassThrough {
 }
 
 /// State of a client session.
-pub(super) struct Session {
+pub(crate) struct Session {
     /// Owner of the session.
-    pub(super) principal: Principal,
+    pub(crate) principal: Principal,
     /// DataFusion session: tables, settings, views and temporary tables.
-    pub(super) context: SessionContext,
+    pub(crate) context: SessionContext,
     /// Permits for running queries.
-    pub(super) streams: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
     /// Held while a temporary table is created, so that the byte limit cannot be exceeded concurrently.
-    pub(super) making: tokio::sync::Mutex<()>,
+    pub(crate) making: tokio::sync::Mutex<()>,
     /// Lane in which statements of the session run.
-    pub(super) lane: OwnLane,
+    pub(crate) lane: OwnLane,
     /// Memory reserved for views, by view name.
-    pub(super) views: Mutex<HashMap<String, MemoryReservation>>,
+    pub(crate) views: Mutex<HashMap<String, MemoryReservation>>,
     connections: Vec<Arc<Connection>>,
     owner: KeyOwner,
     used: Mutex<Instant>,
@@ -110,7 +109,7 @@ pub(super) struct Session {
 }
 
 /// Guard that keeps a session from being idle.
-pub(super) struct Busy(Arc<Session>);
+pub(crate) struct Busy(Arc<Session>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -122,17 +121,22 @@ impl Drop for Busy {
 
 impl Session {
     /// Converts an error to a status, with API keys redacted.
-    pub(super) fn status(&self, error: &DataFusionError) -> Status {
+    pub(crate) fn status(&self, error: &DataFusionError) -> Status {
         status(error, self.owner, |text| self.redact(text))
     }
 
     /// Redacts the session's API keys from a text.
-    pub(super) fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
     }
 
+    /// The connections behind its tables; that of unqualified names comes first.
+    pub(crate) fn connections(&self) -> &[Arc<Connection>] {
+        &self.connections
+    }
+
     /// Marks the session as in use until the returned guard is dropped.
-    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
@@ -148,12 +152,12 @@ impl Session {
     }
 
     /// Marks the client's API key as accepted by the service.
-    pub(super) fn prove(&self) {
+    pub(crate) fn prove(&self) {
         self.proven.store(true, Ordering::Relaxed);
     }
 
     /// True once the credentials are verified.
-    pub(super) fn is_proven(&self) -> bool {
+    pub(crate) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
 }
@@ -168,7 +172,7 @@ enum Found {
 }
 
 /// All sessions of a server.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     auth: Auth,
     upstream: Upstream,
     /// Those that sessions begin with.
@@ -189,7 +193,7 @@ const TOKEN: &str = "sst_";
 const RECENT: Duration = Duration::from_secs(60);
 
 impl Sessions {
-    pub(super) fn new(
+    pub(crate) fn new(
         auth: Auth,
         upstream: Upstream,
         settings: SessionSettings,
@@ -213,19 +217,19 @@ impl Sessions {
 
     /// Spreads queries of stores over workers.
     #[cfg(feature = "distributed")]
-    pub(super) fn with_workers(self, workers: Option<Arc<Workers>>) -> Self {
+    pub(crate) fn with_workers(self, workers: Option<Arc<Workers>>) -> Self {
         Self { workers, ..self }
     }
 
     /// Returns the numbers of all workers and of the healthy ones.
     #[cfg(feature = "distributed")]
-    pub(super) fn workers(&self) -> [usize; 2] {
+    pub(crate) fn workers(&self) -> [usize; 2] {
         let status = self.workers.as_ref().map(|workers| workers.status()).unwrap_or_default();
         [status.len(), status.iter().filter(|worker| worker.state == WorkerState::Healthy).count()]
     }
 
     /// Counts rejected credentials, and returns the status for the client.
-    pub(super) fn rejected(&self, rejection: Rejection) -> Status {
+    pub(crate) fn rejected(&self, rejection: Rejection) -> Status {
         self.metrics.rejected(rejection.reason()).inc();
         rejection.into()
     }
@@ -234,7 +238,7 @@ impl Sessions {
     ///
     /// # Errors
     /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
-    pub(super) async fn log_in(
+    pub(crate) async fn log_in(
         &self,
         credentials: &Credentials,
         caller: Option<Caller>,
@@ -250,16 +254,37 @@ impl Sessions {
         Ok((token, session.is_proven()))
     }
 
-    /// Finds or opens the session of a call.
+    /// Finds or opens the session of a call: one for each connection of a principal, which may change it.
     ///
     /// # Errors
     /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
-    pub(super) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Status> {
+    pub(crate) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Status> {
+        self.found(credentials, caller, caller.map(|caller| caller.peer)).await
+    }
+
+    /// As [`find`](Self::find), with one session for all connections of a principal, whose calls do not change it.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find).
+    pub(crate) async fn find_shared(
+        &self,
+        credentials: Credentials,
+        caller: Option<Caller>,
+    ) -> Result<Arc<Session>, Status> {
+        self.found(credentials, caller, None).await
+    }
+
+    async fn found(
+        &self,
+        credentials: Credentials,
+        caller: Option<Caller>,
+        peer: Option<Peer>,
+    ) -> Result<Arc<Session>, Status> {
         if let Some(session) = self.logged_in(&credentials)? {
             return Ok(session);
         }
         let principal = self.principal(&credentials, caller).await?;
-        let found = Found::Peer(Arc::clone(&principal.name), caller.map(|caller| caller.peer));
+        let found = Found::Peer(Arc::clone(&principal.name), peer);
         {
             let mut open = self.open();
             match open.get(&found) {
@@ -292,17 +317,17 @@ impl Sessions {
     }
 
     /// Closes a session and revokes its token.
-    pub(super) fn close(&self, session: &Arc<Session>) {
+    pub(crate) fn close(&self, session: &Arc<Session>) {
         self.open().retain(|_, open| !Arc::ptr_eq(open, session));
     }
 
     /// Closes the sessions of a closed connection.
-    pub(super) fn hung_up(&self, peer: Peer) {
+    pub(crate) fn hung_up(&self, peer: Peer) {
         self.open().retain(|found, _| !matches!(found, Found::Peer(_, Some(other)) if *other == peer));
     }
 
     /// Closes sessions that have been idle for too long. Returns the remaining ones.
-    pub(super) fn sweep(&self) -> Vec<Arc<Session>> {
+    pub(crate) fn sweep(&self) -> Vec<Arc<Session>> {
         let mut open = self.open();
         open.retain(|_, session| !self.has_expired(session));
         open.values().cloned().collect()
@@ -313,17 +338,17 @@ impl Sessions {
     }
 
     /// Returns the memory pool shared by all queries.
-    pub(super) fn pool(&self) -> &Arc<dyn MemoryPool> {
+    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
         &self.runtime.memory_pool
     }
 
     /// Returns the number of open sessions.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open().len()
     }
 
     /// Returns the server's connections, or in pass-through mode those currently open for clients.
-    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+    pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
         match &self.upstream {
             Upstream::Own { connection, named } if named.is_empty() => vec![Arc::clone(connection)],
             Upstream::Own { named, .. } => named.iter().map(|(_, connection)| Arc::clone(connection)).collect(),
@@ -440,21 +465,6 @@ impl Sessions {
     fn open(&self) -> MutexGuard<'_, HashMap<Found, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the caller of a request, from its extensions.
-pub(super) fn caller_of(extensions: &http::Extensions) -> Option<Caller> {
-    let inside = extensions.get::<TlsConnectInfo<Caller>>().map(TlsConnectInfo::get_ref);
-    extensions.get::<Caller>().or(inside).copied()
-}
-
-/// Returns the session of a call, as set by [`Gate`](super::gate::Gate).
-///
-/// # Errors
-/// UNAUTHENTICATED for a call that did not pass the gate.
-pub(super) fn session_of<T>(request: &Request<T>) -> Result<Arc<Session>, Status> {
-    let session = request.extensions().get::<Arc<Session>>();
-    session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))
 }
 
 impl fmt::Debug for Sessions {

@@ -12,6 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as Utility};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions, visit_expressions_mut,
@@ -20,7 +21,6 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::complexity_limits;
-use super::sessions::Session;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
 use crate::session::{check_sizes, resolve_time_zone};
@@ -28,24 +28,24 @@ use crate::table::query_name;
 
 /// A planned statement.
 #[derive(Debug)]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     /// Logical plan with unbound parameters.
-    pub(super) plan: LogicalPlan,
+    pub(crate) plan: LogicalPlan,
     /// True if the statement changes the session and returns no rows.
-    pub(super) effect: bool,
+    pub(crate) effect: bool,
     /// Parameters in order, all nullable.
-    pub(super) parameters: SchemaRef,
+    pub(crate) parameters: SchemaRef,
     /// Result schema; empty for a statement that changes the session.
-    pub(super) schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
 }
 
 /// An executable plan.
 #[derive(Debug)]
-pub(super) struct Runnable {
-    pub(super) plan: Arc<dyn ExecutionPlan>,
-    pub(super) task: Arc<TaskContext>,
+pub(crate) struct Runnable {
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
+    pub(crate) task: Arc<TaskContext>,
     /// Name of the query in `system.requests`.
-    pub(super) query: String,
+    pub(crate) query: String,
 }
 
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
@@ -62,7 +62,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// True if a session may change the setting.
-pub(super) fn may_set(variable: &str) -> bool {
+pub(crate) fn may_set(variable: &str) -> bool {
     variable.starts_with("savedsearch.") || SETTINGS.contains(&variable)
 }
 
@@ -71,8 +71,8 @@ impl Statement {
     ///
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
-    pub(super) async fn of(session: &Session, sql: &str) -> Result<Self> {
-        let state = session.context.state();
+    pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
+        let state = context.state();
         let plan = state.statement_to_plan(resolve_time_zone(parse(sql)?)).await?;
         complexity_limits::size(&plan)?;
         check_sizes(&plan)?;
@@ -92,7 +92,7 @@ impl Statement {
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for a wrong number of parameters.
-    pub(super) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    pub(crate) fn bind(&self, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         let (takes, given) = (self.parameters.fields().len(), values.len());
         if takes != given {
             let message = format!("wrong number of parameters: expected {takes}, got {given}");
@@ -106,8 +106,8 @@ impl Statement {
 ///
 /// # Errors
 /// Errors of planning.
-pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Runnable> {
-    let (state, plan) = session.context.execute_logical_plan(plan).await?.into_parts();
+pub(crate) async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Result<Runnable> {
+    let (state, plan) = context.execute_logical_plan(plan).await?.into_parts();
     let query = query_name(&state);
     let task = state.task_ctx();
     let plan = state.optimize(&plan)?;
@@ -118,7 +118,7 @@ pub(super) async fn runnable(session: &Session, plan: LogicalPlan) -> Result<Run
 }
 
 /// Estimates the memory of a stored plan in bytes: its operators, expressions and literals.
-pub(super) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
+pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     const OPERATOR: usize = 1 << 10;
     const EXPRESSION: usize = 256;
     let mut bytes = 0;

@@ -12,13 +12,13 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 /// Returns the schema that a result is sent with.
-pub(super) fn result_schema(schema: &Schema) -> SchemaRef {
+pub(crate) fn result_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| Arc::new(Field::new(field.name(), sent(field.data_type()), true)));
     Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
 }
 
 /// Returns the schema that a table is described with.
-pub(super) fn table_schema(schema: &Schema) -> Schema {
+pub(crate) fn table_schema(schema: &Schema) -> Schema {
     Schema::new(fields(schema.fields()))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn table_schema(schema: &Schema) -> Schema {
 ///
 /// # Errors
 /// Strings of more than 2 GiB in one batch.
-pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
         if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
     });
@@ -36,7 +36,7 @@ pub(super) fn sent_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
 
 /// Returns the size of a batch's values in bytes, at least one per row, since rows without values cost work too.
 /// Shared buffers count once per batch.
-pub(super) fn bytes_of(batch: &RecordBatch) -> u64 {
+pub(crate) fn bytes_of(batch: &RecordBatch) -> u64 {
     let of =
         |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size());
     batch.columns().iter().map(of).sum::<usize>().max(batch.num_rows()) as u64

@@ -39,7 +39,7 @@ struct Rejected {
 
 /// Metrics of a server.
 #[derive(Debug)]
-pub(super) struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     calls: Family<Call, Counter>,
     queries: Family<Ended, Counter>,
@@ -50,15 +50,15 @@ pub(super) struct Metrics {
     requests: Counter,
     throttle_wait: Counter<f64, AtomicU64>,
     /// Running queries.
-    pub(super) queries_running: Gauge,
+    pub(crate) queries_running: Gauge,
     /// Open connections.
-    pub(super) connections: Gauge,
+    pub(crate) connections: Gauge,
     /// Open sessions.
-    pub(super) sessions: Gauge,
+    pub(crate) sessions: Gauge,
     /// Open prepared statements.
-    pub(super) statements: Gauge,
+    pub(crate) statements: Gauge,
     /// Results that can be fetched, including those already fetched but not yet expired.
-    pub(super) results: Gauge,
+    pub(crate) results: Gauge,
     upstream_requests: Gauge,
     upstream_bytes: Gauge,
     upstream_wait: Gauge,
@@ -80,7 +80,7 @@ struct StoreGauges {
 }
 
 impl Metrics {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let mut registry = Registry::with_prefix("savedsearch");
         registry.register("build", "Version of the server", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let calls = Family::<Call, Counter>::default();
@@ -156,17 +156,17 @@ impl Metrics {
     }
 
     /// Counts an answered call. Its result stream may still be running.
-    pub(super) fn called(&self, kind: String, code: &'static str) {
+    pub(crate) fn called(&self, kind: String, code: &'static str) {
         self.calls.get_or_create(&Call { kind, code }).inc();
     }
 
     /// Returns the count of logins rejected for this reason.
-    pub(super) fn rejected(&self, reason: &'static str) -> Counter {
+    pub(crate) fn rejected(&self, reason: &'static str) -> Counter {
         self.logins_rejected.get_or_create_owned(&Rejected { reason })
     }
 
     /// Records the end of a query, complete or not.
-    pub(super) fn ended(&self, outcome: &'static str, rows: u64, bytes: u64, time: Duration) {
+    pub(crate) fn ended(&self, outcome: &'static str, rows: u64, bytes: u64, time: Duration) {
         self.queries_running.dec();
         self.queries.get_or_create(&Ended { outcome }).inc();
         self.seconds.observe(time.as_secs_f64());
@@ -175,14 +175,14 @@ impl Metrics {
     }
 
     /// Records what a statement has cost. Totals of the connections would not do: those of pass-through clients close.
-    pub(super) fn spent(&self, spent: Spent) {
+    pub(crate) fn spent(&self, spent: Spent) {
         self.requests.inc_by(spent.requests);
         self.throttle_wait.inc_by(Duration::from_millis(spent.wait_ms).as_secs_f64());
     }
 
     /// Sets the numbers of all workers and of the healthy ones.
     #[cfg(feature = "distributed")]
-    pub(super) fn set_workers(&self, numbers: [usize; 2]) {
+    pub(crate) fn set_workers(&self, numbers: [usize; 2]) {
         for (gauge, number) in self.workers.iter().zip(numbers) {
             gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
         }
@@ -192,7 +192,7 @@ impl Metrics {
     ///
     /// # Errors
     /// None in practice: writing to a string does not fail.
-    pub(super) fn text(&self, connections: &[Arc<Connection>]) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self, connections: &[Arc<Connection>]) -> Result<String, std::fmt::Error> {
         let total = |of: &dyn Fn(&Connection) -> u64| {
             let sum = connections.iter().map(|connection| of(connection)).sum::<u64>();
             i64::try_from(sum).unwrap_or(i64::MAX)

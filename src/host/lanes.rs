@@ -18,7 +18,7 @@ const STACK: usize = 64 << 20;
 
 /// All lanes of a server. Dropping does not wait for their threads, which may be busy with a computation.
 #[derive(Debug)]
-pub(super) struct Lanes(Vec<Lane>);
+pub(crate) struct Lanes(Vec<Lane>);
 
 #[derive(Debug)]
 struct Lane {
@@ -29,21 +29,21 @@ struct Lane {
 
 /// Guard for a session's use of a lane, released on drop.
 #[derive(Debug)]
-pub(super) struct InLane {
+pub(crate) struct InLane {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
 }
 
 /// The lane that a session currently uses, if any.
 #[derive(Debug, Default)]
-pub(super) struct OwnLane(Mutex<Weak<InLane>>);
+pub(crate) struct OwnLane(Mutex<Weak<InLane>>);
 
 impl Lanes {
     /// Starts all lanes.
     ///
     /// # Errors
     /// I/O errors of starting threads.
-    pub(super) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start() -> std::io::Result<Self> {
         let lane = |_| {
             let mut builder = Builder::new_multi_thread();
             builder.enable_all().thread_name("execution").thread_stack_size(STACK).worker_threads(THREADS);
@@ -53,7 +53,7 @@ impl Lanes {
     }
 
     /// Returns the lane that a session uses, or assigns it the least used one.
-    pub(super) fn enter(&self, own: &OwnLane) -> Arc<InLane> {
+    pub(crate) fn enter(&self, own: &OwnLane) -> Arc<InLane> {
         let mut own = own.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = own.upgrade() {
             return lane;
@@ -72,7 +72,7 @@ impl Lanes {
 
 impl InLane {
     /// Returns the runtime handle of the lane.
-    pub(super) fn handle(&self) -> &Handle {
+    pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 }

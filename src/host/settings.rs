@@ -92,7 +92,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] naming the limit.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         /// Seconds in a year.
         const YEAR: u64 = 366 * 86_400;
         let numbers = [
@@ -118,12 +118,12 @@ impl Limits {
     }
 
     /// See [`Limits::session_idle_seconds`].
-    pub(super) fn session_idle(&self) -> Duration {
+    pub(crate) fn session_idle(&self) -> Duration {
         Duration::from_secs(self.session_idle_seconds)
     }
 
     /// See [`Limits::result_seconds`].
-    pub(super) fn result_time(&self) -> Duration {
+    pub(crate) fn result_time(&self) -> Duration {
         Duration::from_secs(self.result_seconds)
     }
 }

@@ -1,0 +1,114 @@
+//! Who may use a server: options that `serve` and `mcp` share, merged with the `[serve]` table of the configuration file.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use datafusion_saved_search::flight::{Auth, ServeDocument, TlsSpec, Upstream, Users};
+use datafusion_saved_search::simulator::Running;
+
+use crate::connect::{Connected, connect, pass_through};
+use crate::{Arguments, Exit};
+
+/// Authentication, TLS and the address for operators.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AccessArguments {
+    /// Authentication of clients [default: none]
+    #[arg(long, value_enum, env = "SAVEDSEARCH_AUTH")]
+    auth: Option<AuthMode>,
+    /// User file for --auth users
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_USERS_FILE")]
+    users_file: Option<PathBuf>,
+    /// Certificate chain of the server (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_CERT")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the server (PEM)
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_TLS_KEY")]
+    tls_key: Option<PathBuf>,
+    /// Certificate authorities of client certificates (PEM); enables mutual TLS
+    #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_CLIENT_CA")]
+    client_ca: Option<PathBuf>,
+    /// Address of /healthz and /metrics
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
+    operations: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum AuthMode {
+    /// No authentication; loopback addresses only
+    None,
+    /// Password or token of a user in --users-file
+    Users,
+    /// Clients send their own API key as password or token
+    PassThrough,
+}
+
+/// Who may use a server, and what it serves.
+pub(crate) struct Access {
+    pub(crate) upstream: Upstream,
+    /// Keeps the built-in demo data running.
+    pub(crate) _demo: Option<Running>,
+    pub(crate) auth: Auth,
+    pub(crate) tls: Option<TlsSpec>,
+    pub(crate) insecure: bool,
+    pub(crate) operations: Option<SocketAddr>,
+}
+
+impl AccessArguments {
+    /// Connects to the service, and reads users and certificates.
+    pub(crate) async fn read(&self, arguments: &Arguments, document: &ServeDocument) -> Result<Access, Exit> {
+        let mode = match (self.auth, &document.auth) {
+            (Some(mode), _) => mode,
+            (None, Some(name)) => AuthMode::from_str(name, false).map_err(|_| {
+                Exit::usage(format!("invalid value `{name}` for serve.auth: expected none, users or pass-through"))
+            })?,
+            (None, None) => AuthMode::None,
+        };
+        let (upstream, demo) = match mode {
+            AuthMode::PassThrough => {
+                let (keys, demo) = pass_through(arguments).await?;
+                (Upstream::PassThrough(keys), demo)
+            }
+            AuthMode::None | AuthMode::Users => {
+                let Connected { connection, others, demo } = connect(arguments).await?;
+                (Upstream::Own { connection, named: others }, demo)
+            }
+        };
+        // --auth on the command line may make the user file of the configuration irrelevant.
+        let users_file = self.users_file.as_ref().or(document.users_file.as_ref().filter(|_| mode == AuthMode::Users));
+        let auth = match (mode, users_file) {
+            (AuthMode::None, None) => Auth::None,
+            (AuthMode::PassThrough, None) => Auth::PassThrough,
+            (AuthMode::Users, Some(file)) => Auth::Users(Users::read(file)?),
+            (AuthMode::Users, None) => return Err(Exit::usage("--auth users requires --users-file")),
+            (_, Some(_)) => return Err(Exit::usage("--users-file requires --auth users")),
+        };
+        let certificate = self.tls_cert.as_ref().or(document.tls_cert.as_ref());
+        let key = self.tls_key.as_ref().or(document.tls_key.as_ref());
+        let authorities = self.client_ca.as_ref().or(document.client_ca.as_ref());
+        let tls = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some(certificates(certificate, key, authorities)?),
+            (None, None) if authorities.is_none() => None,
+            (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
+            _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
+        };
+        Ok(Access {
+            upstream,
+            _demo: demo,
+            auth,
+            tls,
+            insecure: arguments.insecure || document.insecure.unwrap_or_default(),
+            operations: self.operations.or(document.operations),
+        })
+    }
+}
+
+/// Reads a certificate with its key, and the authorities of the other side.
+pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&PathBuf>) -> Result<TlsSpec, Exit> {
+    let client_authorities = authorities.map(|path| read(path)).transpose()?;
+    Ok(TlsSpec { certificate: read(certificate)?, key: read(key)?, client_authorities })
+}
+
+fn read(path: &Path) -> Result<String, Exit> {
+    std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
+}

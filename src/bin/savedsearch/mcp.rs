@@ -1,0 +1,118 @@
+//! Command `mcp`: the tables as tools of an agent, over stdin and stdout or over HTTP.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use datafusion_saved_search::config::Environment;
+use datafusion_saved_search::flight::ServeDocument;
+use datafusion_saved_search::mcp::{McpLimits, McpServer, McpSpec, StdioSpec, serve_stdio};
+
+use crate::access::{Access, AccessArguments};
+use crate::connect::{Connected, config_file, connect};
+use crate::serve::{LogArguments, log, settings};
+use crate::telemetry::Telemetry;
+use crate::{Arguments, Ending, Exit};
+
+/// Serve the tables to agents over the Model Context Protocol (MCP)
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without --listen the client is the program that starts this one, and speaks over stdin and stdout:
+  {\"mcpServers\": {\"savedsearch\": {\"command\": \"savedsearch\", \"args\": [\"mcp\"]}}}
+With --listen, users, TLS and limits are also read from the [serve] table of the configuration file.
+
+Examples:
+  savedsearch mcp
+  savedsearch --base-url https://api.example.com/v4 --api-key-file key.txt mcp --max-requests 50
+  savedsearch mcp --listen 127.0.0.1:8090
+  savedsearch --base-url https://api.example.com/v4 mcp --listen 0.0.0.0:8090 --auth users --users-file users.toml \\
+      --tls-cert server.pem --tls-key server.key"
+)]
+pub(crate) struct McpArguments {
+    /// Serve HTTP on this address, at /mcp; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Most requests to the service that a call may allow its query
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    max_requests: u64,
+    /// Most rows that a call may ask for
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_rows: u32,
+    #[command(flatten)]
+    access: AccessArguments,
+    /// Setting of each query, such as freshness=15m; may be repeated [default of query_deadline: 60]
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+/// Time limit of a query, in seconds: clients give a call up after about a minute.
+const DEADLINE: &str = "query_deadline=60";
+/// What the implementation of the protocol logs: requests, with their statements, only if asked for.
+const QUIET: &str = "rmcp=warn";
+
+/// Runs the server until its client leaves, or a signal shuts it down.
+pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &ArgMatches) -> Result<(), Exit> {
+    let given = |name| matches.subcommand_matches("mcp").and_then(|matches| matches.value_source(name));
+    let asked = ["auth", "users_file", "tls_cert", "tls_key", "client_ca", "operations"];
+    let asked = asked.into_iter().find(|name| given(name) == Some(ValueSource::CommandLine));
+    if let (None, Some(option)) = (mcp.listen, asked) {
+        let option = option.replace('_', "-");
+        return Err(Exit::usage(format!(
+            "--{option} requires --listen: without it the client is the caller of this program"
+        )));
+    }
+    // Over stdio the log is mixed with that of the client.
+    let level = if mcp.listen.is_none() && given("filter") == Some(ValueSource::DefaultValue) {
+        "warn"
+    } else {
+        mcp.log.filter()
+    };
+    let telemetry = Telemetry::start(Some(log(&mcp.log, &format!("{QUIET},{level}"))?))?;
+    let served = Box::pin(serve(arguments, mcp)).await;
+    telemetry.end().await;
+    served
+}
+
+async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
+    let environment = Environment::read()?;
+    let document = match config_file(arguments, &environment) {
+        Some(path) => ServeDocument::read(&path)?,
+        None => ServeDocument::default(),
+    };
+    let deadline = [DEADLINE.to_owned()];
+    let given: Vec<String> = match document.settings.keys().any(|key| key.ends_with("query_deadline")) {
+        true => mcp.set.clone(),
+        false => deadline.iter().chain(&mcp.set).cloned().collect(),
+    };
+    let settings = settings(&document.settings, &given)?;
+    let limits = McpLimits {
+        max_requests: mcp.max_requests,
+        max_rows: mcp.max_rows.try_into().unwrap_or(usize::MAX),
+        ..McpLimits::default()
+    };
+    // Before the line that announces the server.
+    let mut ending = Ending::listen()?;
+    let Some(listen) = mcp.listen else {
+        let Connected { connection, others, demo: _demo } = connect(arguments).await?;
+        if io::stdin().is_terminal() && !arguments.quiet {
+            eprintln!("note: waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one");
+        }
+        let upstream = datafusion_saved_search::flight::Upstream::Own { connection, named: others };
+        let spec = StdioSpec { upstream, settings, limits: document.limits, mcp: limits };
+        return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
+    };
+    let Access { upstream, _demo, auth, tls, insecure, operations } = mcp.access.read(arguments, &document).await?;
+    let spec =
+        McpSpec { listen, auth, tls, insecure, operations, limits: document.limits, settings, upstream, mcp: limits };
+    let server = McpServer::start(spec).await?;
+    ending.end_or_failure(server.address(), server.operations(), std::future::pending()).await?;
+    ending
+        .drained(async {
+            server.shut_down().await;
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,202 @@
+//! State that all calls share: sessions, limits, threads and metrics.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::auth::Auth;
+use super::connection_limit::Standing;
+use super::lanes::Lanes;
+use super::metrics::Metrics;
+use super::peer::Peer;
+use super::sessions::{Session, Sessions, Upstream};
+use super::settings::Limits;
+use crate::config::SessionSettings;
+#[cfg(feature = "distributed")]
+use crate::distributed::{Workers, name_store};
+use crate::error::{Error, ErrorKind, Result};
+use crate::serving::Operated;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) sessions: Sessions,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Open connections.
+    pub(crate) standing: Arc<Standing>,
+    /// Cancels all running queries and statements.
+    pub(crate) cancelled: CancellationToken,
+    /// Threads that plan and run statements, separate from those that serve sockets, which a long computation would
+    /// block.
+    pub(crate) lanes: Lanes,
+    ending: AtomicBool,
+    streams: Arc<Semaphore>,
+}
+
+/// What a host consists of.
+#[derive(Debug)]
+pub(crate) struct HostSpec {
+    pub(crate) auth: Auth,
+    pub(crate) upstream: Upstream,
+    /// Settings that sessions begin with.
+    pub(crate) settings: SessionSettings,
+    pub(crate) limits: Limits,
+    #[cfg(feature = "distributed")]
+    pub(crate) workers: Option<Arc<Workers>>,
+}
+
+impl Host {
+    /// Starts the threads, without a request to the service.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for unusable limits, an upstream that does not fit the authentication, or a store that workers
+    /// cannot reach.
+    pub(crate) fn start(spec: HostSpec) -> Result<Self> {
+        spec.check()?;
+        #[cfg(feature = "distributed")]
+        let workers = spec.workers;
+        let HostSpec { auth, upstream, settings, limits, .. } = spec;
+        #[cfg(feature = "distributed")]
+        if let (Some(_), Upstream::Own { connection, named }) = (&workers, &upstream) {
+            name_store(connection)?;
+            named.iter().try_for_each(|(_, connection)| name_store(connection))?;
+        }
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::new(ErrorKind::Config, format!("cannot start the query engine: {error}"))
+        };
+        let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|error| failed(&error))?;
+        let metrics = Metrics::new();
+        let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
+        #[cfg(feature = "distributed")]
+        let sessions = sessions.with_workers(workers);
+        let lanes = Lanes::start().map_err(|error| failed(&error))?;
+        let standing = Standing::new(limits.connections, limits.session_idle(), metrics.rejected("no_login"));
+        Ok(Self {
+            sessions,
+            metrics,
+            standing: Arc::new(standing),
+            cancelled: CancellationToken::new(),
+            lanes,
+            ending: AtomicBool::new(false),
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            limits,
+        })
+    }
+
+    /// Removes expired connections and sessions. Returns the sessions that remain.
+    pub(crate) fn sweep(&self) -> Vec<Arc<Session>> {
+        self.standing.sweep();
+        self.sessions.sweep()
+    }
+
+    /// Acquires the permits for a running query of a session.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the session or the server has too many running queries.
+    pub(crate) fn places(&self, session: &Session) -> Result<[OwnedSemaphorePermit; 2], Status> {
+        let place = |places: &Arc<Semaphore>, whose: &str, most: usize| {
+            let place = Arc::clone(places).try_acquire_owned();
+            place.map_err(|_| {
+                let line = format!("too many running queries: {whose} is limited to {most}; finish reading some first");
+                Status::resource_exhausted(line)
+            })
+        };
+        let Limits { streams, streams_per_session, .. } = self.limits;
+        Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
+    }
+
+    /// Closes the sessions of a closed connection.
+    pub(crate) fn hung_up(&self, peer: Peer) {
+        self.sessions.hung_up(peer);
+    }
+
+    /// Waits until no query has run for `time`.
+    pub(crate) async fn quiet(&self, time: Duration) {
+        let mut since = Instant::now();
+        while since.elapsed() < time {
+            sleep(Duration::from_millis(50)).await;
+            if self.streams.available_permits() < self.limits.streams {
+                since = Instant::now();
+            }
+        }
+    }
+
+    /// Marks the server as shutting down.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Reserves memory in the shared pool for a stored object.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the pool is used up.
+    pub(crate) fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Status> {
+        let held = MemoryConsumer::new(what).register(self.sessions.pool());
+        let grown = held.try_grow(bytes);
+        grown.map_err(|_| {
+            Status::resource_exhausted(format!("not enough memory for the {what}: close some statements"))
+        })?;
+        Ok(held)
+    }
+}
+
+impl HostSpec {
+    fn check(&self) -> Result<()> {
+        self.limits.check()?;
+        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+        match (&self.auth, &self.upstream) {
+            (Auth::PassThrough, Upstream::Own { .. }) => {
+                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new")
+            }
+            (Auth::None | Auth::Users(_), Upstream::PassThrough(_)) => {
+                refuse("the server has no API key", "configure one, or use --auth pass-through")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Rejects a listener that is open to the network, or would expose credentials.
+///
+/// # Errors
+/// [`ErrorKind::Config`] with the option to use.
+pub(crate) fn check_exposure(listen: SocketAddr, auth: &Auth, tls: bool, insecure: bool) -> Result<()> {
+    let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+    match auth {
+        _ if listen.ip().is_loopback() => Ok(()),
+        Auth::None => refuse(
+            "without authentication the server may only listen on a loopback address",
+            "use --auth users or --auth pass-through",
+        ),
+        _ if !tls && !insecure => refuse(
+            "credentials would be sent over the network in clear text",
+            "set --tls-cert and --tls-key, or --insecure behind a proxy that terminates TLS",
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Operated for Host {
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    fn metrics_text(&self) -> Result<String, std::fmt::Error> {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.metrics.sessions.set(count(self.sessions.len()));
+        self.metrics.connections.set(count(self.standing.len()));
+        #[cfg(feature = "distributed")]
+        self.metrics.set_workers(self.sessions.workers());
+        self.metrics.text(&self.sessions.connections())
+    }
+}

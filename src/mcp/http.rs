@@ -1,0 +1,304 @@
+//! Streamable HTTP of the Model Context Protocol: admission, credentials, TLS and shutdown.
+//!
+//! There is no session of the protocol: each request is authenticated by itself, and no identifier of one user is worth
+//! anything to another. Requests with an `Origin` are refused, which only pages in a browser send; on a loopback address the
+//! name in `Host` must be one of this machine, so that no page reaches the server by a name of its own (DNS rebinding).
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tonic::{Code, Status};
+
+use super::McpLimits;
+use super::handler::Handler;
+use crate::config::SessionSettings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::auth::{Auth, credentials};
+use crate::host::listener::{ClientStream, accept};
+use crate::host::peer::Caller;
+use crate::host::sessions::Upstream;
+use crate::host::settings::Limits;
+use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::status::code_name;
+use crate::serving::{TlsSpec, operate};
+
+/// Path of the endpoint.
+const PATH: &str = "/mcp";
+/// Time limit of a TLS handshake, and of the headers of a request.
+const HEADERS: Duration = Duration::from_secs(10);
+/// Bytes of a request's headers.
+const HEADER_BYTES: usize = 32 << 10;
+/// Bytes that a message may have in addition to the statement in it.
+const AROUND: usize = 1 << 20;
+/// Interval between sweeps for idle sessions and connections.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Time without running calls after which shutdown stops waiting for open connections.
+const QUIET: Duration = Duration::from_secs(1);
+/// Time that cancelled calls have to answer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// Configuration of an [`McpServer`].
+#[derive(Debug)]
+pub struct McpSpec {
+    /// Address to listen on; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Authentication mode.
+    pub auth: Auth,
+    /// Server certificate; `None` disables TLS.
+    pub tls: Option<TlsSpec>,
+    /// Set to allow credentials in clear text on a non-loopback address.
+    pub insecure: bool,
+    /// Address of `/healthz` and `/metrics`; `None` disables them.
+    pub operations: Option<SocketAddr>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Settings of each call.
+    pub settings: SessionSettings,
+    /// Connections behind the tables.
+    pub upstream: Upstream,
+    /// Limits of calls.
+    pub mcp: McpLimits,
+}
+
+/// A running MCP server. [`McpServer::shut_down`] stops it gracefully; dropping it stops it at once.
+#[derive(Debug)]
+pub struct McpServer {
+    address: SocketAddr,
+    operations: Option<SocketAddr>,
+    host: Arc<Host>,
+    /// Connections in service.
+    connections: TaskTracker,
+    /// Cancelled at the end of a shutdown: closes connections at once.
+    ending: DropGuard,
+    closing: DropGuard,
+    _tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+impl McpServer {
+    /// Starts a server without requests to the service.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
+    pub async fn start(spec: McpSpec) -> Result<Self> {
+        let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
+        check_exposure(listen, &auth, tls.is_some(), insecure)?;
+        let bad = |what: String| Error::new(ErrorKind::Config, what);
+        let tls = match &tls {
+            Some(tls) => Some(TlsAcceptor::from(tls.rustls().map_err(bad)?)),
+            None => None,
+        };
+        let host = Arc::new(Host::start(HostSpec {
+            auth,
+            upstream,
+            settings,
+            limits,
+            #[cfg(feature = "distributed")]
+            workers: None,
+        })?);
+        let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let mut tasks = Vec::new();
+        let operations = match operations {
+            Some(asked) => {
+                let started = operate(asked, Arc::clone(&host)).await;
+                let (address, task) = started.map_err(|error| bad(format!("cannot listen on {asked}: {error}")))?;
+                tasks.push(task);
+                Some(address)
+            }
+            None => None,
+        };
+        tasks.push(AbortOnDropHandle::new(tokio::spawn({
+            let host = Arc::clone(&host);
+            async move {
+                loop {
+                    sleep(SWEEP).await;
+                    host.sweep();
+                }
+            }
+        })));
+        let (closing, ending) = (CancellationToken::new(), CancellationToken::new());
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_max_request_body_bytes(host.limits.statement_bytes.saturating_add(AROUND))
+            .with_cancellation_token(ending.clone())
+            .enforce_origin_validation();
+        // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
+        let config = if address.ip().is_loopback() { config } else { config.disable_allowed_hosts() };
+        let handler = Handler::new(Arc::clone(&host), mcp, None);
+        let protocol =
+            StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
+        let endpoint = Endpoint { host: Arc::clone(&host), protocol };
+        let connections = TaskTracker::new();
+        let incoming = accept(listener, Arc::clone(&host), closing.clone());
+        tasks.push(AbortOnDropHandle::new(tokio::spawn({
+            let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
+            async move {
+                let mut incoming = pin!(incoming);
+                while let Some(accepted) = incoming.next().await {
+                    let Ok(stream) = accepted else { continue };
+                    let (endpoint, tls, closing, ending) =
+                        (endpoint.clone(), tls.clone(), closing.clone(), ending.clone());
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = serve(stream, tls, endpoint, closing) => {}
+                            () = ending.cancelled() => {}
+                        }
+                    });
+                }
+            }
+        })));
+        let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
+        Ok(Self { address, operations, host, connections, ending, closing, _tasks: tasks })
+    }
+
+    /// Returns the address that the server listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the address of `/healthz` and `/metrics`.
+    pub fn operations(&self) -> Option<SocketAddr> {
+        self.operations
+    }
+
+    /// Shuts down: stops accepting connections and lets running calls finish for up to [`Limits::drain_seconds`].
+    pub async fn shut_down(self) {
+        let Self { host, connections, ending, closing, .. } = self;
+        host.end();
+        drop(closing);
+        connections.close();
+        let drain = Duration::from_secs(host.limits.drain_seconds);
+        // Connections without a running call are not waited for.
+        tokio::select! {
+            _ = timeout(drain, connections.wait()) => {}
+            () = host.quiet(QUIET) => {}
+        }
+        // Clients are told before their connections close.
+        host.cancelled.cancel();
+        let _ = timeout(LAST_WORDS, connections.wait()).await;
+        drop(ending);
+    }
+}
+
+/// Serves one connection until it closes, or the running response after `closing` has ended.
+async fn serve(stream: ClientStream, tls: Option<TlsAcceptor>, endpoint: Endpoint, closing: CancellationToken) {
+    let caller = stream.caller();
+    match tls {
+        None => speak(stream, caller, endpoint, closing).await,
+        // Errors concern only the client, which sees them itself.
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HEADERS, tls.accept(stream)).await {
+                speak(stream, caller, endpoint, closing).await;
+            }
+        }
+    }
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    caller: Caller,
+    endpoint: Endpoint,
+    closing: CancellationToken,
+) {
+    let service = service_fn(move |request| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.answer(request, caller).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = closing.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    let _ = serving.await;
+}
+
+/// The endpoint of the protocol behind the credentials of each request.
+#[derive(Clone)]
+struct Endpoint {
+    host: Arc<Host>,
+    protocol: StreamableHttpService<Handler, NeverSessionManager>,
+}
+
+impl Endpoint {
+    async fn answer(&self, mut request: Request<Incoming>, caller: Caller) -> Response<Body> {
+        let Self { host, protocol } = self;
+        // Before credentials: clients look for an authorization server under other paths, and take 401 for a yes.
+        if request.uri().path() != PATH {
+            return plain(StatusCode::NOT_FOUND, format!("the endpoint is {PATH}"));
+        }
+        let Some(call) = host.standing.call(caller.peer) else {
+            return plain(StatusCode::TOO_MANY_REQUESTS, "too many concurrent calls before authentication".to_owned());
+        };
+        let session = match credentials(request.headers()) {
+            Ok(given) => host.sessions.find_shared(given, Some(caller)).await,
+            Err(rejection) => Err(host.sessions.rejected(rejection)),
+        };
+        let session = match session {
+            Ok(session) => session,
+            Err(status) => {
+                host.metrics.called("refused".to_owned(), code_name(status.code()));
+                return refused(&status);
+            }
+        };
+        if session.is_proven() {
+            host.standing.prove(caller.peer);
+        }
+        host.metrics.called("Mcp".to_owned(), code_name(Code::Ok));
+        request.extensions_mut().insert(session);
+        let response = protocol.handle(request).await;
+        // The call lasts until its response is sent.
+        response.map(|body| {
+            body.map_frame(move |frame| {
+                let _ = &call;
+                frame
+            })
+            .boxed()
+        })
+    }
+}
+
+fn refused(status: &Status) -> Response<Body> {
+    let message = status.message().to_owned();
+    match status.code() {
+        Code::Unauthenticated => {
+            let mut response = plain(StatusCode::UNAUTHORIZED, message);
+            let scheme = HeaderValue::from_static("Bearer realm=\"savedsearch\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            response
+        }
+        Code::ResourceExhausted => plain(StatusCode::TOO_MANY_REQUESTS, message),
+        _ => plain(StatusCode::INTERNAL_SERVER_ERROR, message),
+    }
+}
+
+fn plain(status: StatusCode, line: String) -> Response<Body> {
+    let mut response = Response::new(Full::from(format!("{line}\n")).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

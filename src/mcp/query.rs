@@ -1,0 +1,317 @@
+//! Queries and estimates: planned, refused or run, and told as text.
+//!
+//! ```text
+//! SQL ─read-only─▶ plan as written ─estimate─▶ refused: what it costs, cheaper forms
+//!                                      └─────▶ plan of max_rows + 1 rows ─run─▶ text, or refused after what was spent
+//! ```
+//!
+//! The estimate is that of the whole query, although a row limit is run: a result that ends before the limit needs all of
+//! it, and one that does not is refused anyway. The limit makes scans read page by page, so that a refusal costs few requests.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::McpLimits;
+use super::cheaper::{Form, Hints, forms};
+use super::cost::Estimate;
+use super::text::{Full, SHOWN, TextTable};
+use super::tools::Query;
+use crate::config::SessionSettings;
+use crate::error::{Error, ErrorKind, one_line};
+use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
+use crate::host::account::Account;
+use crate::host::planner::{Runnable, Statement, runnable};
+use crate::host::sessions::Session;
+use crate::host::settings::Limits;
+use crate::numbers::{counted, grouped};
+use crate::profile::{Origin, TableSpec};
+use crate::shell::{Mistake, period_in_words, summary};
+
+/// Rows shown of a result that is refused.
+const PREVIEW: usize = 5;
+/// Cheaper forms suggested.
+const SUGGESTED: usize = 3;
+
+/// Estimates a query. The text is for the caller, also if it is an error.
+pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
+    let context = for_call(session, SessionSettings::of(session.context.state().config_options()).max_requests);
+    let plan = read_only(&context, sql, limits).await?;
+    let Runnable { plan: whole, .. } = planned(&context, plan.clone(), sql).await?;
+    let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
+    let mut text = estimate.told();
+    text.push_str(&suggestions(&context, session, sql, &plan, &estimate, limits).await);
+    Ok(text)
+}
+
+/// Runs a query. The text is for the caller, also if it is an error.
+pub(super) async fn query(
+    asked: Query,
+    mut account: Account,
+    limits: &Limits,
+    most: &McpLimits,
+) -> Result<String, String> {
+    let begun = Instant::now();
+    let session = Arc::clone(&account.session);
+    let Query { sql, max_requests, max_rows } = asked;
+    account.end = Some(Code::InvalidArgument);
+    let context = for_call(&session, max_requests);
+    let plan = read_only(&context, &sql, limits).await?;
+    let Runnable { plan: whole, .. } = planned(&context, plan.clone(), &sql).await?;
+    let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
+    drop(whole);
+    account.end = Some(Code::ResourceExhausted);
+    if estimate.needed > max_requests {
+        let refusal = estimate.refusal(max_requests);
+        let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
+        return Err(format!("{refusal}{forms}{}", again(&estimate, most)));
+    }
+    let limited = match is_small(&plan, max_rows) {
+        true => plan.clone(),
+        false => {
+            let limited = LogicalPlanBuilder::from(plan.clone()).limit(0, Some(max_rows.saturating_add(1)));
+            limited.and_then(LogicalPlanBuilder::build).map_err(|error| one_line(&error.to_string()))?
+        }
+    };
+    let Runnable { plan: running, task, query } = planned(&context, limited, &sql).await?;
+    if running.schema().fields().is_empty() {
+        return Err("the query selects no columns".to_owned());
+    }
+    let span = account.begin(statement_kind(&plan), query.clone(), &running);
+    let mut table = TextTable::new(&running.schema(), most.text_bytes);
+    let read = async {
+        let mut stream = execute_stream(Arc::clone(&running), in_span(task, &span))?;
+        while let Some(batch) = stream.try_next().await? {
+            account.add(&batch);
+            if let Some(full) = table.add(&batch, max_rows)? {
+                return Ok(Some(full));
+            }
+        }
+        Ok(None)
+    };
+    // No request is sent for rows that are not returned: the stream is dropped here.
+    let ended: Result<Option<Full>, DataFusionError> = read.await;
+    let (cost, windows) = (spent(&running), windows(&running));
+    let warnings = warnings(&session, &query);
+    match ended {
+        Ok(None) => {
+            account.end = Some(Code::Ok);
+            Ok(result(&table, begun, cost, windows, &warnings))
+        }
+        Ok(Some(full)) => {
+            let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
+            Err(too_much(full, &table, cost, max_rows, most) + &forms)
+        }
+        Err(error) => {
+            account.end = Some(session.status(&error).code());
+            let mut text = failure(&error, &context, &sql).await;
+            if Error::find(&error).is_some_and(|error| error.kind() == ErrorKind::Budget) {
+                text = format!("{text}\n\n{}", estimate.table());
+                text.push_str(&suggestions(&context, &session, &sql, &plan, &estimate, limits).await);
+            }
+            Err(text)
+        }
+    }
+}
+
+/// A copy of the session for one call, with its own limit of requests.
+fn for_call(session: &Session, max_requests: u64) -> SessionContext {
+    let mut state = session.context.state();
+    let options = state.config_mut().options_mut();
+    // Errors name their place.
+    options.sql_parser.collect_spans = true;
+    let settings = SessionSettings { max_requests, ..SessionSettings::of(options) };
+    options.extensions.insert(settings);
+    SessionContext::new_with_state(SessionStateBuilder::from(state).build())
+}
+
+/// Plans a statement that changes nothing, without a request.
+async fn read_only(context: &SessionContext, sql: &str, limits: &Limits) -> Result<LogicalPlan, String> {
+    if sql.len() > limits.statement_bytes {
+        let (has, most) = (sql.len(), limits.statement_bytes);
+        return Err(format!("the statement has {has} bytes; the limit is {most}"));
+    }
+    let statement = match Statement::of(context, sql).await {
+        Ok(statement) => statement,
+        Err(error) => return Err(failure(&error, context, sql).await),
+    };
+    if statement.effect {
+        return Err("only queries are supported: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW".to_owned());
+    }
+    if !statement.parameters.fields().is_empty() {
+        return Err("parameters are not supported: write the values into the statement".to_owned());
+    }
+    Ok(statement.plan)
+}
+
+async fn planned(context: &SessionContext, plan: LogicalPlan, sql: &str) -> Result<Runnable, String> {
+    match runnable(context, plan).await {
+        Ok(planned) => Ok(planned),
+        Err(error) => Err(failure(&error, context, sql).await),
+    }
+}
+
+/// An error in one line, without the commands and statements that change settings: a call has neither.
+async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -> String {
+    let own = Error::find(error);
+    if let Some(own) = own.filter(|own| own.kind() == ErrorKind::Budget && own.message().contains("savedsearch.")) {
+        let message = own.message().replace("savedsearch.", "");
+        return format!("{message}; narrow the query by aid or time, count instead, or allow more");
+    }
+    if own.is_some_and(|own| own.kind() == ErrorKind::Unsupported && own.message().ends_with("read-only")) {
+        return own.map(|own| own.message().to_owned()).unwrap_or_default();
+    }
+    let mistake = Mistake::of(error, sql, context, "list_tables shows the tables").await;
+    let mut line = mistake.line;
+    if line.contains("SET savedsearch.") {
+        line.push_str(" (this server only reads: whoever runs it changes a setting with --set)");
+    }
+    match mistake.marked {
+        Some([text, mark]) => format!("{line}\n{text}\n{mark}"),
+        None => line,
+    }
+}
+
+/// True if a row limit would change nothing, or would not be accepted.
+fn is_small(plan: &LogicalPlan, most: usize) -> bool {
+    let rooted = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_));
+    rooted || plan.max_rows().is_some_and(|rows| rows <= most)
+}
+
+/// Warnings and notes about a query. In pass-through mode the log is that of the caller's key alone.
+fn warnings(session: &Session, query: &str) -> Vec<String> {
+    let all = session.connections().iter().flat_map(|connection| connection.client().log().warnings());
+    let own = all.filter(|warning| warning.query == query);
+    own.map(|warning| {
+        let kind = if warning.incomplete { "warning: incomplete result" } else { "note" };
+        format!("{kind}: {}\n", warning.message)
+    })
+    .collect()
+}
+
+/// Rows, a summary, and notes.
+fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRead>, warnings: &[String]) -> String {
+    let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
+    let summary = summary(table.rows(), begun.elapsed(), cost, windows, !warnings.is_empty());
+    let mut text = format!("{}\n{summary}\n", table.text());
+    if let Some(period) = default {
+        text.push_str(&format!(
+            "note: no time filter: {period} were read; add published_at >= … or duration = '…' to change this\n"
+        ));
+    }
+    if table.cut() > 0 {
+        text.push_str(&format!(
+            "note: {} cut after {SHOWN} characters; substr(text, {}, {SHOWN}) has the next part\n",
+            counted(table.cut() as u64, "value"),
+            SHOWN + 1
+        ));
+    }
+    text.extend(warnings.iter().map(String::as_str));
+    text
+}
+
+/// The refusal of a result that is larger than was asked for.
+fn too_much(full: Full, table: &TextTable, cost: Spent, max_rows: usize, most: &McpLimits) -> String {
+    let spent = counted(cost.requests, "request");
+    let (what, advice) = match full {
+        Full::Rows => (
+            format!("the result has more than {} (max_rows)", counted(max_rows as u64, "row")),
+            format!(
+                "Aggregate, add a LIMIT, or call `query` with more max_rows (at most {} here).",
+                grouped(most.max_rows as u64)
+            ),
+        ),
+        Full::Length => (
+            format!(
+                "the result is longer than {} KiB of text after {}",
+                most.text_bytes >> 10,
+                counted(table.rows() as u64, "row")
+            ),
+            "Select fewer columns or rows, or parts of long texts: substr(text, 1, 200).".to_owned(),
+        ),
+    };
+    let shown = table.first(PREVIEW);
+    format!("Refused after {spent}: {what}. The first rows, not all:\n{shown}\n{advice}\n")
+}
+
+/// How to ask again.
+fn again(estimate: &Estimate, most: &McpLimits) -> String {
+    let (needed, most) = (estimate.needed, most.max_requests);
+    if needed <= most {
+        return format!(
+            "Or call `query` with max_requests of at least {needed} (at most {most} here). `budget` shows what is left.\n"
+        );
+    }
+    format!("This server allows at most {most} (--max-requests).\n")
+}
+
+/// The cheaper forms of a query, each with its requests, or what to change in words. Sends no request.
+async fn suggestions(
+    context: &SessionContext,
+    session: &Session,
+    sql: &str,
+    plan: &LogicalPlan,
+    estimate: &Estimate,
+    limits: &Limits,
+) -> String {
+    if estimate.needed == 0 && estimate.exact {
+        return String::new();
+    }
+    let mut found: Vec<(Estimate, Form)> = Vec::new();
+    for form in forms(sql, &hints(session, plan, estimate)) {
+        let Ok(plan) = read_only(context, &form.sql, limits).await else { continue };
+        let Ok(Runnable { plan, .. }) = runnable(context, plan).await else { continue };
+        match Estimate::of(&plan) {
+            Ok(cheaper) if cheaper.is_cheaper_than(estimate) => found.push((cheaper, form)),
+            _ => {}
+        }
+    }
+    found.sort_by_key(|(estimate, _)| (estimate.needed, !estimate.exact));
+    found.truncate(SUGGESTED);
+    if found.is_empty() {
+        return "\nCheaper: a narrower range of published_at, named saved searches (aid = '…'), or a count.\n"
+            .to_owned();
+    }
+    let mut text = "\nCheaper forms, with the requests that each needs:\n".to_owned();
+    for (estimate, Form { answers, sql }) in found {
+        text.push_str(&format!("{} ({answers}): {sql}\n", estimate.number()));
+    }
+    text
+}
+
+/// What is known about a statement and its tables.
+fn hints(session: &Session, plan: &LogicalPlan, estimate: &Estimate) -> Hints {
+    let mut aggregates = false;
+    // The closure never fails.
+    let _ = plan.apply_with_subqueries(|node| {
+        aggregates |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Window(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let Some(connection) = session.connections().first() else { return Hints::default() };
+    let profile = connection.profile();
+    let spec = profile.tables.all().find(|spec| estimate.tables.first().is_some_and(|table| *table == spec.name));
+    let column = |origin| spec.and_then(|spec: &TableSpec| spec.column_from(&origin)).map(str::to_owned);
+    let time = spec.and_then(|spec| spec.time.clone());
+    // The shortest of at least a day: shorter ones seldom have mentions.
+    let day = chrono::TimeDelta::days(1);
+    let usual = profile.window.usual().into_iter();
+    let usual = usual.filter_map(|words| Some((profile.window.length_of(&words)?, words)));
+    let short = usual.filter(|(length, _)| *length >= day).min().map(|(_, words)| words);
+    let window = column(Origin::Duration).zip(short).map(|(period, short)| (period, time.unwrap_or_default(), short));
+    let listed = connection.known_searches().filter(|_| estimate.lists).unwrap_or_default();
+    // One with a name is the one that people follow.
+    let one = listed.iter().find(|(_, name)| !name.is_empty()).or(listed.first()).cloned();
+    let search = column(Origin::Aid).zip(one).map(|(column, (aid, name))| {
+        let name = if name.is_empty() { aid.clone() } else { name };
+        (column, aid, name)
+    });
+    Hints { aggregates, window, search }
+}

@@ -1,0 +1,252 @@
+//! The tools: their names, what they take, and which of them does what.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::McpLimits;
+
+/// A call of a tool.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Query(Query),
+    /// Sends no request.
+    Free(Question),
+}
+
+/// A query to run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Query {
+    pub(super) sql: String,
+    pub(super) max_requests: u64,
+    pub(super) max_rows: usize,
+}
+
+/// What is answered without a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    Tables,
+    Table(String),
+    Estimate(String),
+    Budget,
+}
+
+/// A call that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Misread {
+    /// There is no such tool: an error of the protocol.
+    Tool(String),
+    /// Wrong arguments, which the caller can correct.
+    Arguments(String),
+}
+
+const LIST_TABLES: &str = "list_tables";
+const DESCRIBE: &str = "describe";
+const ESTIMATE: &str = "estimate";
+const QUERY: &str = "query";
+const BUDGET: &str = "budget";
+const NAMES: [&str; 5] = [LIST_TABLES, DESCRIBE, ESTIMATE, QUERY, BUDGET];
+
+/// Requests that a query may send without asking for more.
+pub(super) const REQUESTS: u64 = 20;
+/// Rows that a query may return without asking for more.
+pub(super) const ROWS: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableArguments {
+    table: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SqlArguments {
+    sql: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryArguments {
+    sql: String,
+    max_requests: Option<u64>,
+    max_rows: Option<usize>,
+}
+
+impl Call {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// See [`Misread`]. Numbers beyond the limits of the server are refused, not reduced.
+    pub(super) fn read(name: &str, arguments: JsonObject, limits: &McpLimits) -> Result<Self, Misread> {
+        match name {
+            LIST_TABLES => read(name, arguments).map(|NoArguments {}| Self::Free(Question::Tables)),
+            BUDGET => read(name, arguments).map(|NoArguments {}| Self::Free(Question::Budget)),
+            DESCRIBE => read(name, arguments).map(|TableArguments { table }| Self::Free(Question::Table(table))),
+            ESTIMATE => read(name, arguments).map(|SqlArguments { sql }| Self::Free(Question::Estimate(sql))),
+            QUERY => {
+                let QueryArguments { sql, max_requests, max_rows } = read(name, arguments)?;
+                let max_requests = max_requests.unwrap_or(REQUESTS.min(limits.max_requests));
+                let max_rows = max_rows.unwrap_or(ROWS.min(limits.max_rows));
+                within("max_requests", max_requests, limits.max_requests)?;
+                within("max_rows", max_rows as u64, limits.max_rows as u64)?;
+                Ok(Self::Query(Query { sql, max_requests, max_rows }))
+            }
+            _ => Err(Misread::Tool(format!("unknown tool `{name}`; available: {}", NAMES.join(", ")))),
+        }
+    }
+}
+
+fn read<A: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<A, Misread> {
+    let read = serde_json::from_value(Value::Object(arguments));
+    read.map_err(|error| Misread::Arguments(format!("invalid arguments of `{name}`: {error}")))
+}
+
+fn within(name: &str, asked: u64, most: u64) -> Result<(), Misread> {
+    match asked {
+        0 => Err(Misread::Arguments(format!("{name} must be at least 1"))),
+        asked if asked > most => Err(Misread::Arguments(format!(
+            "{name} is {asked}, but this server allows at most {most}; ask for less, or restart it with --{}",
+            name.replace('_', "-")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// All tools, as a client lists them.
+pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
+    let McpLimits { max_requests, max_rows, .. } = limits;
+    let sql = |what: &str| json!({ "type": "string", "description": what });
+    let number = |what: &str, most: u64, default: u64| {
+        let description = format!("{what} (default {default})");
+        json!({ "type": "integer", "minimum": 1, "maximum": most, "description": description })
+    };
+    vec![
+        tool(
+            LIST_TABLES,
+            "List tables",
+            "Lists the tables: what a row is, and the requests to the service that reading one costs. Sends no request.",
+            json!({}),
+            &[],
+        ),
+        tool(
+            DESCRIBE,
+            "Describe a table",
+            "Lists the columns of a table, their types, and the conditions that reduce requests. Sends no request.",
+            json!({ "table": sql("Name as list_tables shows it, such as mentions or system.requests") }),
+            &["table"],
+        ),
+        tool(
+            ESTIMATE,
+            "Estimate requests",
+            "Estimates the requests to the service that a query needs, and suggests cheaper forms. Sends no request.",
+            json!({ "sql": sql("One SQL query") }),
+            &["sql"],
+        ),
+        tool(
+            QUERY,
+            "Run a query",
+            "Runs one SQL query and returns its rows as text. Refuses, before the first request where possible, what needs \
+             more than max_requests or returns more than max_rows. A result is complete, or the call fails.",
+            json!({
+                "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),
+                "max_requests": number(
+                    "Most requests to the service that the query may send",
+                    *max_requests,
+                    REQUESTS.min(*max_requests)
+                ),
+                "max_rows": number(
+                    "Most rows that the query may return",
+                    *max_rows as u64,
+                    ROWS.min(*max_rows) as u64
+                ),
+            }),
+            &["sql"],
+        ),
+        tool(
+            BUDGET,
+            "Show the budget",
+            "Shows the limits of the API key: requests used and remaining. Sends no request.",
+            json!({}),
+            &[],
+        ),
+    ]
+}
+
+fn tool(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    properties: Value,
+    required: &[&str],
+) -> Tool {
+    let mut schema = JsonObject::new();
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("properties".to_owned(), properties);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), json!(required));
+    }
+    schema.insert("additionalProperties".to_owned(), json!(false));
+    let annotations = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(true);
+    Tool::new(name, description, Arc::new(schema)).with_title(title).with_annotations(annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> McpLimits {
+        McpLimits { max_requests: 50, max_rows: 1_000, ..McpLimits::default() }
+    }
+
+    fn call(name: &str, arguments: Value) -> Result<Call, Misread> {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        Call::read(name, arguments, &limits())
+    }
+
+    #[test]
+    fn each_tool_takes_what_its_schema_says() {
+        for tool in all(&limits()) {
+            let properties = tool.input_schema["properties"].as_object().expect("an object").clone();
+            let arguments = properties.iter().map(|(name, schema)| {
+                let value = if schema["type"] == "string" { json!("x") } else { json!(1) };
+                (name.clone(), value)
+            });
+            let arguments: JsonObject = arguments.collect();
+            Call::read(&tool.name, arguments.clone(), &limits()).expect("all arguments");
+            let required = tool.input_schema.get("required").map_or(0, |names| names.as_array().map_or(0, Vec::len));
+            for missing in arguments.keys() {
+                let mut fewer = arguments.clone();
+                fewer.remove(missing);
+                let read = Call::read(&tool.name, fewer, &limits());
+                let optional = tool.name == QUERY && missing != "sql";
+                assert_eq!(read.is_ok(), optional, "{} without {missing}", tool.name);
+            }
+            assert!(required <= arguments.len());
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_the_limits_are_refused() {
+        let asked = call(QUERY, json!({ "sql": "SELECT 1" }));
+        assert_eq!(asked, Ok(Call::Query(Query { sql: "SELECT 1".to_owned(), max_requests: 20, max_rows: 100 })));
+        let refused = [
+            (json!({ "sql": "SELECT 1", "max_requests": 51 }), "max_requests is 51, but this server allows at most 50"),
+            (json!({ "sql": "SELECT 1", "max_rows": 0 }), "max_rows must be at least 1"),
+            (json!({ "sql": "SELECT 1", "limit": 5 }), "unknown field `limit`, expected one of `sql`, `max_requests`"),
+            (json!({ "max_rows": 5 }), "missing field `sql`"),
+            (json!({ "sql": "SELECT 1", "max_rows": -1 }), "invalid value"),
+        ];
+        for (arguments, text) in refused {
+            let Err(Misread::Arguments(line)) = call(QUERY, arguments) else { panic!("{text}") };
+            assert!(line.contains(text), "{line}");
+        }
+        assert!(matches!(call("drop", json!({})), Err(Misread::Tool(line)) if line.contains("list_tables")));
+    }
+}

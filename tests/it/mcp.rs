@@ -1,0 +1,740 @@
+//! The MCP server, spoken to in lines of JSON written by hand: what each tool answers and costs, what is refused, who is
+//! let in, and how a call ends.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion_saved_search::config::SessionSettings;
+use datafusion_saved_search::flight::{Auth, Limits, PassThrough, TlsSpec, Upstream};
+use datafusion_saved_search::mcp::{McpLimits, McpServer, McpSpec, StdioSpec, serve_streams};
+use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Profile, session};
+use futures::future::join_all;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, Lines};
+use tokio::io::{ReadHalf, WriteHalf, duplex, split};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::binary::savedsearch;
+use crate::flight::access::{Authority, users};
+use crate::queries::{self, NOW};
+use crate::support::{BIG, InProcess, OTHER, connect, corpus, now, rows};
+
+/// A simulator and a connection to it inside the process.
+struct Service {
+    simulator: Simulator,
+    connection: Arc<Connection>,
+}
+
+impl Service {
+    fn new(settings: Settings) -> Self {
+        let clock = Clock::fixed(now());
+        let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..settings });
+        let connection = connect(&simulator, clock, Profile::v4());
+        Self { simulator, connection }
+    }
+
+    fn upstream(&self) -> Upstream {
+        Upstream::Own { connection: Arc::clone(&self.connection), named: Vec::new() }
+    }
+
+    fn stdio(&self, mcp: McpLimits) -> StdioSpec {
+        StdioSpec { upstream: self.upstream(), settings: SessionSettings::default(), limits: Limits::default(), mcp }
+    }
+
+    async fn agent(&self) -> Agent {
+        Agent::start(self.stdio(McpLimits::default())).await
+    }
+}
+
+/// A client on streams inside the process.
+struct Agent {
+    to: WriteHalf<DuplexStream>,
+    from: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    asked: i64,
+    served: JoinHandle<datafusion_saved_search::error::Result<()>>,
+    /// Ends the server when it is dropped or sent.
+    end: oneshot::Sender<()>,
+}
+
+impl Agent {
+    async fn start(spec: StdioSpec) -> Self {
+        let (own, other) = duplex(1 << 16);
+        let (read, write) = split(other);
+        let (end, ended) = oneshot::channel();
+        let served = tokio::spawn(async move {
+            let ended = async {
+                if ended.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            serve_streams(spec, read, write, ended).await
+        });
+        let (from, to) = split(own);
+        let mut agent = Self { to, from: BufReader::new(from).lines(), asked: 0, served, end };
+        let capabilities = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let answer = agent.ask("initialize", capabilities).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], "savedsearch", "{answer}");
+        agent.tell("notifications/initialized", json!({})).await;
+        agent
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.to.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn tell(&mut self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Sends a request and returns its number.
+    async fn begin(&mut self, method: &str, params: Value) -> i64 {
+        self.asked += 1;
+        self.send(json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params })).await;
+        self.asked
+    }
+
+    async fn answer(&mut self) -> Value {
+        let line = timeout(Duration::from_secs(60), self.from.next_line()).await.unwrap().unwrap();
+        serde_json::from_str(&line.expect("an answer")).unwrap()
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let number = self.begin(method, params).await;
+        let answer = self.answer().await;
+        assert_eq!(answer["id"], number, "{answer}");
+        answer
+    }
+
+    /// Calls a tool. Returns its text, as an error if the call failed.
+    async fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
+        let answer = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        text_of(&answer["result"])
+    }
+
+    async fn query(&mut self, sql: &str) -> Result<String, String> {
+        self.call("query", json!({ "sql": sql })).await
+    }
+}
+
+/// The text of a result, as an error if the call failed.
+fn text_of(result: &Value) -> Result<String, String> {
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}")).to_owned();
+    assert!(!text.contains(KEY), "{text}");
+    if result["isError"] == json!(true) { Err(text) } else { Ok(text) }
+}
+
+/// The rows of a text, without its header and summary.
+fn rows_of(text: &str) -> Vec<Vec<String>> {
+    let (table, _) = text.split_once("\n\n").unwrap();
+    table.lines().skip(1).map(|line| line.split('|').map(str::to_owned).collect()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_protocol_lists_tools_and_resources() {
+    let mut agent = Service::new(Settings::default()).agent().await;
+    let tools = agent.ask("tools/list", json!({})).await;
+    let tools = tools["result"]["tools"].as_array().unwrap().clone();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["list_tables", "describe", "estimate", "query", "budget"]);
+    for tool in &tools {
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+    }
+    let resources = agent.ask("resources/list", json!({})).await;
+    let resources = resources["result"]["resources"].as_array().unwrap().clone();
+    assert_eq!(resources.len(), 5);
+    for resource in resources {
+        let read = agent.ask("resources/read", json!({ "uri": resource["uri"] })).await;
+        let content = &read["result"]["contents"][0];
+        assert_eq!((&content["uri"], &content["mimeType"]), (&resource["uri"], &resource["mimeType"]));
+        assert!(content["text"].as_str().unwrap().len() > 1_000, "{read}");
+    }
+    let unknown = agent.ask("resources/read", json!({ "uri": "file:///etc/passwd" })).await;
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("unknown resource"), "{unknown}");
+    let unknown = agent.ask("tools/call", json!({ "name": "drop_table", "arguments": {} })).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let wrong = agent.call("query", json!({ "sql": "SELECT 1", "limit": 3 })).await.unwrap_err();
+    assert!(wrong.starts_with("invalid arguments of `query`: unknown field `limit`"), "{wrong}");
+    agent.to.shutdown().await.unwrap();
+    timeout(Duration::from_secs(20), agent.served).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_asks_before_a_query_costs_nothing() {
+    let service = Service::new(Settings::default());
+    let mut agent = service.agent().await;
+    let tables = agent.call("list_tables", json!({})).await.unwrap();
+    assert!(tables.starts_with("table|a row is|requests\n"), "{tables}");
+    assert!(tables.contains("\nmentions|a mention of a saved search|1 per page of mentions\n"), "{tables}");
+    assert!(tables.contains("a query reads the last 7 days"), "{tables}");
+    let columns = agent.call("describe", json!({ "table": "mentions" })).await.unwrap();
+    assert!(columns.starts_with("column|type|key|pushed down\n"), "{columns}");
+    assert!(columns.contains("\npublished_at|timestamptz||ranges: time window; ORDER BY"), "{columns}");
+    assert!(!columns.contains('\\'), "commands of the shell: {columns}");
+    agent.call("describe", json!({ "table": "system.requests" })).await.unwrap();
+    let unknown = agent.call("describe", json!({ "table": "no\nsuch" })).await.unwrap_err();
+    assert_eq!(unknown, "unknown table `no such`; list_tables shows the tables");
+    let estimate = agent.call("estimate", json!({ "sql": "SELECT id FROM mentions" })).await.unwrap();
+    assert!(estimate.contains("The query needs at least 1 request"), "{estimate}");
+    let exact = format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}'");
+    let estimate = agent.call("estimate", json!({ "sql": exact })).await.unwrap();
+    assert!(
+        estimate.contains("The query needs 1 request: call `query` with max_requests of at least 1."),
+        "{estimate}"
+    );
+    let budget = agent.call("budget", json!({})).await.unwrap();
+    assert!(budget.contains("A query may send 20 requests (max_requests; at most 100)"), "{budget}");
+    let explain = agent.query("EXPLAIN SELECT id FROM mentions").await.unwrap();
+    assert!(explain.contains("FetchExec") && explain.contains("\n  "), "{explain}");
+    agent.query("SHOW TABLES").await.unwrap();
+    assert_eq!(service.simulator.requests(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_sends_what_the_library_sends() {
+    let settings = Settings { clock: Clock::fixed(NOW.parse().unwrap()), ..Settings::default() };
+    let simulator = Simulator::new(queries::corpus(), settings.clone());
+    let connection = connect(&simulator, settings.clock, Profile::v4());
+    let service = Service { simulator, connection };
+    let most = McpLimits { max_requests: 1_000, max_rows: 100_000, text_bytes: 64 << 20 };
+    let mut agent = Agent::start(service.stdio(most)).await;
+    let context = session(&service.connection).unwrap();
+    for query in queries::queries(service.simulator.corpus(), NOW.parse().unwrap()) {
+        let before = service.simulator.requests();
+        let own = rows(&context.sql(&query.sql).await.unwrap().collect().await.unwrap());
+        let between = service.simulator.requests();
+        let arguments = json!({ "sql": query.sql, "max_requests": 1_000, "max_rows": 100_000 });
+        let got = agent.call("query", arguments).await.unwrap_or_else(|text| panic!("{}: {text}", query.sql));
+        let spent = service.simulator.requests() - between;
+        assert_eq!((rows_of(&got).len(), spent), (own.len(), between - before), "{}\n{got}", query.sql);
+        assert!(spent == 0 || got.contains(&format!("· {spent} request")), "{}\n{got}", query.sql);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_costs_too_much_is_refused_with_what_costs_less() {
+    let service = Service::new(Settings::default());
+    let mut agent = service.agent().await;
+    agent.query("SELECT aid, name FROM saved_searches").await.unwrap();
+    let listed = service.simulator.requests();
+    let wide = "SELECT id, title FROM mentions WHERE duration = '30d'";
+    let refused = agent.call("query", json!({ "sql": wide, "max_requests": 3 })).await.unwrap_err();
+    let first = "Refused before the first request: the query needs at least 5 requests, and max_requests is 3.";
+    assert!(refused.starts_with(first), "{refused}");
+    assert!(
+        refused.ends_with("max_requests of at least 5 (at most 100 here). `budget` shows what is left.\n"),
+        "{refused}"
+    );
+    assert_eq!(service.simulator.requests(), listed, "nothing is spent");
+
+    // Each suggestion runs as it is written, within the requests it names where those are exact.
+    let forms: Vec<(bool, u64, &str)> = refused
+        .lines()
+        .filter_map(|line| {
+            let (cost, sql) = line.split_once("): ")?;
+            let (number, exact) = match cost.split_once(" or more (") {
+                Some((number, _)) => (number, false),
+                None => (cost.split_once(" (")?.0, true),
+            };
+            Some((exact, number.parse().ok()?, sql))
+        })
+        .collect();
+    assert_eq!(forms.len(), 3, "{refused}");
+    for (exact, number, sql) in forms {
+        assert!(number < 5 || exact, "{sql}");
+        let before = service.simulator.requests();
+        let arguments = json!({ "sql": sql, "max_requests": 100, "max_rows": 1_000 });
+        let done = agent.call("query", arguments).await;
+        let spent = service.simulator.requests() - before;
+        assert!(spent >= number && (!exact || spent == number), "{number} requests, {spent} sent: {sql}\n{done:?}");
+    }
+
+    // A larger number is taken at its word, up to that of the server.
+    let arguments = json!({ "sql": "SELECT count(*) FROM mentions WHERE title LIKE '%a%'", "max_requests": 101 });
+    let beyond = agent.call("query", arguments).await.unwrap_err();
+    assert!(beyond.contains("this server allows at most 100"), "{beyond}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_end_at_the_limit_where_it_is_found_late() {
+    let service = Service::new(Settings::default());
+    let mut agent = service.agent().await;
+    // A filter of its own: the pages that it takes are known only from the first answer.
+    let all = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'");
+    let refused = agent.call("query", json!({ "sql": all, "max_requests": 2 })).await.unwrap_err();
+    assert!(refused.contains("but max_requests allows 2"), "{refused}");
+    assert!(!refused.contains("SET ") && !refused.contains("savedsearch."), "{refused}");
+    assert!(refused.contains("\nmentions|"), "the estimate: {refused}");
+    assert!(service.simulator.requests() <= 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_complete_or_refused() {
+    let service = Service::new(Settings::default());
+    let mut agent = service.agent().await;
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
+    let refused = agent.call("query", json!({ "sql": all, "max_rows": 7 })).await.unwrap_err();
+    assert!(
+        refused.starts_with("Refused after 1 request: the result has more than 7 rows (max_rows). The first rows"),
+        "{refused}"
+    );
+    assert_eq!(service.simulator.requests(), 1, "one page shows it");
+    let seven = agent.call("query", json!({ "sql": format!("{all} LIMIT 7"), "max_rows": 7 })).await.unwrap();
+    assert_eq!(rows_of(&seven).len(), 7);
+    let long = "SELECT value, repeat('x', 400) FROM generate_series(1, 300)";
+    let refused = agent.call("query", json!({ "sql": long, "max_rows": 1_000 })).await.unwrap_err();
+    assert!(refused.contains("longer than 64 KiB of text after 16"), "{refused}");
+    assert!(refused.len() < 4_000, "a refusal is short");
+    let cut = agent.query("SELECT repeat('y', 600) AS a, 'b|c' AS b").await.unwrap();
+    assert!(cut.contains(&format!("\n{}…|b\\|c\n", "y".repeat(500))), "{cut}");
+    assert!(cut.contains("note: 1 value cut after 500 characters"), "{cut}");
+    let day = agent.query(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'")).await.unwrap();
+    assert!(day.contains("note: no time filter: the last 7 days were read"), "{day}");
+    assert!(day.contains("window 7d (default) · complete"), "{day}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_queries_run() {
+    let service = Service::new(Settings::default());
+    let mut agent = service.agent().await;
+    let refused = [
+        ("INSERT INTO mentions SELECT * FROM mentions", "INSERT is not supported: the service is read-only"),
+        ("COPY (SELECT 1) TO '/tmp/out.csv'", "COPY is not supported"),
+        ("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '/etc/passwd'", "CREATE EXTERNAL TABLE is not supported"),
+        ("DELETE FROM mentions", "DELETE is not supported"),
+        ("SET savedsearch.max_requests = 100000", "only queries are supported"),
+        ("RESET savedsearch.max_requests", "only queries are supported"),
+        ("CREATE VIEW v AS SELECT 1", "only queries are supported"),
+        ("CREATE TABLE t AS SELECT 1", "only queries are supported"),
+        ("DROP VIEW v", "only queries are supported"),
+        ("EXPLAIN ANALYZE INSERT INTO mentions SELECT * FROM mentions", "not supported"),
+        ("PREPARE p AS SELECT 1", "not supported"),
+        ("SELECT 1; SELECT 2", "expected exactly one statement"),
+        ("SELECT $1", "parameters are not supported"),
+        ("SELECT * FROM '/etc/passwd'", "unknown table"),
+        ("SELECT titel FROM mentions", "did you mean"),
+        ("SELECT * FROM mention", "did you mean mentions?"),
+        ("SELECT * FROM xyzzy", "list_tables shows the tables"),
+        ("SELEC 1", "SELEC"),
+    ];
+    for (sql, told) in refused {
+        let text = agent.query(sql).await.expect_err(sql);
+        assert!(text.contains(told), "{sql}: {text}");
+        assert!(!text.contains("\\d"), "{text}");
+        let estimate = agent.call("estimate", json!({ "sql": sql })).await.expect_err(sql);
+        assert!(estimate.contains(told), "{sql}: {estimate}");
+    }
+    // Beyond what a statement may take.
+    let nested = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+    agent.query(&nested).await.expect_err("too deep");
+    agent.query(&format!("SELECT '{}'", "x".repeat(2 << 20))).await.expect_err("too long");
+    agent.query("SELECT length(repeat('x', 2147483647))").await.expect_err("too large");
+    assert_eq!(service.simulator.requests(), 0);
+    assert_eq!(rows_of(&agent.query("SELECT 1").await.unwrap()), [["1"]], "the server goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_cancelled_sends_no_further_request() {
+    let service = Service::new(Settings { delay: Duration::from_millis(200), ..Settings::default() });
+    let mut agent = service.agent().await;
+    let slow = json!({ "sql": format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'") });
+    let number = agent.begin("tools/call", json!({ "name": "query", "arguments": slow })).await;
+    while service.simulator.requests() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    agent.tell("notifications/cancelled", json!({ "requestId": number, "reason": "enough" })).await;
+    let other = agent.query("SELECT 1").await.unwrap();
+    assert_eq!(rows_of(&other), [["1"]], "its answer is dropped, the next one is not");
+    sleep(Duration::from_millis(300)).await;
+    let spent = service.simulator.requests();
+    sleep(Duration::from_millis(900)).await;
+    assert_eq!(service.simulator.requests(), spent);
+
+    // A client that closes its side ends what runs for it.
+    agent.begin("tools/call", json!({ "name": "query", "arguments": slow })).await;
+    while service.simulator.requests() == spent {
+        sleep(Duration::from_millis(10)).await;
+    }
+    agent.to.shutdown().await.unwrap();
+    timeout(Duration::from_secs(20), agent.served).await.unwrap().unwrap().unwrap();
+    sleep(Duration::from_millis(300)).await;
+    let spent = service.simulator.requests();
+    sleep(Duration::from_millis(900)).await;
+    assert_eq!(service.simulator.requests(), spent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_the_server_while_a_query_runs() {
+    let service = Service::new(Settings { delay: Duration::from_secs(20), ..Settings::default() });
+    let mut agent = service.agent().await;
+    agent.begin("tools/call", json!({ "name": "query", "arguments": { "sql": "SELECT * FROM saved_searches" } })).await;
+    while service.simulator.requests() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    agent.end.send(()).unwrap();
+    timeout(Duration::from_secs(10), agent.served).await.expect("ended").unwrap().unwrap();
+}
+
+/// A server on a port.
+async fn listening(service: &Service, change: impl FnOnce(&mut McpSpec)) -> McpServer {
+    let mut spec = McpSpec {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        auth: Auth::None,
+        tls: None,
+        insecure: false,
+        operations: None,
+        limits: Limits::default(),
+        settings: SessionSettings::default(),
+        upstream: service.upstream(),
+        mcp: McpLimits::default(),
+    };
+    change(&mut spec);
+    McpServer::start(spec).await.unwrap()
+}
+
+/// Sends an HTTP request by hand and returns the status and the whole response.
+async fn exchange(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String) {
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::from([
+        ("accept", "application/json, text/event-stream"),
+        ("connection", "close"),
+        ("content-type", "application/json"),
+        ("host", "localhost"),
+    ]);
+    fields.extend(headers.iter().copied());
+    let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let request = format!("{line} HTTP/1.1\r\n{fields}content-length: {}\r\n\r\n{body}", body.len());
+    // A server that refuses a request need not read all of it.
+    let _ = stream.write_all(request.as_bytes()).await;
+    let mut response = Vec::new();
+    let _ = timeout(Duration::from_secs(60), stream.read_to_end(&mut response)).await.unwrap();
+    let response = String::from_utf8_lossy(&response).into_owned();
+    let status = response.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, response)
+}
+
+fn message(tool: &str, arguments: Value) -> String {
+    let params = json!({ "name": tool, "arguments": arguments });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
+}
+
+/// The result of a call in an event stream.
+fn result_of(response: &str) -> Result<String, String> {
+    let data = response.lines().filter_map(|line| line.strip_prefix("data: ")).find(|data| data.contains("\"result\""));
+    let answer: Value = serde_json::from_str(data.unwrap_or_else(|| panic!("no result: {response}"))).unwrap();
+    text_of(&answer["result"])
+}
+
+async fn post(server: &McpServer, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    exchange(&mut stream, "POST /mcp", headers, body).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_those_who_are_known_are_answered_over_http() {
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |spec| spec.auth = Auth::Users(users())).await;
+    let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
+    let own = message("query", json!({ "sql": "SELECT count(*) FROM system.requests" }));
+    for refused in [&[] as &[_], &[("authorization", "Bearer wrong")], &[("authorization", "Basic YWRhOndyb25n")]] {
+        let (status, response) = post(&server, refused, &list).await;
+        assert_eq!(status, 401, "{response}");
+        assert!(response.to_lowercase().contains("www-authenticate: bearer"), "{response}");
+        assert!(!response.contains("wrong\n") && !response.contains("YWRh"), "{response}");
+    }
+    assert_eq!(service.simulator.requests(), 0);
+    let bob = [("authorization", "Bearer bobs-token")];
+    let ada = [("authorization", "Basic YWRhOnN3b3JkZmlzaA==")];
+    let (status, response) = post(&server, &bob, &list).await;
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    let (_, response) = post(&server, &[("x-api-key", "bobs-token")], &own).await;
+    assert_eq!(rows_of(&result_of(&response).unwrap()), [["1"]], "his own request");
+    let (_, response) = post(&server, &ada, &own).await;
+    assert_eq!(rows_of(&result_of(&response).unwrap()), [["0"]], "not his");
+    // The budget of bob is 3 requests, of which one is spent.
+    let all = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'");
+    let (_, response) = post(&server, &bob, &message("query", json!({ "sql": all }))).await;
+    let refused = result_of(&response).unwrap_err();
+    assert!(refused.contains("budget"), "{refused}");
+    assert!(service.simulator.requests() <= 3);
+    let (_, response) = post(&server, &ada, &message("query", json!({ "sql": all }))).await;
+    result_of(&response).unwrap();
+    server.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_client_may_bring_its_own_key() {
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let of = simulator.clone();
+    let keys = PassThrough::new(move |key| {
+        let service = Arc::new(InProcess(of.clone(), datafusion_saved_search::client::HttpLimits::default()));
+        Connection::builder("http://keys.test/v4", key).service(service).clock(clock.clone()).build()
+    });
+    let service = Service { connection: connect(&simulator, Clock::fixed(now()), Profile::v4()), simulator };
+    let server = listening(&service, |spec| {
+        spec.auth = Auth::PassThrough;
+        spec.upstream = Upstream::PassThrough(keys);
+    })
+    .await;
+    let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
+    assert_eq!(post(&server, &[], &list).await.0, 401);
+    let (status, response) = post(&server, &[("x-api-key", KEY)], &list).await;
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    let (status, response) = post(&server, &[("x-api-key", "not-a-key")], &list).await;
+    let refused = result_of(&response).unwrap_err();
+    assert!(status == 200 && !refused.contains("not-a-key"), "{refused}");
+    server.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_browser_and_other_hosts_are_refused() {
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |spec| spec.operations = Some("127.0.0.1:0".parse().unwrap())).await;
+    let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
+    let cases: [(&[(&str, &str)], u16); 6] = [
+        (&[("origin", "https://evil.example")], 403),
+        (&[("origin", "null")], 403),
+        (&[("host", "evil.example")], 403),
+        (&[("accept", "text/html")], 406),
+        (&[("content-type", "text/plain")], 415),
+        (&[], 200),
+    ];
+    for (headers, expected) in cases {
+        let (status, response) = post(&server, headers, &list).await;
+        assert_eq!(status, expected, "{headers:?}: {response}");
+    }
+    let long = message("query", json!({ "sql": format!("SELECT '{}'", "x".repeat(4 << 20)) }));
+    let (status, response) = post(&server, &[], &long).await;
+    assert!(status == 413 || response.is_empty(), "{status} {response}");
+    let (status, _) = post(&server, &[], "{ not JSON").await;
+    assert!((400..500).contains(&status), "{status}");
+    for (line, expected) in
+        [("GET /mcp", 405), ("DELETE /mcp", 405), ("GET /", 404), ("GET /.well-known/oauth-protected-resource", 404)]
+    {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        let (status, response) = exchange(&mut stream, line, &[], "").await;
+        assert_eq!(status, expected, "{line}: {response}");
+    }
+    let mut stream = TcpStream::connect(server.operations().unwrap()).await.unwrap();
+    let (status, response) = exchange(&mut stream, "GET /metrics", &[], "").await;
+    assert_eq!(status, 200);
+    assert!(response.contains("savedsearch_calls_total{kind=\"Mcp\",code=\"ok\"}"), "{response}");
+    assert!(response.contains("savedsearch_queries_total{outcome=\"ok\"} 1"), "{response}");
+    assert_eq!(service.simulator.requests(), 1, "that of the only call that was let in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_closes_ends_its_query() {
+    let service = Service::new(Settings { delay: Duration::from_millis(200), ..Settings::default() });
+    let server = listening(&service, |_| {}).await;
+    let all = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '90d' AND title LIKE '%a%'");
+    let body = message("query", json!({ "sql": all }));
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json";
+    stream.write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
+    while service.simulator.requests() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    drop(stream);
+    sleep(Duration::from_millis(500)).await;
+    let spent = service.simulator.requests();
+    sleep(Duration::from_millis(900)).await;
+    assert_eq!(service.simulator.requests(), spent);
+    server.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_lets_a_query_finish() {
+    let service = Service::new(Settings { delay: Duration::from_millis(700), ..Settings::default() });
+    let server = listening(&service, |_| {}).await;
+    let address = server.address();
+    let running = tokio::spawn(async move {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let body = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
+        exchange(&mut stream, "POST /mcp", &[], &body).await
+    });
+    while service.simulator.requests() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    server.shut_down().await;
+    let (status, response) = running.await.unwrap();
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    TcpStream::connect(address).await.expect_err("closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_asked_for_over_http() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (certificate, key) = authority.vouch();
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |spec| {
+        let client_authorities = Some(authority.certificate.clone());
+        spec.tls = Some(TlsSpec { certificate, key, client_authorities });
+    })
+    .await;
+    let connect = async |trusted: &Authority, identity: Option<(String, String)>| {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(trusted.certificate.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder =
+            rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_root_certificates(roots);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+                builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+            }
+        };
+        let stream = TcpStream::connect(server.address()).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream =
+            TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| error.to_string())?;
+        let (status, response) =
+            exchange(&mut stream, "POST /mcp", &[], &message("query", json!({ "sql": "SELECT 1" }))).await;
+        if status == 200 { Ok(rows_of(&result_of(&response).unwrap())) } else { Err(format!("{status}")) }
+    };
+    assert_eq!(connect(&authority, Some(authority.vouch())).await.unwrap(), [["1"]]);
+    connect(&stranger, Some(authority.vouch())).await.expect_err("untrusted server certificate");
+    connect(&authority, Some(stranger.vouch())).await.expect_err("untrusted client certificate");
+    connect(&authority, None).await.expect_err("no client certificate");
+    post(&server, &[], "").await.0.checked_sub(0).filter(|status| *status == 0).expect("clear text is not answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_at_once_are_answered_or_told_to_wait() {
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |spec| spec.limits.streams_per_session = 8).await;
+    let count =
+        message("query", json!({ "sql": format!("SELECT count(*) FROM mentions WHERE aid IN ('{BIG}', '{OTHER}')") }));
+    let calls = (0..200).map(|_| post(&server, &[], &count));
+    let (mut answered, mut busy) = (0, 0);
+    for (status, response) in join_all(calls).await {
+        assert_eq!(status, 200, "{response}");
+        match result_of(&response) {
+            Ok(_) => answered += 1,
+            Err(text) => {
+                assert!(text.starts_with("too many running queries"), "{text}");
+                busy += 1;
+            }
+        }
+    }
+    assert!(answered > 0, "{answered} answered, {busy} busy");
+    let (_, response) = post(&server, &[], &count).await;
+    result_of(&response).expect("places are free again");
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_server_that_would_let_in_anybody_does_not_start() {
+    let service = Service::new(Settings::default());
+    let spec = |listen: &str, auth| McpSpec {
+        listen: listen.parse().unwrap(),
+        auth,
+        tls: None,
+        insecure: false,
+        operations: None,
+        limits: Limits::default(),
+        settings: SessionSettings::default(),
+        upstream: service.upstream(),
+        mcp: McpLimits::default(),
+    };
+    for (spec, told) in [
+        (spec("0.0.0.0:0", Auth::None), "may only listen on a loopback address"),
+        (spec("0.0.0.0:0", Auth::Users(users())), "clear text"),
+        (spec("127.0.0.1:0", Auth::PassThrough), "needs Upstream::PassThrough"),
+    ] {
+        let error = McpServer::start(spec).await.expect_err(told).to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+/// Sends messages to the program and returns its answers, its messages and its status.
+fn spoken(options: &[&str], messages: &[Value]) -> (Vec<Value>, String, std::process::ExitStatus) {
+    let mut child =
+        savedsearch(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answers = Vec::new();
+    for message in messages {
+        writeln!(stdin, "{message}").unwrap();
+        if message.get("id").is_some() {
+            let line = lines.next().unwrap().unwrap();
+            answers.push(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}")));
+        }
+    }
+    drop(stdin);
+    for line in lines.map_while(Result::ok) {
+        let _: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"));
+    }
+    let output = child.wait_with_output().unwrap();
+    (answers, String::from_utf8(output.stderr).unwrap(), output.status)
+}
+
+fn greeting() -> [Value; 2] {
+    let client = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    [
+        json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+    ]
+}
+
+#[test]
+fn the_page_shows_what_the_program_answers() {
+    let call = |number: i64, arguments: Value| {
+        let params = json!({ "name": "query", "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params })
+    };
+    let [first, second] = greeting();
+    let messages = [
+        first,
+        second,
+        call(1, json!({ "sql": "SELECT aid, name FROM saved_searches ORDER BY aid LIMIT 2" })),
+        call(2, json!({ "sql": "SELECT id FROM mentions WHERE duration = '30d'", "max_requests": 2 })),
+    ];
+    // Everything is logged: nothing but answers may be on stdout.
+    let (answers, told, status) = spoken(&["--now", NOW, "mcp", "--log", "trace"], &messages);
+    assert!(status.success(), "{told}");
+    assert!(told.contains("using built-in demo data") && told.contains("TRACE"), "{told}");
+    assert!(!told.contains("demo-key"), "the key is in the log");
+    let page = include_str!("../../docs/mcp.md");
+    let result = text_of(&answers[1]["result"]).unwrap();
+    let (before, rest) = result.split_once(" rows · ").unwrap();
+    let (_, after) = rest.split_once(" ms · ").unwrap();
+    let shown = format!("```text\n{before} rows · 41 ms · {after}```");
+    assert!(page.contains(&shown), "{shown}");
+    let shown = format!("```text\n{}```", text_of(&answers[2]["result"]).unwrap_err());
+    assert!(page.contains(&shown), "{shown}");
+}
+
+#[test]
+fn the_program_ends_with_its_client() {
+    let (answers, _, status) = spoken(&["-q", "mcp"], &[]);
+    assert!(answers.is_empty() && status.success());
+    let (answers, told, status) = spoken(&["-q", "mcp"], &greeting());
+    assert!(answers.len() == 1 && status.success(), "{told}");
+    assert_eq!(told, "");
+    let (_, told, status) = spoken(&["mcp", "--auth", "users"], &[]);
+    assert_eq!(status.code(), Some(2));
+    assert!(told.contains("--auth requires --listen"), "{told}");
+}
