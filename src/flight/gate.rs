@@ -22,11 +22,11 @@ use tonic::{Request as Call, Status};
 use tower::{Layer, Service};
 
 use super::state::ServerState;
+use super::status::code_name;
 use crate::host::auth::credentials;
 use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
-use crate::host::status::code_name;
 
 /// Maximum size of a handshake's body, in bytes.
 const HANDSHAKE: usize = 64 << 10;
@@ -101,7 +101,7 @@ where
                             }
                             request.extensions_mut().insert(session);
                         }
-                        Err(status) => return refused(status),
+                        Err(failure) => return refused(failure.into()),
                     }
                     limit
                 }

@@ -14,6 +14,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 use datafusion::prelude::SessionContext;
 
+use crate::host::temporary::for_each;
 use crate::host::type_compat::table_schema;
 use crate::table::ApiTable;
 
@@ -146,27 +147,6 @@ fn foreign_key_schema() -> SchemaRef {
         Field::new("update_rule", DataType::UInt8, false),
         Field::new("delete_rule", DataType::UInt8, false),
     ]))
-}
-
-/// Calls `each` for every table, with its catalog and schema.
-pub(super) async fn for_each(
-    context: &SessionContext,
-    mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()> + Send,
-) -> Result<()> {
-    for catalog_name in context.catalog_names() {
-        let Some(catalog) = context.catalog(&catalog_name) else { continue };
-        for schema_name in catalog.schema_names() {
-            let Some(schema) = catalog.schema(&schema_name) else { continue };
-            let place = [catalog_name.clone(), schema_name];
-            for name in schema.table_names() {
-                // The table may have been dropped meanwhile.
-                if let Some(table) = schema.table(&name).await? {
-                    each(&place, &name, table.as_ref())?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn kind(table: &dyn TableProvider) -> &'static str {

@@ -9,10 +9,10 @@
 //! - `rpc` implements the RPCs, one file each; `state` holds their shared state.
 //! - `command` parses client messages, `gate` finds the session of a call, `handles` stores prepared statements and pending
 //!   results.
-//! - `effects` runs statements that change the session, `temporary` holds its tables, `parameters` decodes bound values.
-//! - `metadata` and `info` answer metadata requests, `results` runs queries, `server` starts and shuts down.
+//! - `parameters` decodes bound values, `ingest` creates tables from rows that clients send.
+//! - `metadata` and `info` answer metadata requests, `results` encodes rows, `status` errors; `server` starts and shuts down.
 //!
-//! Users, sessions, planning and limits are those of the module `host`.
+//! Users, sessions, planning, limits and the running of statements are those of the module `host`.
 //!
 //! The server never writes to the service, never puts SQL into tickets, runs nothing in GetFlightInfo except statements
 //! without a result, and reveals nothing about a principal's statements to another.
@@ -20,10 +20,10 @@
 //! Invariant: work for a client is owned by the stream that the client reads; dropping the stream cancels its requests.
 
 mod command;
-mod effects;
 mod gate;
 mod handles;
 mod info;
+mod ingest;
 mod metadata;
 mod options;
 mod parameters;
@@ -31,7 +31,7 @@ mod results;
 mod rpc;
 mod server;
 mod state;
-mod temporary;
+mod status;
 
 pub use self::server::{FlightServer, ServerSpec};
 pub use crate::host::auth::{Auth, Users, hash_password};

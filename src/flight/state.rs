@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::handles::Store;
-use super::results::Pending;
+use crate::host::running::Pending;
 use crate::host::state::Host;
 use crate::serving::Operated;
 

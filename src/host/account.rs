@@ -6,13 +6,12 @@ use arrow::array::RecordBatch;
 use datafusion::physical_plan::ExecutionPlan;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
-use tonic::{Code, Status};
 
+use super::failure::{Code, Failure};
 use super::lanes::InLane;
 use super::metrics::Metrics;
 use super::sessions::{Busy, Session};
 use super::state::Host;
-use super::status::code_name;
 use super::type_compat::bytes_of;
 use crate::client::QuerySpan;
 use crate::exec::spent;
@@ -22,7 +21,7 @@ pub(crate) struct Account {
     pub(crate) session: Arc<Session>,
     /// Bytes of the rows returned.
     pub(crate) bytes: u64,
-    /// Final status; `None` if the client disconnected.
+    /// How it ended; `None` if the client disconnected.
     pub(crate) end: Option<Code>,
     query: String,
     metrics: Arc<Metrics>,
@@ -42,7 +41,7 @@ impl Account {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if the session or the server has too many running queries.
-    pub(crate) fn open(host: &Host, session: Arc<Session>, lane: Arc<InLane>) -> Result<Self, Status> {
+    pub(crate) fn open(host: &Host, session: Arc<Session>, lane: Arc<InLane>) -> Result<Self, Failure> {
         let places = host.places(&session)?;
         host.metrics.queries_running.inc();
         Ok(Self {
@@ -65,7 +64,7 @@ impl Account {
     /// Starts the account of the next plan, and returns its span.
     pub(crate) fn begin(&mut self, kind: &'static str, query: String, plan: &Arc<dyn ExecutionPlan>) -> Arc<QuerySpan> {
         tracing::info!(query, principal = %self.session.principal.name, "query started");
-        self.settle(code_name(Code::Ok));
+        self.settle(Code::Ok.name());
         self.query = query;
         self.plan = Some(Arc::clone(plan));
         let span = QuerySpan::start(Some(kind));
@@ -92,7 +91,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        let outcome = self.end.map_or("gone", code_name);
+        let outcome = self.end.map_or("gone", Code::name);
         self.settle(outcome);
         let Self { query, session, metrics, begun, rows, bytes, requests, end, .. } = self;
         if *end == Some(Code::Ok) && *requests > 0 {

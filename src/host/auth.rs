@@ -13,7 +13,6 @@ use std::time::Duration;
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use arrow_flight::BasicAuth;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -25,8 +24,8 @@ use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
-use tonic::Status;
 
+use super::failure::{Code, Failure};
 use super::logins::Logins;
 use super::peer::Caller;
 use crate::client::{Allowance, Secret};
@@ -96,9 +95,9 @@ impl Rejection {
     }
 }
 
-impl From<Rejection> for Status {
+impl From<Rejection> for Failure {
     fn from(rejection: Rejection) -> Self {
-        Self::unauthenticated(rejection.message())
+        Self::new(Code::Unauthenticated, rejection.message())
     }
 }
 
@@ -345,12 +344,6 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, Rejection>
     let text = LENIENT.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(bad)?;
     let (name, password) = text.split_once(':').ok_or(bad)?;
     Ok(Credentials::Basic(name.to_owned(), password.into()))
-}
-
-/// Reads the credentials from a handshake message, the protocol's older alternative to headers.
-pub(crate) fn handshake_credentials(payload: &[u8]) -> Option<Credentials> {
-    let BasicAuth { username, password } = prost::Message::decode(payload).ok()?;
-    (!username.is_empty()).then(|| Credentials::Basic(username, password.into()))
 }
 
 /// Treats an empty token and `None`, which some clients send without a token, as no credentials.

@@ -7,7 +7,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::peer::{Caller, Peer};
+use super::peer::Caller;
 use super::state::Host;
 
 /// Time within which a new connection must send its first byte.
@@ -42,7 +41,6 @@ pub(crate) fn accept(
 ) -> impl Stream<Item = io::Result<ClientStream>> {
     let (ready, connections) = mpsc::channel(16);
     tokio::spawn(async move {
-        let numbers = AtomicU64::new(0);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -53,7 +51,7 @@ pub(crate) fn accept(
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let peer = Peer(numbers.fetch_add(1, Ordering::Relaxed));
+            let peer = host.next_peer();
             let ended = host.standing.come(peer, address.ip());
             let caller = Caller { peer, address: address.ip() };
             let (ready, host, closing) = (ready.clone(), Arc::clone(&host), closing.clone());

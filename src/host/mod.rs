@@ -8,23 +8,26 @@
 //! - `auth` verifies credentials, `logins` slows guessing down, `sessions` holds the state of each client.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
-//! - `lanes` keeps long computations apart, `account` follows a query to its end, `metrics` counts, `status` words errors.
+//! - `lanes` keeps long computations apart, `running` is a query that runs there, `account` follows it to its end, `metrics`
+//!   counts, `failure` is what a client is told.
+//! - `effects` runs statements that change a session, `temporary` holds its tables.
 //! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds all of it.
-//!
-//! Errors are gRPC statuses, which have a code for programs and a line for people; a front words them for its protocol.
 
 pub(crate) mod account;
 pub(crate) mod auth;
 mod complexity_limits;
 mod connection_limit;
+pub(crate) mod effects;
+pub(crate) mod failure;
 pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;
 pub(crate) mod metrics;
 pub(crate) mod peer;
 pub(crate) mod planner;
+pub(crate) mod running;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod state;
-pub(crate) mod status;
+pub(crate) mod temporary;
 pub(crate) mod type_compat;

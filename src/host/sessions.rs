@@ -21,14 +21,13 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tonic::Status;
 
 use super::auth::{Auth, Credentials, Principal, Rejection, anybody, key_holder};
+use super::failure::{Code, Failure, KeyOwner};
 use super::lanes::OwnLane;
 use super::metrics::Metrics;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
-use super::status::{KeyOwner, status};
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
@@ -120,9 +119,9 @@ impl Drop for Busy {
 }
 
 impl Session {
-    /// Converts an error to a status, with API keys redacted.
-    pub(crate) fn status(&self, error: &DataFusionError) -> Status {
-        status(error, self.owner, |text| self.redact(text))
+    /// Converts an error, with API keys redacted.
+    pub(crate) fn failure(&self, error: &DataFusionError) -> Failure {
+        Failure::of(error, self.owner, |text| self.redact(text))
     }
 
     /// Redacts the session's API keys from a text.
@@ -228,8 +227,8 @@ impl Sessions {
         [status.len(), status.iter().filter(|worker| worker.state == WorkerState::Healthy).count()]
     }
 
-    /// Counts rejected credentials, and returns the status for the client.
-    pub(crate) fn rejected(&self, rejection: Rejection) -> Status {
+    /// Counts rejected credentials, and returns what the client is told.
+    pub(crate) fn rejected(&self, rejection: Rejection) -> Failure {
         self.metrics.rejected(rejection.reason()).inc();
         rejection.into()
     }
@@ -242,7 +241,7 @@ impl Sessions {
         &self,
         credentials: &Credentials,
         caller: Option<Caller>,
-    ) -> Result<(String, bool), Status> {
+    ) -> Result<(String, bool), Failure> {
         let principal = match self.logged_in(credentials)? {
             Some(session) => session.principal.clone(),
             None => self.principal(credentials, caller).await?,
@@ -258,7 +257,7 @@ impl Sessions {
     ///
     /// # Errors
     /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
-    pub(crate) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Status> {
+    pub(crate) async fn find(&self, credentials: Credentials, caller: Option<Caller>) -> Result<Arc<Session>, Failure> {
         self.found(credentials, caller, caller.map(|caller| caller.peer)).await
     }
 
@@ -270,7 +269,7 @@ impl Sessions {
         &self,
         credentials: Credentials,
         caller: Option<Caller>,
-    ) -> Result<Arc<Session>, Status> {
+    ) -> Result<Arc<Session>, Failure> {
         self.found(credentials, caller, None).await
     }
 
@@ -279,7 +278,7 @@ impl Sessions {
         credentials: Credentials,
         caller: Option<Caller>,
         peer: Option<Peer>,
-    ) -> Result<Arc<Session>, Status> {
+    ) -> Result<Arc<Session>, Failure> {
         if let Some(session) = self.logged_in(&credentials)? {
             return Ok(session);
         }
@@ -304,7 +303,7 @@ impl Sessions {
     ///
     /// # Errors
     /// UNAUTHENTICATED for an expired or forged session token.
-    fn logged_in(&self, credentials: &Credentials) -> Result<Option<Arc<Session>>, Status> {
+    fn logged_in(&self, credentials: &Credentials) -> Result<Option<Arc<Session>>, Failure> {
         let Credentials::Token(token) = credentials else { return Ok(None) };
         if !token.expose_secret().starts_with(TOKEN) {
             return Ok(None);
@@ -359,7 +358,7 @@ impl Sessions {
         }
     }
 
-    async fn principal(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Status> {
+    async fn principal(&self, credentials: &Credentials, caller: Option<Caller>) -> Result<Principal, Failure> {
         let principal = match &self.auth {
             Auth::None => Ok(anybody()),
             Auth::Users(users) => users.verify(credentials, caller).await,
@@ -368,9 +367,9 @@ impl Sessions {
         principal.map_err(|rejection| self.rejected(rejection))
     }
 
-    fn make(&self, principal: &Principal) -> Result<Arc<Session>, Status> {
+    fn make(&self, principal: &Principal) -> Result<Arc<Session>, Failure> {
         let session = self.try_make(principal);
-        session.map(Arc::new).map_err(|error| status(&error, KeyOwner::Client, str::to_owned))
+        session.map(Arc::new).map_err(|error| Failure::of(&error, KeyOwner::Client, str::to_owned))
     }
 
     fn try_make(&self, principal: &Principal) -> DataFusionResult<Session> {
@@ -424,7 +423,7 @@ impl Sessions {
         })
     }
 
-    fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Status> {
+    fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Failure> {
         let mut open = self.open();
         if !matches!(self.auth, Auth::None) {
             let own = |other: &Session| other.principal.name == session.principal.name;
@@ -443,7 +442,7 @@ impl Sessions {
         most: usize,
         whose: &str,
         counts: impl Fn(&Session) -> bool,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failure> {
         let counted = || open.iter().filter(|(_, session)| counts(session));
         if counted().count() < most {
             return Ok(());
@@ -457,7 +456,7 @@ impl Sessions {
             }
             _ => {
                 let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
-                Err(Status::resource_exhausted(line))
+                Err(Failure::new(Code::ResourceExhausted, line))
             }
         }
     }

@@ -2,21 +2,23 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::auth::Auth;
 use super::connection_limit::Standing;
+use super::failure::{Code, Failure};
 use super::lanes::Lanes;
 use super::metrics::Metrics;
 use super::peer::Peer;
+use super::planner::Statement;
 use super::sessions::{Session, Sessions, Upstream};
 use super::settings::Limits;
 use crate::config::SessionSettings;
@@ -40,6 +42,8 @@ pub(crate) struct Host {
     pub(crate) lanes: Lanes,
     ending: AtomicBool,
     streams: Arc<Semaphore>,
+    /// Connections accepted so far.
+    peers: AtomicU64,
 }
 
 /// What a host consists of.
@@ -89,6 +93,7 @@ impl Host {
             lanes,
             ending: AtomicBool::new(false),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            peers: AtomicU64::new(0),
             limits,
         })
     }
@@ -99,20 +104,58 @@ impl Host {
         self.sessions.sweep()
     }
 
+    /// Numbers a new connection.
+    pub(crate) fn next_peer(&self) -> Peer {
+        Peer(self.peers.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Acquires the permits for a running query of a session.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if the session or the server has too many running queries.
-    pub(crate) fn places(&self, session: &Session) -> Result<[OwnedSemaphorePermit; 2], Status> {
+    pub(crate) fn places(&self, session: &Session) -> Result<[OwnedSemaphorePermit; 2], Failure> {
         let place = |places: &Arc<Semaphore>, whose: &str, most: usize| {
             let place = Arc::clone(places).try_acquire_owned();
             place.map_err(|_| {
                 let line = format!("too many running queries: {whose} is limited to {most}; finish reading some first");
-                Status::resource_exhausted(line)
+                Failure::new(Code::ResourceExhausted, line)
             })
         };
         let Limits { streams, streams_per_session, .. } = self.limits;
         Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
+    }
+
+    /// Runs work that may compute for long in the session's lane, limited to the statement time. It is aborted if the
+    /// client disconnects.
+    pub(crate) async fn away<T: Send + 'static, E: From<Failure> + Send + 'static>(
+        &self,
+        session: &Session,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        let seconds = self.limits.statement_seconds;
+        let lane = self.lanes.enter(&session.lane);
+        // The session stays in its lane until the work has ended, which may be after the client has disconnected.
+        let handle = lane.handle().clone();
+        let work = AbortOnDropHandle::new(handle.spawn(async move {
+            let _lane = lane;
+            work.await
+        }));
+        let done = timeout(Duration::from_secs(seconds), work).await.map_err(|_| timed_out(seconds))?;
+        done.map_err(|_| Failure::new(Code::Internal, "internal error while running the statement"))?
+    }
+
+    /// Plans a statement without requests to the service.
+    ///
+    /// # Errors
+    /// Errors of planning; RESOURCE_EXHAUSTED for a statement that is too long.
+    pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
+        if sql.len() > self.limits.statement_bytes {
+            let (has, most) = (sql.len(), self.limits.statement_bytes);
+            let line = format!("statement too long: {has} bytes, the limit is {most}");
+            return Err(Failure::new(Code::ResourceExhausted, line));
+        }
+        tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
+        Statement::of(&session.context, sql).await.map_err(|error| session.failure(&error))
     }
 
     /// Closes the sessions of a closed connection.
@@ -140,14 +183,19 @@ impl Host {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if the pool is used up.
-    pub(crate) fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Status> {
+    pub(crate) fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Failure> {
         let held = MemoryConsumer::new(what).register(self.sessions.pool());
         let grown = held.try_grow(bytes);
         grown.map_err(|_| {
-            Status::resource_exhausted(format!("not enough memory for the {what}: close some statements"))
+            Failure::new(Code::ResourceExhausted, format!("not enough memory for the {what}: close some statements"))
         })?;
         Ok(held)
     }
+}
+
+/// The failure of a statement that took too long.
+pub(super) fn timed_out(seconds: u64) -> Failure {
+    Failure::new(Code::DeadlineExceeded, format!("statement timed out after {seconds} s"))
 }
 
 impl HostSpec {

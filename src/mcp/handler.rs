@@ -12,12 +12,12 @@ use rmcp::model::{
 use rmcp::service::{MaybeSendFuture, RequestContext, RoleServer};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::Status;
 
 use super::query;
 use super::tools::{self, Call, Misread, Question};
 use super::{McpLimits, resources};
 use crate::host::account::Account;
+use crate::host::failure::Failure;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 
@@ -64,7 +64,7 @@ impl Handler {
         let seconds = shared.host.limits.statement_seconds;
         // A computation that never yields keeps its place until it ends.
         let task = AbortOnDropHandle::new(handle.spawn(async move {
-            let busy = |status: Status| status.message().to_owned();
+            let busy = |failure: Failure| failure.message;
             match call {
                 Call::Query(asked) => {
                     let account = Account::open(&shared.host, own, lane).map_err(busy)?;

@@ -27,19 +27,18 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use tonic::{Code, Status};
 
 use super::McpLimits;
 use super::handler::Handler;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::auth::{Auth, credentials};
+use crate::host::failure::{Code, Failure};
 use crate::host::listener::{ClientStream, accept};
 use crate::host::peer::Caller;
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::host::status::code_name;
 use crate::serving::{TlsSpec, operate};
 
 /// Path of the endpoint.
@@ -260,15 +259,15 @@ impl Endpoint {
         };
         let session = match session {
             Ok(session) => session,
-            Err(status) => {
-                host.metrics.called("refused".to_owned(), code_name(status.code()));
-                return refused(&status);
+            Err(failure) => {
+                host.metrics.called("refused".to_owned(), failure.code.name());
+                return refused(failure);
             }
         };
         if session.is_proven() {
             host.standing.prove(caller.peer);
         }
-        host.metrics.called("Mcp".to_owned(), code_name(Code::Ok));
+        host.metrics.called("Mcp".to_owned(), Code::Ok.name());
         request.extensions_mut().insert(session);
         let response = protocol.handle(request).await;
         // The call lasts until its response is sent.
@@ -282,9 +281,9 @@ impl Endpoint {
     }
 }
 
-fn refused(status: &Status) -> Response<Body> {
-    let message = status.message().to_owned();
-    match status.code() {
+fn refused(failure: Failure) -> Response<Body> {
+    let Failure { code, message, .. } = failure;
+    match code {
         Code::Unauthenticated => {
             let mut response = plain(StatusCode::UNAUTHORIZED, message);
             let scheme = HeaderValue::from_static("Bearer realm=\"savedsearch\"");

@@ -108,7 +108,7 @@ pub async fn serve_streams(
     })?;
     let failed = |what: String| Error::new(ErrorKind::Connect, what);
     let session = host.sessions.find(Credentials::None, None).await;
-    let session = session.map_err(|status| failed(status.message().to_owned()))?;
+    let session = session.map_err(|failure| failed(failure.message))?;
     let cancelled = CancellationToken::new();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MESSAGE);
     let handler = Handler::new(host.into(), mcp, Some(session));

@@ -18,7 +18,6 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use tokio::time::Instant;
-use tonic::Code;
 
 use super::McpLimits;
 use super::cheaper::{Form, Hints, forms};
@@ -29,6 +28,7 @@ use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, one_line};
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::host::account::Account;
+use crate::host::failure::Code;
 use crate::host::planner::{Runnable, Statement, runnable};
 use crate::host::sessions::Session;
 use crate::host::settings::Limits;
@@ -111,7 +111,7 @@ pub(super) async fn query(
             Err(too_much(full, &table, cost, max_rows, most) + &forms)
         }
         Err(error) => {
-            account.end = Some(session.status(&error).code());
+            account.end = Some(session.failure(&error).code);
             let mut text = failure(&error, &context, &sql).await;
             if Error::find(&error).is_some_and(|error| error.kind() == ErrorKind::Budget) {
                 text = format!("{text}\n\n{}", estimate.table());

@@ -76,7 +76,7 @@ impl Service {
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transaction(request.transaction_id.as_ref())?;
         let (service, owner, sql) = (self.clone(), Arc::clone(session), request.query.clone());
-        let statement = self.away(session, async move { service.statement(&owner, &sql).await }).await?;
+        let statement = self.0.host.away(session, async move { service.0.host.statement(&owner, &sql).await }).await?;
         // Clients expect empty bytes for a statement without a result, or without parameters.
         let schema = |schema: &SchemaRef| {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }

@@ -11,11 +11,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tonic::Status;
 
 use super::super::command::{flight_status, parse};
-use super::super::results::Pending;
+use super::super::results::messages;
 use super::Service;
 use super::describe::Described;
 use super::stream::Answers;
 use super::ticket::NOTHING;
+use crate::host::running::Pending;
 use crate::host::sessions::Session;
 
 impl Service {
@@ -44,7 +45,7 @@ impl Service {
         pending: Arc<Pending>,
         handle: Option<String>,
     ) -> Result<Answers<FlightData>, Status> {
-        let running = pending.run(session, &self.0.host)?;
+        let running = messages(pending, session, &self.0.host)?;
         if let Some(handle) = handle {
             self.0.results.done(&handle);
         }

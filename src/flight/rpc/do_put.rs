@@ -14,10 +14,11 @@ use tonic::{Status, Streaming};
 
 use super::super::command::{described, name};
 use super::super::state::Bound;
-use super::super::{effects, parameters};
+use super::super::{ingest, parameters};
 use super::Service;
 use super::describe::no_transaction;
 use super::stream::{PATIENCE, late, timely};
+use crate::host::effects;
 use crate::host::sessions::Session;
 
 impl Service {
@@ -53,7 +54,7 @@ impl Service {
             }
             Command::CommandStatementIngest(ingest) => {
                 no_transaction(ingest.transaction_id.as_ref())?;
-                effects::ingest(&self.0.host, &session, ingest, timely(messages)).await.map(updated)
+                ingest::ingest(&self.0.host, &session, ingest, timely(messages)).await.map(updated)
             }
             command => Err(Status::unimplemented(format!("{} is not supported in DoPut", name(&command)))),
         }
@@ -80,15 +81,18 @@ impl Service {
         bound: Option<Vec<Vec<ScalarValue>>>,
     ) -> Result<i64, Status> {
         let (service, caller) = (self.clone(), Arc::clone(&session));
-        self.away(&caller, async move {
-            let statement = service.statement(&session, &sql).await?;
-            if !statement.effect {
-                return Err(Status::invalid_argument(
-                    "the statement returns rows: run it as a query, not as an update",
-                ));
-            }
-            effects::run(&service.0.host, &session, &statement, bound).await.map(|()| 0)
-        })
-        .await
+        self.0
+            .host
+            .away(&caller, async move {
+                let statement = service.0.host.statement(&session, &sql).await?;
+                if !statement.effect {
+                    return Err(Status::invalid_argument(
+                        "the statement returns rows: run it as a query, not as an update",
+                    ));
+                }
+                effects::run(&service.0.host, &session, &statement, bound).await?;
+                Ok(0)
+            })
+            .await
     }
 }

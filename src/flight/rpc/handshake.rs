@@ -3,12 +3,12 @@
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
-use arrow_flight::{HandshakeRequest, HandshakeResponse};
+use arrow_flight::{BasicAuth, HandshakeRequest, HandshakeResponse};
 
 use super::super::gate::caller_of;
 use super::Service;
 use super::stream::{Answers, PATIENCE, late, one};
-use crate::host::auth::{Credentials, credentials, handshake_credentials};
+use crate::host::auth::{Credentials, credentials};
 
 impl Service {
     pub(super) async fn log_in(
@@ -22,7 +22,7 @@ impl Service {
         if matches!(given, Credentials::None)
             && let Some(message) = timeout(PATIENCE, request.into_inner().message()).await.map_err(|_| late())??
         {
-            given = handshake_credentials(&message.payload).unwrap_or(Credentials::None);
+            given = message_credentials(&message.payload).unwrap_or(Credentials::None);
         }
         let (token, proven) = self.0.host.sessions.log_in(&given, caller).await?;
         if let Some(caller) = caller.filter(|_| proven) {
@@ -35,4 +35,10 @@ impl Service {
         response.metadata_mut().insert("authorization", bearer);
         Ok(response)
     }
+}
+
+/// Reads the credentials from a message, the protocol's older alternative to headers.
+fn message_credentials(payload: &[u8]) -> Option<Credentials> {
+    let BasicAuth { username, password } = prost::Message::decode(payload).ok()?;
+    (!username.is_empty()).then(|| Credentials::Basic(username, password.into()))
 }

@@ -10,9 +10,9 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::super::command::{action_types, described, name};
 use super::super::gate::session_of;
+use super::super::status::code_name;
 use super::Service;
 use super::stream::{Answers, one};
-use crate::host::status::code_name;
 
 impl Service {
     /// Records the outcome of a call in metrics and log.

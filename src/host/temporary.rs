@@ -13,15 +13,15 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
 
-use super::metadata::for_each;
+use super::sessions::Session;
+use super::type_compat::bytes_of;
 use crate::error::{Error, ErrorKind};
-use crate::host::sessions::Session;
-use crate::host::type_compat::bytes_of;
 
 /// An in-memory table of a session.
 #[derive(Debug)]
-pub(super) struct TemporaryTable {
+struct TemporaryTable {
     rows: MemTable,
     bytes: u64,
     /// Released when the last query that uses the table ends.
@@ -30,7 +30,7 @@ pub(super) struct TemporaryTable {
 
 /// A temporary table under construction.
 #[derive(Debug)]
-pub(super) struct Making {
+pub(crate) struct Making {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     held: MemoryReservation,
@@ -45,7 +45,7 @@ impl Making {
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for a duplicate column name; errors of looking up a table.
-    pub(super) async fn begin(session: &Session, schema: SchemaRef, most: u64) -> Result<Self> {
+    pub(crate) async fn begin(session: &Session, schema: SchemaRef, most: u64) -> Result<Self> {
         let mut names = HashSet::new();
         if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
             let message = format!("duplicate column name `{}`", twice.name());
@@ -66,7 +66,7 @@ impl Making {
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] beyond the session's limit; errors of the memory pool if it is used up.
-    pub(super) fn take(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn take(&mut self, batch: &RecordBatch) -> Result<()> {
         let bytes = bytes_of(batch);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.used.saturating_add(self.bytes) > self.most {
@@ -84,7 +84,7 @@ impl Making {
     ///
     /// # Errors
     /// Errors of the catalog: built-in tables cannot be replaced.
-    pub(super) fn register(self, session: &Session, name: TableReference) -> Result<u64> {
+    pub(crate) fn register(self, session: &Session, name: TableReference) -> Result<u64> {
         let Self { schema, batches, held, bytes, .. } = self;
         let count = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let rows = MemTable::try_new(schema, vec![batches])?;
@@ -97,13 +97,34 @@ impl Making {
 }
 
 /// Builds a table reference; empty names count as missing.
-pub(super) fn name(catalog: Option<String>, schema: Option<String>, table: String) -> TableReference {
+pub(crate) fn name(catalog: Option<String>, schema: Option<String>, table: String) -> TableReference {
     let named = |name: Option<String>| name.filter(|name| !name.is_empty());
     match (named(catalog), named(schema)) {
         (Some(catalog), Some(schema)) => TableReference::full(catalog, schema, table),
         (None, Some(schema)) => TableReference::partial(schema, table),
         _ => TableReference::bare(table),
     }
+}
+
+/// Calls `each` for every table, with its catalog and schema.
+pub(crate) async fn for_each(
+    context: &SessionContext,
+    mut each: impl FnMut(&[String; 2], &str, &dyn TableProvider) -> Result<()> + Send,
+) -> Result<()> {
+    for catalog_name in context.catalog_names() {
+        let Some(catalog) = context.catalog(&catalog_name) else { continue };
+        for schema_name in catalog.schema_names() {
+            let Some(schema) = catalog.schema(&schema_name) else { continue };
+            let place = [catalog_name.clone(), schema_name];
+            for name in schema.table_names() {
+                // The table may have been dropped meanwhile.
+                if let Some(table) = schema.table(&name).await? {
+                    each(&place, &name, table.as_ref())?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 #[async_trait]

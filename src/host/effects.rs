@@ -3,9 +3,6 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use arrow::datatypes::Schema;
-use arrow_flight::FlightData;
-use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -13,21 +10,18 @@ use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, LogicalPlan, ResetVariable, SetVariable, Statement as Utility,
 };
 use datafusion::physical_plan::execute_stream;
-use futures::{Stream, TryStreamExt};
+use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
-use tokio_util::task::AbortOnDropHandle;
-use tonic::Status;
 
-use super::command::flight_status;
-use super::parameters;
-use super::temporary::{self, Making};
+use super::failure::{Code, Failure};
+use super::metrics::Metrics;
+use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
+use super::sessions::Session;
+use super::state::{Host, timed_out};
+use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
-use crate::host::metrics::Metrics;
-use crate::host::planner::{Runnable, Statement, bytes_of_plan, runnable};
-use crate::host::sessions::Session;
-use crate::host::state::Host;
 use crate::session::session_config;
 use crate::table::{is_read_only, read_only};
 
@@ -36,12 +30,12 @@ use crate::table::{is_read_only, read_only};
 /// # Errors
 /// Errors of the statement; RESOURCE_EXHAUSTED if too many queries are running, DEADLINE_EXCEEDED after the statement's
 /// time limit.
-pub(super) async fn run(
+pub(crate) async fn run(
     host: &Host,
     session: &Arc<Session>,
     statement: &Statement,
     bound: Option<Vec<Vec<ScalarValue>>>,
-) -> Result<(), Status> {
+) -> Result<(), Failure> {
     let _busy = session.busy();
     let _places = host.places(session)?;
     let seconds = host.limits.statement_seconds;
@@ -54,10 +48,10 @@ pub(super) async fn run(
     };
     tokio::select! {
         applied = timeout_at(deadline, applied) => match applied {
-            Ok(applied) => applied.map_err(|error: DataFusionError| session.status(&error)),
-            Err(_) => Err(Status::deadline_exceeded(format!("statement timed out after {seconds} s"))),
+            Ok(applied) => applied.map_err(|error: DataFusionError| session.failure(&error)),
+            Err(_) => Err(timed_out(seconds)),
         },
-        () = host.cancelled.cancelled() => Err(Status::cancelled("the server is shutting down")),
+        () = host.cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "the server is shutting down")),
     }
 }
 
@@ -138,61 +132,4 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     metrics.spent(spent(&counted));
     read?;
     making.register(session, name).map(drop)
-}
-
-/// Creates a temporary table from rows that a client sends. Returns the number of rows.
-///
-/// # Errors
-/// UNIMPLEMENTED for permanent tables and for appending; ALREADY_EXISTS or NOT_FOUND as the client requested.
-pub(super) async fn ingest(
-    host: &Host,
-    session: &Arc<Session>,
-    ingest: CommandStatementIngest,
-    messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
-) -> Result<i64, Status> {
-    if !ingest.temporary {
-        return Err(Status::unimplemented(
-            "the service is read-only: ingest into a temporary table, which lasts as long as the session",
-        ));
-    }
-    let options = ingest.table_definition_options.unwrap_or_default();
-    let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
-    let _making = session.making.lock().await;
-    let exists = session.context.table_exist(name.clone()).map_err(|error| session.status(&error))?;
-    match (exists, options.if_exists(), options.if_not_exist()) {
-        (true, TableExistsOption::Replace, _) => {}
-        (true, TableExistsOption::Append, _) => {
-            return Err(Status::unimplemented("appending to a table is not supported: replace it"));
-        }
-        (true, ..) => return Err(Status::already_exists(format!("table `{name}` already exists"))),
-        (false, _, TableNotExistOption::Fail) => {
-            return Err(Status::not_found(format!("table `{name}` does not exist")));
-        }
-        (false, ..) => {}
-    }
-    let (reader, most) = (Arc::clone(session), host.limits.temporary_bytes);
-    // In a separate task, so that a panic caused by malformed data does not close the connection.
-    let reading = AbortOnDropHandle::new(tokio::spawn(async move {
-        let failed = |error: DataFusionError| reader.status(&error);
-        let mut batches = parameters::batches(messages);
-        let mut making = None;
-        while let Some(batch) = batches.try_next().await.map_err(flight_status)? {
-            if making.is_none() {
-                making = Some(Making::begin(&reader, batch.schema(), most).await.map_err(failed)?);
-            }
-            if let Some(making) = &mut making {
-                making.take(&batch).map_err(failed)?;
-            }
-        }
-        match making {
-            Some(making) => Ok(making),
-            None => {
-                let schema = batches.schema().cloned().unwrap_or_else(|| Arc::new(Schema::empty()));
-                Making::begin(&reader, schema, most).await.map_err(failed)
-            }
-        }
-    }));
-    let making = reading.await.map_err(|_| Status::invalid_argument("malformed rows"))??;
-    let rows = making.register(session, name).map_err(|error| session.status(&error))?;
-    Ok(i64::try_from(rows).unwrap_or(i64::MAX))
 }

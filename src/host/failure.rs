@@ -1,0 +1,182 @@
+//! Failures as clients are told of them: a code for programs and one line for people.
+//!
+//! Each front words them in its protocol: as a gRPC status, an SQLSTATE or a text.
+
+use arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+
+use crate::error::{Error, ErrorKind, describe};
+
+/// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
+/// few KiB.
+const SHOWN: usize = 1_000;
+
+/// Owner of the API key that requests are sent with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyOwner {
+    /// The server: a client cannot fix a rejected key.
+    Server,
+    /// The client.
+    Client,
+}
+
+/// What a client may do about a failure. The values are those of gRPC that occur here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    Ok,
+    Cancelled,
+    InvalidArgument,
+    DeadlineExceeded,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    FailedPrecondition,
+    Aborted,
+    Unimplemented,
+    Internal,
+    Unavailable,
+    Unauthenticated,
+}
+
+impl Code {
+    /// Name in metrics and logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Cancelled => "cancelled",
+            Self::InvalidArgument => "invalid_argument",
+            Self::DeadlineExceeded => "deadline_exceeded",
+            Self::NotFound => "not_found",
+            Self::PermissionDenied => "permission_denied",
+            Self::ResourceExhausted => "resource_exhausted",
+            Self::FailedPrecondition => "failed_precondition",
+            Self::Aborted => "aborted",
+            Self::Unimplemented => "unimplemented",
+            Self::Internal => "internal",
+            Self::Unavailable => "unavailable",
+            Self::Unauthenticated => "unauthenticated",
+        }
+    }
+}
+
+/// Where a failure comes from, for protocols that distinguish more than [`Code`]s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// This server: a limit, a login, a shutdown.
+    Server,
+    /// This crate's own errors.
+    Own(ErrorKind),
+    /// The text of a statement.
+    Syntax,
+    UnknownTable,
+    UnknownColumn,
+    /// Everything else of the SQL engine.
+    Engine,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) origin: Origin,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// Creates a failure of this server.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, origin: Origin::Server, message: message.into() }
+    }
+
+    /// Converts an error. `redact` removes API keys from the message.
+    pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
+        let message = redact(&describe(error)).chars().take(SHOWN).collect();
+        Self { code: code(error, owner), origin: origin(error), message }
+    }
+}
+
+fn origin(error: &DataFusionError) -> Origin {
+    if let Some(own) = Error::find(error) {
+        return Origin::Own(own.kind());
+    }
+    match error.find_root() {
+        DataFusionError::SQL(..) => Origin::Syntax,
+        DataFusionError::SchemaError(error, _) if matches!(**error, SchemaError::FieldNotFound { .. }) => {
+            Origin::UnknownColumn
+        }
+        DataFusionError::Plan(_) if describe(error).starts_with("unknown table") => Origin::UnknownTable,
+        _ => Origin::Engine,
+    }
+}
+
+fn code(error: &DataFusionError, owner: KeyOwner) -> Code {
+    if let Some(own) = Error::find(error) {
+        return code_of(own.kind(), owner);
+    }
+    match error.find_root() {
+        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => Code::InvalidArgument,
+        DataFusionError::NotImplemented(_) => Code::Unimplemented,
+        DataFusionError::ResourcesExhausted(_) => Code::ResourceExhausted,
+        DataFusionError::Configuration(_) => Code::InvalidArgument,
+        // Evaluation errors, such as a division by zero or an invalid number.
+        DataFusionError::Execution(_) => Code::InvalidArgument,
+        DataFusionError::ArrowError(error, _) => match error.as_ref() {
+            ArrowError::NotYetImplemented(_) => Code::Unimplemented,
+            ArrowError::MemoryError(_) => Code::ResourceExhausted,
+            ArrowError::IoError(..) | ArrowError::ExternalError(_) => Code::Internal,
+            _ => Code::InvalidArgument,
+        },
+        _ => Code::Internal,
+    }
+}
+
+fn code_of(kind: ErrorKind, owner: KeyOwner) -> Code {
+    match kind {
+        ErrorKind::Query | ErrorKind::Config | ErrorKind::Rejected => Code::InvalidArgument,
+        ErrorKind::Unsupported => Code::Unimplemented,
+        ErrorKind::Unauthorized if owner == KeyOwner::Client => Code::Unauthenticated,
+        // UNAUTHENTICATED would make clients log in again, which does not help.
+        ErrorKind::Unauthorized | ErrorKind::Profile | ErrorKind::Contradiction => Code::FailedPrecondition,
+        ErrorKind::Forbidden => Code::PermissionDenied,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::Connect
+        | ErrorKind::Tls
+        | ErrorKind::Redirect
+        | ErrorKind::Unavailable
+        | ErrorKind::Malformed
+        | ErrorKind::Worker => Code::Unavailable,
+        ErrorKind::Timeout => Code::DeadlineExceeded,
+        ErrorKind::Throttled
+        | ErrorKind::Quota
+        | ErrorKind::Budget
+        | ErrorKind::Memory
+        | ErrorKind::TooLarge
+        | ErrorKind::TooDeep => Code::ResourceExhausted,
+        // The data changed while it was read: the client may retry.
+        ErrorKind::Incomplete => Code::Aborted,
+        ErrorKind::Output | ErrorKind::Store => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_key_is_the_clients_matter_only_where_it_is_its_own() {
+        let refused = DataFusionError::from(Error::new(ErrorKind::Unauthorized, "the service answered 401"));
+        let of = |owner| Failure::of(&refused, owner, str::to_owned).code;
+        assert_eq!(of(KeyOwner::Client), Code::Unauthenticated);
+        assert_eq!(of(KeyOwner::Server), Code::FailedPrecondition);
+    }
+
+    #[test]
+    fn messages_are_redacted_single_lines_of_a_length_that_headers_have() {
+        let error = DataFusionError::Plan(format!("no\n table hush {}", "x".repeat(9_000)));
+        let failure = Failure::of(&error, KeyOwner::Server, |text| text.replace("hush", "…"));
+        assert_eq!(failure.code, Code::InvalidArgument);
+        assert!(failure.message.starts_with("no table … xxx"), "{}", failure.message);
+        assert_eq!(failure.message.chars().count(), SHOWN);
+    }
+}

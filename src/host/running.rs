@@ -1,0 +1,194 @@
+//! Running queries: record batches as the pages arrive.
+//!
+//! ```text
+//! task: plan ─▶ batches ─gathered─▶ channel ─▶ the stream that the client reads, which owns the task
+//! ```
+//!
+//! The task ends when the stream is dropped, the statement times out, the client stops reading, the query is cancelled,
+//! or the server shuts down. Small batches that are ready at the same time are sent as one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use async_stream::try_stream;
+use datafusion::common::ScalarValue;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use futures::stream::{BoxStream, Fuse};
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::account::Account;
+use super::failure::{Code, Failure};
+use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
+use super::sessions::Session;
+use super::settings::Limits;
+use super::state::{Host, timed_out};
+use super::type_compat::{result_schema, sent_batch};
+use crate::exec::{in_span, statement_kind};
+
+/// Size in bytes from which a batch is not merged with further ones. Flight clients refuse messages of more than 4 MiB.
+const GATHERED: usize = 1 << 20;
+/// Time after its deadline at which a statement that has not ended by itself is abandoned.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A result that can be fetched.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// Plans to run in sequence, one for each parameter set.
+    plans: Vec<LogicalPlan>,
+    /// Executable form of the first plan, which was needed for the schema.
+    first: Mutex<Option<Runnable>>,
+    /// Schema of all batches.
+    pub(crate) schema: SchemaRef,
+    /// Cancels the query, whether it is running or still to be fetched.
+    pub(crate) cancelled: CancellationToken,
+    /// Memory reserved for the plans.
+    _held: MemoryReservation,
+}
+
+impl Pending {
+    /// Plans a statement with its parameter sets, without requests to the service.
+    ///
+    /// # Errors
+    /// Errors of planning; RESOURCE_EXHAUSTED if the pool is used up.
+    pub(crate) async fn plan(
+        host: &Host,
+        session: &Session,
+        statement: &Statement,
+        sets: Vec<Vec<ScalarValue>>,
+    ) -> Result<Self, Failure> {
+        let failed = |error: DataFusionError| session.failure(&error);
+        let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let first = match plans.first() {
+            Some(plan) => Some(runnable(&session.context, plan.clone()).await.map_err(failed)?),
+            None => None,
+        };
+        let held = host.hold("result", plans.iter().map(bytes_of_plan).sum())?;
+        let schema =
+            first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
+        let cancelled = host.cancelled.child_token();
+        Ok(Self { plans, first: Mutex::new(first), schema, cancelled, _held: held })
+    }
+
+    /// Starts the query and returns its batches. Dropping the stream ends the query.
+    ///
+    /// # Errors
+    /// CANCELLED if the query was cancelled before it was fetched, RESOURCE_EXHAUSTED if too many queries are running.
+    pub(crate) fn run(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        host: &Host,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+        if self.cancelled.is_cancelled() {
+            return Err(Failure::new(Code::Cancelled, "query cancelled"));
+        }
+        let (sender, mut batches) = mpsc::channel(1);
+        let limits = &host.limits;
+        let lane = host.lanes.enter(&session.lane);
+        let account = Account::open(host, session, Arc::clone(&lane))?;
+        let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone())));
+        let seconds = limits.statement_seconds;
+        let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
+        let stream = try_stream! {
+            // A computation that never yields cannot be cancelled; its client must not have to wait for it.
+            while let Some(batch) = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))? {
+                yield batch;
+            }
+            // The task has ended; its result tells success from failure.
+            let panicked = |_| Failure::new(Code::Internal, "internal error while running the query");
+            task.await.map_err(panicked).flatten()?;
+        };
+        Ok(stream.boxed())
+    }
+}
+
+fn too_late(seconds: u64) -> Failure {
+    let Failure { code, message, .. } = timed_out(seconds);
+    Failure::new(code, format!("{message}: narrow the query"))
+}
+
+/// Runs a query until its result is sent, it times out or it is cancelled.
+async fn drive(
+    pending: Arc<Pending>,
+    mut account: Account,
+    sender: mpsc::Sender<RecordBatch>,
+    limits: Limits,
+) -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
+    let cancelled = pending.cancelled.clone();
+    let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits));
+    let result = tokio::select! {
+        sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
+        () = cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "query cancelled, or server shutting down")),
+    };
+    account.end = Some(result.as_ref().err().map_or(Code::Ok, |failure| failure.code));
+    result
+}
+
+async fn send(
+    pending: Arc<Pending>,
+    account: &mut Account,
+    sender: mpsc::Sender<RecordBatch>,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    let session = Arc::clone(&account.session);
+    let failed = |error: DataFusionError| session.failure(&error);
+    let mut first = pending.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+    for plan in &pending.plans {
+        let kind = statement_kind(plan);
+        let Runnable { plan, task, query } = match first.take() {
+            Some(planned) => planned,
+            None => runnable(&session.context, plan.clone()).await.map_err(failed)?,
+        };
+        let span = account.begin(kind, query, &plan);
+        let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
+        while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
+            let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
+            account.add(&batch);
+            if account.bytes > limits.result_bytes {
+                let line = format!("result larger than {} bytes: select fewer rows or columns", limits.result_bytes);
+                return Err(Failure::new(Code::ResourceExhausted, line));
+            }
+            // A client that stops reading does not announce it.
+            match timeout(Duration::from_secs(limits.unread_seconds), sender.send(batch)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(Failure::new(Code::Cancelled, "the client disconnected")),
+                Err(_) => {
+                    let line = format!("the client did not read the result for {} s", limits.unread_seconds);
+                    return Err(Failure::new(Code::DeadlineExceeded, line));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the next batch, merged with those that are ready already.
+async fn gather(stream: &mut Fuse<SendableRecordBatchStream>) -> Result<Option<RecordBatch>, DataFusionError> {
+    let Some(first) = stream.try_next().await? else { return Ok(None) };
+    let mut bytes = first.get_array_memory_size();
+    let mut batches = vec![first];
+    while bytes < GATHERED {
+        match stream.try_next().now_or_never() {
+            Some(Ok(Some(batch))) => {
+                bytes += batch.get_array_memory_size();
+                batches.push(batch);
+            }
+            Some(Err(error)) => return Err(error),
+            Some(Ok(None)) | None => break,
+        }
+    }
+    match <[RecordBatch; 1]>::try_from(batches) {
+        Ok([only]) => Ok(Some(only)),
+        Err(several) => Ok(Some(concat_batches(&several[0].schema(), &several)?)),
+    }
+}
