@@ -61,9 +61,11 @@ mod host;
 pub mod http;
 #[cfg(all(unix, feature = "mcp"))]
 pub mod mcp;
-#[cfg(any(feature = "shell", feature = "store"))]
+#[cfg(any(feature = "postgres", feature = "shell", feature = "store"))]
 mod numbers;
 mod optimizer;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "probe")]
 #[doc(hidden)]
 pub mod probe;

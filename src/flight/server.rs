@@ -148,6 +148,12 @@ impl FlightServer {
         self.operations
     }
 
+    /// What the fronts of the server share.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.shared.host
+    }
+
     /// Waits until the server stops because of a failure, and returns the error. Does not return otherwise, or twice.
     pub async fn failed(&mut self) -> Error {
         failure(self.serving.failed().await)

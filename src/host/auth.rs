@@ -28,6 +28,8 @@ use tokio::time::{Instant, sleep};
 use super::failure::{Code, Failure};
 use super::logins::Logins;
 use super::peer::Caller;
+#[cfg(feature = "postgres")]
+use super::scram::Verifier;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;
 use crate::error::{Error, ErrorKind, Result};
@@ -117,6 +119,7 @@ pub(crate) struct Principal {
 /// ```toml
 /// [users.ada]
 /// password_hash = "$argon2id$v=19$…"                  # printed by `savedsearch serve --hash-password`
+/// scram_sha_256 = "SCRAM-SHA-256$4096:…"              # for PostgreSQL clients, printed by `… --scram-verifier`
 /// token_sha256 = ["9f86d081884c7d65…"]                # printf %s "$TOKEN" | sha256sum
 /// budget = [{ requests = 500, seconds = 86400 }]      # requests to the service, over all sessions of the user
 /// ```
@@ -134,6 +137,8 @@ pub struct Users {
 struct User {
     principal: Principal,
     password: Option<String>,
+    #[cfg(feature = "postgres")]
+    scram: Option<Verifier>,
     tokens: Vec<[u8; 32]>,
 }
 
@@ -147,6 +152,7 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Entry {
     password_hash: Option<String>,
+    scram_sha_256: Option<String>,
     #[serde(default)]
     token_sha256: Vec<String>,
     #[serde(default)]
@@ -177,7 +183,7 @@ impl Users {
         }
         let mut taken = HashSet::new();
         let mut users = BTreeMap::new();
-        for (name, Entry { password_hash, token_sha256, budget }) in document.users {
+        for (name, Entry { password_hash, scram_sha_256, token_sha256, budget }) in document.users {
             let bad = |what: &str| bad(format!("user `{name}`: {what}"));
             if let Some(hash) = &password_hash {
                 PasswordHash::new(hash).ok().filter(is_complete).ok_or_else(|| {
@@ -187,8 +193,18 @@ impl Users {
             if name.is_empty() || name.contains(':') {
                 return Err(bad("the name must not be empty or contain a colon"));
             }
-            if password_hash.is_none() && token_sha256.is_empty() {
-                return Err(bad("expected password_hash or token_sha256"));
+            #[cfg(feature = "postgres")]
+            let scram = scram_sha_256.as_deref().map(|text| {
+                let verifier = Verifier::parse(text);
+                verifier.ok_or_else(|| {
+                    bad("scram_sha_256 is not a SCRAM-SHA-256 verifier")
+                        .advice("create one: savedsearch serve --scram-verifier")
+                })
+            });
+            #[cfg(feature = "postgres")]
+            let scram = scram.transpose()?;
+            if password_hash.is_none() && scram_sha_256.is_none() && token_sha256.is_empty() {
+                return Err(bad("expected password_hash, scram_sha_256 or token_sha256"));
             }
             if budget.iter().any(|window| window.requests == 0 || window.seconds == 0) {
                 return Err(bad("a budget needs `requests` and `seconds`, both at least 1"));
@@ -201,7 +217,14 @@ impl Users {
             }
             let allowance = (!budget.is_empty()).then(|| Arc::new(Allowance::new(name.as_str(), budget)));
             let principal = Principal { name: name.as_str().into(), allowance, key: None };
-            users.insert(name, User { principal, password: password_hash, tokens });
+            let user = User {
+                principal,
+                password: password_hash,
+                #[cfg(feature = "postgres")]
+                scram,
+                tokens,
+            };
+            users.insert(name, user);
         }
         Ok(Self {
             users,
@@ -240,6 +263,36 @@ impl Users {
                 })
             }
             Credentials::Basic(name, password) => self.verify_password(name, password, caller).await,
+        }
+    }
+
+    /// Returns the SCRAM verifier of a user; `None` if the user logs in by password or token. An unknown user has one that
+    /// nothing fits if any user has one.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn scram(&self, name: &str) -> Option<Verifier> {
+        match self.users.get(name) {
+            Some(user) => user.scram.clone(),
+            None if self.users.values().any(|user| user.scram.is_some()) => Some(Verifier::of_nobody(name, &self.salt)),
+            None => None,
+        }
+    }
+
+    /// Returns the user whose proof was verified by SCRAM, or the rejection of a wrong one, later and later.
+    ///
+    /// # Errors
+    /// [`Rejection::WrongPassword`].
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn proven(&self, name: &str, right: bool, caller: Option<Caller>) -> Result<Principal, Rejection> {
+        match self.users.get(name).filter(|_| right) {
+            Some(user) => {
+                self.logins.succeeded(name);
+                Ok(user.principal.clone())
+            }
+            None => {
+                tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+                sleep(self.logins.failed(name, caller)).await;
+                Err(Rejection::WrongPassword)
+            }
         }
     }
 
@@ -436,7 +489,7 @@ mod tests {
     #[test]
     fn a_file_of_users_tells_its_mistakes_without_repeating_secrets() {
         for (text, told) in [
-            ("[users.ada]\n", "user `ada`: expected password_hash or token_sha256"),
+            ("[users.ada]\n", "user `ada`: expected password_hash, scram_sha_256 or token_sha256"),
             ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is not an Argon2 hash"),
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 must be 64"),
             ("[users.ada]\npassword = \"swordfish\"\n", "line 2: unknown field `password`"),

@@ -88,6 +88,19 @@ impl ClientStream {
         self.caller
     }
 
+    /// Returns the next byte without reading it.
+    ///
+    /// # Errors
+    /// Errors of the network, or [`io::ErrorKind::UnexpectedEof`] if the client has closed the connection.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn peek(&self) -> io::Result<u8> {
+        let mut byte = [0];
+        match self.stream.peek(&mut byte).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(byte[0]),
+        }
+    }
+
     /// Returns the stream unless the connection was closed.
     fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
         match self.ended.as_mut().poll(context) {

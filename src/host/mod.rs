@@ -5,7 +5,7 @@
 //! ```
 //!
 //! - `listener` accepts connections, `connection_limit` decides which stay open, `peer` numbers them.
-//! - `auth` verifies credentials, `logins` slows guessing down, `sessions` holds the state of each client.
+//! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
 //! - `lanes` keeps long computations apart, `running` is a query that runs there, `account` follows it to its end, `metrics`
@@ -26,6 +26,8 @@ pub(crate) mod metrics;
 pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod running;
+#[cfg(feature = "postgres")]
+pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod state;

@@ -72,12 +72,20 @@ impl Statement {
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
+        Self::with_types(context, sql, &[]).await
+    }
+
+    /// As [`of`](Self::of), with types that the client has declared for parameters whose type the statement leaves open.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
         let state = context.state();
         let plan = state.statement_to_plan(resolve_time_zone(parse(sql)?)).await?;
         complexity_limits::size(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;
-        let parameters = parameters(&plan)?;
+        let parameters = parameters(&plan, types)?;
         let schema = if effect {
             Arc::new(Schema::empty())
         } else {
@@ -252,8 +260,8 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
     Ok(effect)
 }
 
-/// Returns the parameters of a plan in order. Parameters of unknown type are strings.
-fn parameters(plan: &LogicalPlan) -> Result<SchemaRef> {
+/// Returns the parameters of a plan in order. Parameters of unknown type have the declared one, or are strings.
+fn parameters(plan: &LogicalPlan, types: &[Option<DataType>]) -> Result<SchemaRef> {
     let known = plan.get_parameter_types()?;
     let wrong = |name: &str| {
         let message = format!("invalid parameter {name}: parameters must be $1, $2, … without gaps, or ?");
@@ -269,7 +277,8 @@ fn parameters(plan: &LogicalPlan) -> Result<SchemaRef> {
         let name = format!("${number}");
         let count = counts.contains(&name).then_some(DataType::Int64);
         let data_type = count.or_else(|| known.get(&name).cloned().flatten().filter(|known| *known != DataType::Null));
-        Field::new(name, data_type.unwrap_or(DataType::Utf8), true)
+        let declared = || types.get(number - 1).cloned().flatten();
+        Field::new(name, data_type.or_else(declared).unwrap_or(DataType::Utf8), true)
     });
     Ok(result_schema(&Schema::new(fields.collect::<Vec<_>>())))
 }

@@ -7,6 +7,7 @@
 //! The task ends when the stream is dropped, the statement times out, the client stops reading, the query is cancelled,
 //! or the server shuts down. Small batches that are ready at the same time are sent as one.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,10 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
+#[cfg(feature = "postgres")]
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
@@ -33,6 +37,8 @@ use super::sessions::Session;
 use super::settings::Limits;
 use super::state::{Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
+#[cfg(feature = "postgres")]
+use crate::exec::{Spent, spent};
 use crate::exec::{in_span, statement_kind};
 
 /// Size in bytes from which a batch is not merged with further ones. Flight clients refuse messages of more than 4 MiB.
@@ -41,10 +47,14 @@ const GATHERED: usize = 1 << 20;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A result that can be fetched.
-#[derive(Debug)]
 pub(crate) struct Pending {
+    /// Where the plans run: the session, or another one with its limits.
+    context: SessionContext,
     /// Plans to run in sequence, one for each parameter set.
     plans: Vec<LogicalPlan>,
+    /// The first plan, for its cost.
+    #[cfg(feature = "postgres")]
+    whole: Option<Arc<dyn ExecutionPlan>>,
     /// Executable form of the first plan, which was needed for the schema.
     first: Mutex<Option<Runnable>>,
     /// Schema of all batches.
@@ -56,7 +66,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Plans a statement with its parameter sets, without requests to the service.
+    /// Plans a statement of the session with its parameter sets, without requests to the service.
     ///
     /// # Errors
     /// Errors of planning; RESOURCE_EXHAUSTED if the pool is used up.
@@ -66,17 +76,55 @@ impl Pending {
         statement: &Statement,
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
+        Self::plan_in(session.context.clone(), host, session, statement, sets).await
+    }
+
+    /// As [`plan`](Self::plan), for a statement of another context.
+    ///
+    /// # Errors
+    /// Those of [`plan`](Self::plan).
+    pub(crate) async fn plan_in(
+        context: SessionContext,
+        host: &Host,
+        session: &Session,
+        statement: &Statement,
+        sets: Vec<Vec<ScalarValue>>,
+    ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
         let plans = sets.into_iter().map(|set| statement.bind(set)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let first = match plans.first() {
-            Some(plan) => Some(runnable(&session.context, plan.clone()).await.map_err(failed)?),
+            Some(plan) => Some(runnable(&context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
         let held = host.hold("result", plans.iter().map(bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
         let cancelled = host.cancelled.child_token();
-        Ok(Self { plans, first: Mutex::new(first), schema, cancelled, _held: held })
+        #[cfg(feature = "postgres")]
+        let whole = first.as_ref().map(|first| Arc::clone(&first.plan));
+        Ok(Self {
+            context,
+            plans,
+            #[cfg(feature = "postgres")]
+            whole,
+            first: Mutex::new(first),
+            schema,
+            cancelled,
+            _held: held,
+        })
+    }
+
+    /// Name of the query in `system.requests`, before it runs.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn query(&self) -> Option<String> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().map(|first| first.query.clone())
+    }
+
+    /// What the query has cost so far.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn spent(&self) -> Spent {
+        self.whole.as_ref().map(spent).unwrap_or_default()
     }
 
     /// Starts the query and returns its batches. Dropping the stream ends the query.
@@ -108,6 +156,12 @@ impl Pending {
             task.await.map_err(panicked).flatten()?;
         };
         Ok(stream.boxed())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("plans", &self.plans.len()).finish_non_exhaustive()
     }
 }
 
@@ -147,7 +201,7 @@ async fn send(
         let kind = statement_kind(plan);
         let Runnable { plan, task, query } = match first.take() {
             Some(planned) => planned,
-            None => runnable(&session.context, plan.clone()).await.map_err(failed)?,
+            None => runnable(&pending.context, plan.clone()).await.map_err(failed)?,
         };
         let span = account.begin(kind, query, &plan);
         let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();

@@ -31,6 +31,8 @@ use super::settings::Limits;
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
+#[cfg(any(feature = "mcp", feature = "postgres"))]
+use crate::client::Warning;
 use crate::client::{self, Secret};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -127,6 +129,13 @@ impl Session {
     /// Redacts the session's API keys from a text.
     pub(crate) fn redact(&self, text: &str) -> String {
         self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
+    }
+
+    /// What was noted about a query of the session, such as an incomplete result.
+    #[cfg(any(feature = "mcp", feature = "postgres"))]
+    pub(crate) fn warnings(&self, query: &str) -> Vec<Warning> {
+        let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
+        all.filter(|warning| warning.query == query).collect()
     }
 
     /// The connections behind its tables; that of unqualified names comes first.
@@ -283,6 +292,14 @@ impl Sessions {
             return Ok(session);
         }
         let principal = self.principal(&credentials, caller).await?;
+        self.of_principal(&principal, peer)
+    }
+
+    /// Finds or opens the session of a principal on a connection, or the one for all its connections.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there are too many sessions.
+    pub(crate) fn of_principal(&self, principal: &Principal, peer: Option<Peer>) -> Result<Arc<Session>, Failure> {
         let found = Found::Peer(Arc::clone(&principal.name), peer);
         {
             let mut open = self.open();
@@ -295,8 +312,14 @@ impl Sessions {
                 None => {}
             }
         }
-        let session = self.make(&principal)?;
+        let session = self.make(principal)?;
         self.insert(found, session)
+    }
+
+    /// How clients authenticate.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn auth(&self) -> &Auth {
+        &self.auth
     }
 
     /// Finds the session of a session token; `None` for other credentials.

@@ -135,6 +135,8 @@ impl Limits {
 pub struct ServeDocument {
     /// Address to listen on.
     pub listen: Option<SocketAddr>,
+    /// Address to listen on for clients of PostgreSQL.
+    pub postgres_listen: Option<SocketAddr>,
     /// `none`, `users` or `pass-through`.
     pub auth: Option<String>,
     /// Users file, for `auth = "users"`.

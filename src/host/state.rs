@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -149,13 +150,26 @@ impl Host {
     /// # Errors
     /// Errors of planning; RESOURCE_EXHAUSTED for a statement that is too long.
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
+        self.statement_with_types(session, sql, &[]).await
+    }
+
+    /// As [`statement`](Self::statement), with declared types of parameters.
+    ///
+    /// # Errors
+    /// Those of [`statement`](Self::statement).
+    pub(crate) async fn statement_with_types(
+        &self,
+        session: &Session,
+        sql: &str,
+        types: &[Option<DataType>],
+    ) -> Result<Statement, Failure> {
         if sql.len() > self.limits.statement_bytes {
             let (has, most) = (sql.len(), self.limits.statement_bytes);
             let line = format!("statement too long: {has} bytes, the limit is {most}");
             return Err(Failure::new(Code::ResourceExhausted, line));
         }
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
-        Statement::of(&session.context, sql).await.map_err(|error| session.failure(&error))
+        Statement::with_types(&session.context, sql, types).await.map_err(|error| session.failure(&error))
     }
 
     /// Closes the sessions of a closed connection.

@@ -105,7 +105,7 @@ impl McpServer {
         check_exposure(listen, &auth, tls.is_some(), insecure)?;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let tls = match &tls {
-            Some(tls) => Some(TlsAcceptor::from(tls.rustls().map_err(bad)?)),
+            Some(tls) => Some(TlsAcceptor::from(tls.rustls(b"http/1.1").map_err(bad)?)),
             None => None,
         };
         let host = Arc::new(Host::start(HostSpec {

@@ -188,9 +188,8 @@ fn is_small(plan: &LogicalPlan, most: usize) -> bool {
 
 /// Warnings and notes about a query. In pass-through mode the log is that of the caller's key alone.
 fn warnings(session: &Session, query: &str) -> Vec<String> {
-    let all = session.connections().iter().flat_map(|connection| connection.client().log().warnings());
-    let own = all.filter(|warning| warning.query == query);
-    own.map(|warning| {
+    let all = session.warnings(query).into_iter();
+    all.map(|warning| {
         let kind = if warning.incomplete { "warning: incomplete result" } else { "note" };
         format!("{kind}: {}\n", warning.message)
     })

@@ -1,21 +1,22 @@
 //! Certificates of a server and of its clients.
 
 use std::fmt;
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 use rustls::pki_types::pem::PemObject;
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 use rustls::server::WebPkiClientVerifier;
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 use rustls::{RootCertStore, ServerConfig};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 /// TLS configuration of a server, PEM-encoded.
+#[derive(Clone)]
 pub struct TlsSpec {
     /// Certificate chain of the server.
     pub certificate: String,
@@ -36,13 +37,13 @@ impl TlsSpec {
     }
 }
 
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "postgres"))]
 impl TlsSpec {
-    /// Configuration of a server that speaks HTTP/1.1.
+    /// Configuration of a server that speaks this protocol, by its name in ALPN.
     ///
     /// # Errors
     /// What is wrong with a certificate or the key, in words.
-    pub(crate) fn rustls(&self) -> Result<Arc<ServerConfig>, String> {
+    pub(crate) fn rustls(&self, protocol: &[u8]) -> Result<Arc<ServerConfig>, String> {
         install_crypto();
         let bad = |error: &dyn std::error::Error| format!("invalid certificate or key: {}", cause(error));
         let parsed = |text: &str| CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
@@ -60,7 +61,7 @@ impl TlsSpec {
             }
         };
         let mut config = builder.with_single_cert(chain, key).map_err(|error| bad(&error))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Arc::new(config))
     }
 }

@@ -26,6 +26,8 @@ class Served:
         upstream = self.start(["simulate", *options])["listening on"]
         self.base_url = f"http://{upstream}/v4"
         serve = ["--base-url", self.base_url, self.command, "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+        if self.command == "serve":
+            serve += ["--postgres-listen", "127.0.0.1:0"]
         if self.users:
             (folder / "users.toml").write_text(users())
             serve += ["--auth", "users", "--users-file", str(folder / "users.toml")]
@@ -35,6 +37,7 @@ class Served:
         told = self.start(serve)
         self.address = told["listening on"]
         self.operations = told["health and metrics on"]
+        self.postgres = int(told.get("Postgres on", ":0").rsplit(":", 1)[1])
         self.port = int(self.address.rsplit(":", 1)[1])
         self.uri = f"grpc+tls://localhost:{self.port}" if self.tls else f"grpc://{self.address}"
         return self
@@ -63,8 +66,10 @@ class Served:
 def users():
     command = [BINARY, "serve", "--hash-password"]
     hashed = subprocess.run(command, input="swordfish\n", capture_output=True, text=True, check=True).stdout.strip()
+    command[-1] = "--scram-verifier"
+    proof = subprocess.run(command, input="swordfish\n", capture_output=True, text=True, check=True).stdout.strip()
     token = subprocess.run(["sha256sum"], input="bobs-token", capture_output=True, text=True, check=True).stdout.split()[0]
-    return f'[users.ada]\npassword_hash = "{hashed}"\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
+    return f'[users.ada]\npassword_hash = "{hashed}"\nscram_sha_256 = "{proof}"\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
 
 
 def certificates(folder):

@@ -666,10 +666,10 @@ fn the_commands_of_the_guide_work_with_every_dialect() {
 /// Makes a line that starts a server stop after a few seconds; the server has to exit with success.
 fn served_for_a_moment(line: &str) -> String {
     let serves = line.contains(" serve") || line.contains(" mcp --listen");
-    if !serves || line.contains("--hash-password") {
+    if !serves || line.contains("--hash-password") || line.contains("--scram-verifier") {
         return line.to_owned();
     }
-    let addresses = ["0.0.0.0:50051", "127.0.0.1:9090", "0.0.0.0:8090", "127.0.0.1:8090"];
+    let addresses = ["0.0.0.0:50051", "127.0.0.1:9090", "0.0.0.0:8090", "127.0.0.1:8090", "127.0.0.1:5432"];
     let line = addresses
         .iter()
         .fold(line.trim_end_matches('&').to_owned(), |line, address| line.replace(address, "127.0.0.1:0"));

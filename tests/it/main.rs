@@ -22,6 +22,7 @@ mod layout;
 mod lies;
 mod mcp;
 mod pages;
+mod postgres;
 mod probing;
 mod proofs;
 #[path = "../../benches/requests/queries.rs"]

@@ -12,6 +12,7 @@ use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{FlightServer, ServeDocument, ServerSpec, hash_password};
+use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
@@ -21,13 +22,14 @@ use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
 use crate::{Arguments, Ending, Exit, key_and_value};
 
-/// Serve the tables to BI tools and drivers over Arrow Flight SQL
+/// Serve the tables to BI tools and drivers over Arrow Flight SQL, and to clients of PostgreSQL
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Defaults of these options, and limits, are read from the [serve] table of the configuration file.
 
 Examples:
   savedsearch serve
+  savedsearch serve --postgres-listen 127.0.0.1:5432
   savedsearch serve --operations 127.0.0.1:9090 --log-format json
   savedsearch serve --hash-password < password.txt
   savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 --auth users --users-file users.toml \\
@@ -38,6 +40,9 @@ pub(crate) struct ServeArguments {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_LISTEN")]
     listen: Option<SocketAddr>,
+    /// Address to listen on for clients of PostgreSQL, such as 127.0.0.1:5432 [default: none]
+    #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_POSTGRES_LISTEN")]
+    postgres_listen: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessArguments,
     /// Worker that queries of the store are spread over, such as https://worker1:50061; may be repeated, and a host name with
@@ -61,6 +66,9 @@ pub(crate) struct ServeArguments {
     /// Read a password from stdin, print its hash for the user file, and exit
     #[arg(long)]
     hash_password: bool,
+    /// The same for clients of PostgreSQL: print its SCRAM verifier
+    #[arg(long, conflicts_with = "hash_password")]
+    scram_verifier: bool,
 }
 
 /// The log of a server.
@@ -91,8 +99,8 @@ enum LogFormat {
 
 /// Runs the server until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result<(), Exit> {
-    if serve.hash_password {
-        return print_hash();
+    if serve.hash_password || serve.scram_verifier {
+        return print_hash(serve.scram_verifier);
     }
     let environment = Environment::read()?;
     let document = match config_file(arguments, &environment) {
@@ -109,6 +117,8 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     let access = serve.access.read(arguments, &document).await?;
     let workers = workers(arguments, serve, &document).await?;
     let Access { upstream, _demo, auth, tls, insecure, operations } = access;
+    let postgres = serve.postgres_listen.or(document.postgres_listen);
+    let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
     let spec = ServerSpec {
         listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
         auth,
@@ -123,9 +133,23 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     let mut server = FlightServer::start(spec).await?;
+    let postgres = match postgres {
+        Some(spec) => Some(PostgresServer::start(spec, &server).await?),
+        None => None,
+    };
+    if let Some(postgres) = &postgres {
+        eprintln!("Postgres on {}", postgres.address());
+    }
     let (address, operations) = (server.address(), server.operations());
     ending.end_or_failure(address, operations, server.failed()).await?;
-    ending.drained(server.shut_down()).await
+    let shut_down = async {
+        match postgres {
+            // Both at once: each waits for its own connections.
+            Some(postgres) => tokio::join!(postgres.shut_down(), server.shut_down()).1,
+            None => server.shut_down().await,
+        }
+    };
+    ending.drained(shut_down).await
 }
 
 /// Starts to use the workers of the command line, or of the file.
@@ -183,12 +207,13 @@ pub(crate) fn log(arguments: &LogArguments, filter: &str) -> Result<Receiver, Ex
     })
 }
 
-fn print_hash() -> Result<(), Exit> {
+fn print_hash(scram: bool) -> Result<(), Exit> {
     let mut password = String::new();
     io::stdin().lock().read_line(&mut password).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
         return Err(Exit::usage("no password on stdin"));
     }
-    print(format!("{}\n", hash_password(password)?).as_bytes())
+    let hash = if scram { scram_verifier(password) } else { hash_password(password)? };
+    print(format!("{hash}\n").as_bytes())
 }

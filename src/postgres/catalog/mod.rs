@@ -1,0 +1,66 @@
+//! PostgreSQL's system catalogs over the tables of a session, for clients that look for tables before they query them.
+//!
+//! ```text
+//! statement ─rewrite─▶ SQL that the engine plans ─▶ a context with the catalogs alone ─▶ rows
+//!                                                     tables: what exists; functions: what clients call
+//! ```
+//!
+//! The context has none of the service's tables, so that no statement about catalogs can send a request. It is made for each
+//! statement, from the tables that the session has at that time. What a table or a column is called in PostgreSQL is data:
+//! `columns.txt` and `types.txt`. A table of which nothing exists here (triggers, policies, …) is empty, and a query that joins
+//! one has no rows, so its expressions need not be understood (`rewrite`).
+
+mod functions;
+mod rewrite;
+mod tables;
+
+use std::sync::Arc;
+
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+pub(super) use self::rewrite::rewritten;
+use self::tables::World;
+use crate::host::sessions::Session;
+
+/// Schemas of the catalogs.
+const PG_CATALOG: &str = "pg_catalog";
+const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// Creates the context that catalog statements run in. `names` are the user and the database, `settings` those of the
+/// connection. No request is sent.
+///
+/// # Errors
+/// Errors of looking up the session's tables.
+pub(super) async fn context(
+    session: &Session,
+    names: &[String; 2],
+    settings: &[(String, String)],
+) -> Result<SessionContext> {
+    let [user, database] = names;
+    let world = Arc::new(World::of(&session.context, user, database, settings).await?);
+    let catalog = MemoryCatalogProvider::new();
+    for schema in [PG_CATALOG, INFORMATION_SCHEMA] {
+        let tables = MemorySchemaProvider::new();
+        for (name, table) in world.tables_of(schema)? {
+            tables.register_table(name, table)?;
+        }
+        catalog.register_schema(schema, Arc::new(tables))?;
+    }
+    let config = SessionConfig::new()
+        .with_default_catalog_and_schema(database, PG_CATALOG)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false)
+        .with_target_partitions(1);
+    let state = SessionStateBuilder::new_with_default_features()
+        .with_config(config)
+        .with_runtime_env(session.context.runtime_env())
+        .build();
+    let context = SessionContext::new_with_state(state);
+    context.register_catalog(database, Arc::new(catalog));
+    let context = crate::session::bounded_session(&context)?;
+    functions::register(&context, &world);
+    Ok(context)
+}

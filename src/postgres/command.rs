@@ -1,0 +1,402 @@
+//! What a statement is: one for the engine, or one that PostgreSQL's clients send to the server itself.
+//!
+//! Pure. A text is cut at its semicolons by the tokens of PostgreSQL's dialect, and the first words of a statement decide. What
+//! is not recognized is left to the engine.
+
+use datafusion::sql::sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Statement,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+/// A statement by what is done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Planned and run by the engine.
+    Statement,
+    Begin,
+    Commit,
+    Rollback,
+    /// Done as soon as it is read, with this tag: SAVEPOINT and the like.
+    Nothing(&'static str),
+    Set {
+        /// In lower case.
+        name: String,
+        /// `None`: the default.
+        value: Option<String>,
+    },
+    /// `None`: all.
+    Reset(Option<String>),
+    Show(String),
+    Copy(Copy),
+    Declare {
+        cursor: String,
+        sql: String,
+    },
+    Fetch {
+        cursor: String,
+        /// 0: all that are left.
+        rows: usize,
+        /// Rows are skipped instead of sent.
+        skip: bool,
+    },
+    /// `None`: all.
+    CloseCursor(Option<String>),
+    /// `None`: all.
+    Deallocate(Option<String>),
+    DiscardAll,
+    /// Not supported, with the line for the client.
+    Refused(String),
+}
+
+/// `COPY … TO STDOUT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Copy {
+    /// The query whose rows are copied.
+    pub(super) sql: String,
+    pub(super) format: CopyFormat,
+    pub(super) header: bool,
+    pub(super) delimiter: Option<char>,
+    pub(super) null: Option<String>,
+}
+
+/// Format of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CopyFormat {
+    Text,
+    Csv,
+    Binary,
+}
+
+/// Cuts a text into its statements, without their semicolons; empty ones are left out. A text that has no tokens is one
+/// statement, for the parser to explain.
+pub(super) fn split(text: &str) -> Vec<String> {
+    let Some(tokens) = tokens(text) else { return vec![text.to_owned()] };
+    let lines: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    // Locations count lines and characters from 1.
+    let offset = |location: Location| {
+        let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
+        let start = *lines.get(line)?;
+        let column = usize::try_from(location.column).ok()?.checked_sub(1)?;
+        let rest = text.get(start..)?;
+        Some(start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at))
+    };
+    let (mut statements, mut start, mut empty) = (Vec::new(), 0, true);
+    for token in &tokens {
+        match token.token {
+            Token::SemiColon => {
+                let Some(at) = offset(token.span.start) else { return vec![text.to_owned()] };
+                if !empty {
+                    statements.push(text[start..at].trim().to_owned());
+                }
+                (start, empty) = (at + 1, true);
+            }
+            Token::Whitespace(_) | Token::EOF => {}
+            _ => empty = false,
+        }
+    }
+    if !empty {
+        statements.push(text[start..].trim().to_owned());
+    }
+    statements
+}
+
+fn tokens(sql: &str) -> Option<Vec<TokenWithSpan>> {
+    Tokenizer::new(&PostgreSqlDialect {}, sql).with_unescape(false).tokenize_with_location().ok()
+}
+
+/// The words of a statement in lower case, as far as it begins with words; strings and numbers count as words.
+fn words(sql: &str) -> Vec<String> {
+    let tokens = tokens(sql).unwrap_or_default().into_iter().map(|token| token.token);
+    tokens
+        .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF))
+        .map(|token| match token {
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
+            Token::Word(word) => word.value,
+            Token::SingleQuotedString(text) => text.replace("''", "'"),
+            other => other.to_string(),
+        })
+        .collect()
+}
+
+impl Command {
+    /// Recognizes a statement.
+    pub(super) fn of(sql: &str) -> Self {
+        let words = words(sql);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["begin", ..] | ["start", "transaction", ..] => Self::Begin,
+            ["commit" | "end", ..] => Self::Commit,
+            ["rollback" | "abort", rest @ ..] if rest.contains(&"to") => Self::Nothing("ROLLBACK"),
+            ["rollback" | "abort", ..] => Self::Rollback,
+            ["savepoint", ..] => Self::Nothing("SAVEPOINT"),
+            ["release", ..] => Self::Nothing("RELEASE"),
+            ["unlisten", ..] => Self::Nothing("UNLISTEN"),
+            ["listen" | "notify", ..] => Self::Refused("LISTEN and NOTIFY are not supported".to_owned()),
+            ["discard", "all"] => Self::DiscardAll,
+            ["discard", ..] => Self::Nothing("DISCARD"),
+            ["deallocate", "prepare", name] | ["deallocate", name] => Self::Deallocate(all_or(name)),
+            ["close", name] => Self::CloseCursor(all_or(name)),
+            ["set", rest @ ..] => set(rest),
+            ["reset", "all"] => Self::Reset(None),
+            ["reset", name @ ..] => Self::Reset(Some(setting(name))),
+            ["show", "transaction", "isolation", "level"] => Self::Show("transaction_isolation".to_owned()),
+            ["show", "session", "authorization"] => Self::Show("session_authorization".to_owned()),
+            ["show", "time", "zone"] => Self::Show("timezone".to_owned()),
+            ["show", name @ ..] if !name.is_empty() => Self::Show(setting(name)),
+            ["declare", cursor, ..] => match cursor_query(sql) {
+                Some(sql) => Self::Declare { cursor: (*cursor).to_owned(), sql },
+                None => Self::Statement,
+            },
+            ["fetch", rest @ ..] => fetch(rest, false),
+            ["move", rest @ ..] => fetch(rest, true),
+            ["copy", ..] => copy(sql),
+            _ => Self::Statement,
+        }
+    }
+}
+
+fn all_or(name: &str) -> Option<String> {
+    (name != "all").then(|| name.to_owned())
+}
+
+/// The name of a setting: `savedsearch.freshness`, `time zone`.
+fn setting(words: &[&str]) -> String {
+    match words {
+        ["time", "zone"] => "timezone".to_owned(),
+        words => words.concat(),
+    }
+}
+
+fn set(words: &[&str]) -> Command {
+    let words = match words {
+        ["session" | "local", rest @ ..] if !matches!(rest, ["characteristics" | "authorization", ..]) => rest,
+        words => words,
+    };
+    let value = |value: &[&str]| match value {
+        ["default" | "DEFAULT"] => None,
+        value => Some(value.concat()),
+    };
+    match words {
+        ["session", "characteristics", ..] | ["transaction", ..] | ["constraints", ..] => Command::Nothing("SET"),
+        ["role" | "session", ..] => Command::Refused("roles are not supported: log in as another user".to_owned()),
+        ["time", "zone", "local"] => Command::Set { name: "timezone".to_owned(), value: None },
+        ["time", "zone", rest @ ..] => Command::Set { name: "timezone".to_owned(), value: value(rest) },
+        ["names", rest @ ..] => Command::Set { name: "client_encoding".to_owned(), value: value(rest) },
+        words => match words.iter().position(|word| matches!(*word, "=" | "to")) {
+            Some(at) => Command::Set { name: setting(&words[..at]), value: value(&words[at + 1..]) },
+            None => Command::Statement,
+        },
+    }
+}
+
+/// The query of `DECLARE … CURSOR … FOR query`.
+fn cursor_query(sql: &str) -> Option<String> {
+    let tokens = tokens(sql)?;
+    let at = tokens.iter().position(|token| {
+        matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("for"))
+    })?;
+    Some(tokens[at + 1..].iter().map(|token| token.token.to_string()).collect::<String>().trim().to_owned())
+}
+
+fn fetch(words: &[&str], skip: bool) -> Command {
+    let words = match words {
+        ["forward", rest @ ..] => rest,
+        words => words,
+    };
+    let (rows, rest) = match words {
+        ["next", rest @ ..] => (Some(1), rest),
+        ["all", rest @ ..] => (Some(0), rest),
+        [count, rest @ ..] if count.parse::<usize>().is_ok_and(|count| count > 0) => (count.parse().ok(), rest),
+        ["from" | "in", ..] | [_] => (Some(1), words),
+        _ => (None, words),
+    };
+    match (rows, rest) {
+        (Some(rows), ["from" | "in", cursor] | [cursor]) => Command::Fetch { cursor: (*cursor).to_owned(), rows, skip },
+        _ => {
+            Command::Refused("only FETCH [NEXT | count | ALL] FROM cursor is supported: rows are read once".to_owned())
+        }
+    }
+}
+
+fn copy(sql: &str) -> Command {
+    let refused = |line: &str| Command::Refused(line.to_owned());
+    let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else {
+        return refused(
+            "COPY is not understood: expected COPY (query) TO STDOUT [WITH (FORMAT text | csv | binary, …)]",
+        );
+    };
+    let Some(Statement::Copy { source, to, target, options, legacy_options, .. }) = statements.pop() else {
+        return Command::Statement;
+    };
+    if !to {
+        return refused("COPY FROM is not supported: the service is read-only");
+    }
+    if target != CopyTarget::Stdout {
+        return refused("COPY to a file or program of the server is not supported: use COPY … TO STDOUT");
+    }
+    let sql = match source {
+        CopySource::Query(query) => query.to_string(),
+        CopySource::Table { table_name, columns } if columns.is_empty() => format!("SELECT * FROM {table_name}"),
+        CopySource::Table { table_name, columns } => {
+            let columns = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!("SELECT {columns} FROM {table_name}")
+        }
+    };
+    let mut copy = Copy { sql, format: CopyFormat::Text, header: false, delimiter: None, null: None };
+    for option in options {
+        match option {
+            CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
+                "text" => copy.format = CopyFormat::Text,
+                "csv" => copy.format = CopyFormat::Csv,
+                "binary" => copy.format = CopyFormat::Binary,
+                other => return refused(&format!("COPY format \"{other}\" not recognized")),
+            },
+            CopyOption::Header(header) => copy.header = header,
+            CopyOption::Delimiter(delimiter) => copy.delimiter = Some(delimiter),
+            CopyOption::Null(null) => copy.null = Some(null),
+            CopyOption::Encoding(encoding) if is_utf8(&encoding) => {}
+            other => return refused(&format!("COPY option {other} is not supported")),
+        }
+    }
+    for option in legacy_options {
+        match option {
+            CopyLegacyOption::Binary => copy.format = CopyFormat::Binary,
+            CopyLegacyOption::Delimiter(delimiter) => copy.delimiter = Some(delimiter),
+            CopyLegacyOption::Null(null) => copy.null = Some(null),
+            CopyLegacyOption::Header => copy.header = true,
+            CopyLegacyOption::Csv(options) => {
+                copy.format = CopyFormat::Csv;
+                for option in options {
+                    match option {
+                        CopyLegacyCsvOption::Header => copy.header = true,
+                        other => return refused(&format!("COPY option {other} is not supported")),
+                    }
+                }
+            }
+            other => return refused(&format!("COPY option {other} is not supported")),
+        }
+    }
+    Command::Copy(copy)
+}
+
+/// True for the names of the only encoding. SQL_ASCII promises nothing about bytes beyond ASCII.
+pub(super) fn is_utf8(encoding: &str) -> bool {
+    let plain: String = encoding.chars().filter(char::is_ascii_alphanumeric).collect();
+    ["utf8", "unicode", "sqlascii"].contains(&plain.to_lowercase().as_str())
+}
+
+/// True if a statement reads PostgreSQL's system catalogs, or calls a function that only PostgreSQL has.
+pub(super) fn reads_catalog(sql: &str) -> bool {
+    const WORDS: [&str; 10] = [
+        "information_schema",
+        "current_user",
+        "session_user",
+        "current_role",
+        "current_catalog",
+        "regclass",
+        "regtype",
+        "regproc",
+        "regnamespace",
+        "regrole",
+    ];
+    const FUNCTIONS: [&str; 16] = [
+        "version",
+        "current_schema",
+        "current_schemas",
+        "current_database",
+        "current_setting",
+        "set_config",
+        "format_type",
+        "has_any_column_privilege",
+        "has_database_privilege",
+        "has_schema_privilege",
+        "has_table_privilege",
+        "obj_description",
+        "col_description",
+        "shobj_description",
+        "quote_ident",
+        "txid_current",
+    ];
+    let words = words(sql);
+    words.iter().enumerate().any(|(at, word)| {
+        word.starts_with("pg_")
+            || word.starts_with("to_reg")
+            || WORDS.contains(&word.as_str())
+            || (FUNCTIONS.contains(&word.as_str()) && words.get(at + 1).is_some_and(|next| next == "("))
+            || (word == "current_schema")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_its_semicolons_only() {
+        let text = "SELECT ';' AS \"a;b\"; -- no ; here\n /* nor ; here */ SELECT $$;$$;\n;; SELECT 'é;'\n; ";
+        let expected = ["SELECT ';' AS \"a;b\"", "-- no ; here\n /* nor ; here */ SELECT $$;$$", "SELECT 'é;'"];
+        assert_eq!(split(text), expected);
+        assert_eq!(split(" ; -- nothing"), Vec::<String>::new());
+        assert_eq!(split("SELECT 'open"), ["SELECT 'open"]);
+    }
+
+    #[test]
+    fn statements_for_the_server_are_recognized() {
+        let set = |name: &str, value: Option<&str>| Command::Set { name: name.into(), value: value.map(Into::into) };
+        for (sql, expected) in [
+            ("begin", Command::Begin),
+            ("START TRANSACTION READ ONLY", Command::Begin),
+            ("END", Command::Commit),
+            ("ROLLBACK TO SAVEPOINT a", Command::Nothing("ROLLBACK")),
+            ("abort", Command::Rollback),
+            ("SET extra_float_digits = 3", set("extra_float_digits", Some("3"))),
+            ("SET SESSION savedsearch.freshness TO '15m'", set("savedsearch.freshness", Some("15m"))),
+            ("SET TIME ZONE 'Europe/Berlin'", set("timezone", Some("Europe/Berlin"))),
+            ("SET statement_timeout TO DEFAULT", set("statement_timeout", None)),
+            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Command::Nothing("SET")),
+            ("SHOW transaction isolation level", Command::Show("transaction_isolation".into())),
+            ("RESET ALL", Command::Reset(None)),
+            ("DEALLOCATE ALL", Command::Deallocate(None)),
+            ("FETCH FORWARD 10 FROM c", Command::Fetch { cursor: "c".into(), rows: 10, skip: false }),
+            ("FETCH ALL IN c", Command::Fetch { cursor: "c".into(), rows: 0, skip: false }),
+            ("CLOSE c", Command::CloseCursor(Some("c".into()))),
+            ("SELECT 1", Command::Statement),
+            ("WITH begin AS (SELECT 1) SELECT * FROM begin", Command::Statement),
+        ] {
+            assert_eq!(Command::of(sql), expected, "{sql}");
+        }
+        let declared = Command::of("DECLARE c NO SCROLL CURSOR FOR SELECT 'x' FROM t");
+        assert_eq!(declared, Command::Declare { cursor: "c".into(), sql: "SELECT 'x' FROM t".into() });
+        assert!(matches!(Command::of("FETCH BACKWARD 1 FROM c"), Command::Refused(_)));
+    }
+
+    #[test]
+    fn copies_to_the_client_are_read_with_their_options() {
+        let copy = |sql| match Command::of(sql) {
+            Command::Copy(copy) => copy,
+            other => panic!("{sql}: {other:?}"),
+        };
+        assert_eq!(copy("COPY (SELECT 1 AS a) TO STDOUT (FORMAT \"binary\")").format, CopyFormat::Binary);
+        let csv = copy("COPY mentions (id, title) TO STDOUT WITH (FORMAT csv, HEADER true, DELIMITER ';', NULL '-')");
+        assert_eq!((csv.sql.as_str(), csv.format), ("SELECT id, title FROM mentions", CopyFormat::Csv));
+        assert_eq!((csv.header, csv.delimiter, csv.null.as_deref()), (true, Some(';'), Some("-")));
+        assert!(copy("COPY mentions TO STDOUT CSV HEADER").header);
+        for sql in ["COPY mentions FROM STDIN", "COPY mentions TO '/tmp/x'", "COPY mentions TO STDOUT (FORMAT xml)"] {
+            assert!(matches!(Command::of(sql), Command::Refused(_)), "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_read_catalogs_are_told_apart() {
+        for sql in
+            ["SELECT * FROM pg_catalog.pg_class", "SELECT version()", "SELECT 'x'::regclass", "SELECT current_schema"]
+        {
+            assert!(reads_catalog(sql), "{sql}");
+        }
+        for sql in ["SELECT version FROM t", "SELECT 'pg' FROM mentions", "SELECT title FROM mentions"] {
+            assert!(!reads_catalog(sql), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,871 @@
+//! A connection: its messages, its statements and its transaction status.
+//!
+//! ```text
+//! Query: statements ─▶ each planned, bound, run to its end                            one ReadyForQuery for all
+//! Parse ─▶ statement ─Bind─▶ portal ─Execute─▶ rows, as many as asked ─▶ suspended    ReadyForQuery at Sync
+//! ```
+//!
+//! A suspended portal keeps its running query, which requests no further pages until it is read. While a query runs, the
+//! connection is watched: when the client leaves, the query is dropped, and with it its requests. After an error in the
+//! extended protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
+use datafusion::common::ScalarValue;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use pgwire::messages::PgWireBackendMessage as Reply;
+use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
+use postgres_types::Type;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::catalog;
+use super::command::{Command, Copy, reads_catalog, split};
+use super::parameters::{arrow_type, decode};
+use super::report::{Report, Severity};
+use super::rows::{Copier, Layout, Rows};
+use super::server::{Registered, Shared};
+use super::settings::Settings;
+use super::startup::{Started, end};
+use super::types::parameter_type;
+use super::wire::{Lost, Message, Wire};
+use crate::error::describe;
+use crate::exec::Spent;
+use crate::host::effects;
+use crate::host::failure::{Code, Failure};
+use crate::host::peer::Caller;
+use crate::host::planner::{Statement, may_set};
+use crate::host::running::Pending;
+use crate::host::sessions::Session;
+use crate::numbers::counted;
+
+/// Bytes that a message may have in addition to the statement in it.
+const AROUND: usize = 1 << 20;
+/// Portals of a connection.
+const PORTALS: usize = 64;
+
+/// Why a message is not done.
+enum Stop {
+    /// The statement has failed.
+    Failed(Report),
+    /// The connection is over.
+    Lost(Lost),
+}
+
+impl From<Report> for Stop {
+    fn from(report: Report) -> Self {
+        Self::Failed(report)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure.into())
+    }
+}
+
+impl From<Lost> for Stop {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+/// A prepared statement.
+struct Prepared {
+    sql: String,
+    command: Command,
+    parameters: Vec<Type>,
+    /// Result; without columns if there is none.
+    schema: SchemaRef,
+    _held: Option<MemoryReservation>,
+}
+
+/// A statement with its parameters, which runs in one go or in parts.
+struct Portal {
+    work: Work,
+    layout: Layout,
+    /// Rows that were sent.
+    sent: usize,
+    /// First word of the line that tells its end.
+    tag: String,
+}
+
+enum Work {
+    /// No statement at all.
+    Empty,
+    /// Done by the connection.
+    Command(Command),
+    /// Changes the session.
+    Effect {
+        statement: Box<Statement>,
+        values: Vec<ScalarValue>,
+    },
+    /// Rows to come.
+    Query(Arc<Pending>),
+    Rows(Box<Running>),
+    Done,
+}
+
+/// A query that runs.
+struct Running {
+    batches: BoxStream<'static, Result<RecordBatch, Failure>>,
+    /// The current batch, and the next row of it.
+    rest: Option<(Rows, usize)>,
+    pending: Arc<Pending>,
+    /// Name of the query in the log of requests.
+    query: Option<String>,
+    /// When it is stopped, if the client has set a limit.
+    deadline: Option<Instant>,
+}
+
+/// See the module's documentation.
+pub(super) struct Connection {
+    wire: Wire,
+    session: Arc<Session>,
+    settings: Settings,
+    shared: Arc<Shared>,
+    caller: Caller,
+    /// Cancelled when the server shuts down.
+    closing: CancellationToken,
+    registered: Registered,
+    statements: HashMap<String, Prepared>,
+    portals: HashMap<String, Portal>,
+    status: TransactionStatus,
+    /// Set after an error in the extended protocol, until Sync.
+    skipping: bool,
+    /// Cancelled by a cancel request for the current message.
+    cancelled: CancellationToken,
+}
+
+impl Connection {
+    pub(super) fn new(started: Started, shared: Arc<Shared>, caller: Caller, closing: CancellationToken) -> Self {
+        let Started { wire, session, settings } = started;
+        let registered = Registered::new(Arc::clone(&shared));
+        Self {
+            wire,
+            session,
+            settings,
+            shared,
+            caller,
+            closing,
+            registered,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            status: TransactionStatus::Idle,
+            skipping: false,
+            cancelled: CancellationToken::new(),
+        }
+    }
+
+    /// Serves the client until it leaves, or the server shuts down.
+    pub(super) async fn serve(mut self) {
+        if let Err(lost) = self.converse().await {
+            end(&mut self.wire, lost).await;
+        }
+    }
+
+    async fn converse(&mut self) -> Result<(), Lost> {
+        self.use_database().await?;
+        for (name, value) in self.settings.announcements() {
+            self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
+        }
+        let Registered { pid, secret, .. } = self.registered;
+        self.wire.send(Reply::BackendKeyData(BackendKeyData::new(pid, SecretKey::I32(secret)))).await?;
+        self.ready().await?;
+        let most = self.shared.host.limits.statement_bytes.saturating_add(AROUND);
+        loop {
+            let message = tokio::select! {
+                message = self.wire.next(most) => message?,
+                () = self.closing.cancelled(), if self.portals.is_empty() => {
+                    let line = "terminating connection: the server is shutting down";
+                    return Err(Lost::Told(Report::new(Severity::Fatal, "57P01", line)));
+                }
+            };
+            let Some(message) = message else { return Ok(()) };
+            if matches!(message, Message::Terminate) {
+                return Ok(());
+            }
+            self.answer(message).await?;
+        }
+    }
+
+    /// Makes the catalog that the client connected to the default of its session.
+    async fn use_database(&mut self) -> Result<(), Lost> {
+        if self.settings.database() == crate::catalog::CATALOG {
+            return Ok(());
+        }
+        let set =
+            format!("SET datafusion.catalog.default_catalog = '{}'", self.settings.database().replace('\'', "''"));
+        let set = self.session.context.sql(&set).await;
+        set.map(drop).map_err(|error| Lost::Told(Report::new(Severity::Fatal, "3D000", describe(&error))))
+    }
+
+    /// Answers one message.
+    async fn answer(&mut self, message: Message) -> Result<(), Lost> {
+        let simple = matches!(message, Message::Query(_));
+        if matches!(message, Message::Sync) {
+            self.skipping = false;
+            if self.status == TransactionStatus::Idle {
+                // Portals last as long as the transaction.
+                self.portals.clear();
+            }
+            return self.ready().await;
+        }
+        if self.skipping {
+            return Ok(());
+        }
+        let host = Arc::clone(&self.shared.host);
+        let _call = host.standing.call(self.caller.peer);
+        let _busy = self.session.busy();
+        self.cancelled = CancellationToken::new();
+        self.registered.run(Some(self.cancelled.clone()));
+        let done = Box::pin(self.act(message)).await;
+        self.registered.run(None);
+        if self.session.is_proven() {
+            host.standing.prove(self.caller.peer);
+        }
+        match done {
+            Ok(()) => {}
+            Err(Stop::Lost(lost)) => return Err(lost),
+            Err(Stop::Failed(report)) => {
+                if self.status == TransactionStatus::Transaction {
+                    self.status = TransactionStatus::Error;
+                }
+                self.portals.clear();
+                self.wire.report(&report).await?;
+                self.skipping = !simple;
+            }
+        }
+        if simple { self.ready().await } else { Ok(()) }
+    }
+
+    async fn ready(&mut self) -> Result<(), Lost> {
+        self.wire.send(Reply::ReadyForQuery(ReadyForQuery::new(self.status))).await?;
+        self.wire.flush().await
+    }
+
+    async fn act(&mut self, message: Message) -> Result<(), Stop> {
+        match message {
+            Message::Query(text) => {
+                let statements = split(&text);
+                if statements.is_empty() {
+                    self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+                }
+                for sql in statements {
+                    let prepared = self.prepare(sql, Vec::new()).await?;
+                    if !prepared.parameters.is_empty() {
+                        return Err(Report::error("42P02", "there is no parameter $1").into());
+                    }
+                    let mut portal = self.bind(&prepared, Vec::new(), &[]).await?;
+                    if !portal.layout.is_empty() {
+                        self.wire.send(Reply::RowDescription(portal.layout.description())).await?;
+                    }
+                    self.execute(&mut portal, 0).await?;
+                }
+                Ok(())
+            }
+            Message::Parse { name, sql, types } => self.parse(name, &sql, &types).await,
+            Message::Bind { portal, statement, formats, values, results } => {
+                let prepared = self.statements.remove(&statement).ok_or_else(|| unknown_statement(&statement))?;
+                let bound = self.bind_values(&prepared, &formats, &values, &results).await;
+                self.statements.insert(statement, prepared);
+                let bound = bound?;
+                if !portal.is_empty() && self.portals.contains_key(&portal) {
+                    return Err(Report::error("42P03", format!("portal \"{portal}\" already exists")).into());
+                }
+                if self.portals.len() >= PORTALS {
+                    let line = format!("too many portals: the connection is limited to {PORTALS}; close some");
+                    return Err(Report::error("53400", line).into());
+                }
+                self.portals.insert(portal, bound);
+                Ok(self.wire.send(Reply::BindComplete(BindComplete::new())).await?)
+            }
+            Message::DescribeStatement(name) => {
+                let prepared = self.statements.get(&name).ok_or_else(|| unknown_statement(&name))?;
+                let types = prepared.parameters.iter().map(Type::oid).collect();
+                let layout = Layout::new(&prepared.schema, &[]);
+                self.wire.send(Reply::ParameterDescription(ParameterDescription::new(types))).await?;
+                self.describe(layout.as_ref()).await
+            }
+            Message::DescribePortal(name) => {
+                let portal = self.portals.get(&name).ok_or_else(|| unknown_portal(&name))?;
+                let layout = portal.layout.clone();
+                self.describe(Some(&layout)).await
+            }
+            Message::Execute { portal: name, rows } => {
+                let mut portal = self.portals.remove(&name).ok_or_else(|| unknown_portal(&name))?;
+                self.execute(&mut portal, rows).await?;
+                self.portals.insert(name, portal);
+                Ok(())
+            }
+            Message::CloseStatement(name) => {
+                self.statements.remove(&name);
+                Ok(self.wire.send(Reply::CloseComplete(CloseComplete::new())).await?)
+            }
+            Message::ClosePortal(name) => {
+                self.portals.remove(&name);
+                Ok(self.wire.send(Reply::CloseComplete(CloseComplete::new())).await?)
+            }
+            Message::Flush => Ok(self.wire.flush().await?),
+            Message::Password(_) => {
+                Err(Lost::Told(Report::new(Severity::Fatal, "08P01", "unexpected password")).into())
+            }
+            Message::Copy | Message::Sync | Message::Terminate => Ok(()),
+        }
+    }
+
+    async fn describe(&mut self, layout: Option<&Layout>) -> Result<(), Stop> {
+        let reply = match layout.filter(|layout| !layout.is_empty()) {
+            Some(layout) => Reply::RowDescription(layout.description()),
+            None => Reply::NoData(NoData::new()),
+        };
+        Ok(self.wire.send(reply).await?)
+    }
+
+    async fn parse(&mut self, name: String, sql: &str, types: &[u32]) -> Result<(), Stop> {
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            return Err(Report::error("42P05", format!("prepared statement \"{name}\" already exists")).into());
+        }
+        let most = self.shared.host.limits.statements;
+        if self.statements.len() >= most {
+            let line = format!("too many prepared statements: the session is limited to {most}; close some");
+            return Err(Report::error("53400", line).into());
+        }
+        let mut statements = split(sql);
+        if statements.len() > 1 {
+            let line = "cannot insert multiple commands into a prepared statement";
+            return Err(Report::error("42601", line).into());
+        }
+        let declared = types.iter().map(|oid| match oid {
+            0 => Ok(None),
+            oid => {
+                let known = Type::from_oid(*oid);
+                let known =
+                    known.ok_or_else(|| Report::error("42704", format!("type with OID {oid} does not exist")))?;
+                Ok(Some(known).filter(|known| *known != Type::UNKNOWN))
+            }
+        });
+        let declared = declared.collect::<Result<Vec<_>, Report>>()?;
+        let mut prepared = self.prepare(statements.pop().unwrap_or_default(), declared).await?;
+        prepared._held = Some(self.shared.host.hold("prepared statement", sql.len())?);
+        self.statements.insert(name, prepared);
+        Ok(self.wire.send(Reply::ParseComplete(ParseComplete::new())).await?)
+    }
+
+    /// Plans a statement for its parameters and its result.
+    async fn prepare(&mut self, sql: String, declared: Vec<Option<Type>>) -> Result<Prepared, Stop> {
+        let command = Command::of(&sql);
+        self.may_run(&command)?;
+        let empty = || Arc::new(Schema::empty());
+        let (schema, parameters) = match &command {
+            _ if sql.is_empty() => (empty(), Vec::new()),
+            Command::Statement => {
+                let types = declared.iter().map(|known| known.as_ref().and_then(arrow_type)).collect();
+                let (statement, _) = self.plan(sql.clone(), types).await?;
+                let found = statement.parameters.fields().iter().map(|field| parameter_type(field.data_type()));
+                let both = found.enumerate().map(|(at, found)| declared.get(at).cloned().flatten().unwrap_or(found));
+                (Arc::clone(&statement.schema), both.collect())
+            }
+            Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
+            Command::Show(_) => {
+                let (statement, _) = self.plan(sql.clone(), Vec::new()).await?;
+                (Arc::clone(&statement.schema), Vec::new())
+            }
+            _ => (empty(), Vec::new()),
+        };
+        Ok(Prepared { sql, command, parameters, schema, _held: None })
+    }
+
+    /// In a failed transaction, only its end is accepted.
+    fn may_run(&self, command: &Command) -> Result<(), Report> {
+        let ends = matches!(command, Command::Commit | Command::Rollback | Command::Nothing("ROLLBACK"));
+        match self.status {
+            TransactionStatus::Error if !ends => Err(Report::error(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans a statement of the engine, in the context that has its tables.
+    async fn plan(
+        &mut self,
+        sql: String,
+        types: Vec<Option<DataType>>,
+    ) -> Result<(Statement, Option<SessionContext>), Stop> {
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        let names = [self.settings.user().to_owned(), self.settings.database().to_owned()];
+        let all = self.settings.all();
+        let planned = async move {
+            if reads_catalog(&sql) {
+                let failed = |error| session.failure(&error);
+                let sql = catalog::rewritten(&sql, &names).map_err(failed)?;
+                let context = catalog::context(&session, &names, &all).await.map_err(failed)?;
+                let statement = Statement::with_types(&context, &sql, &types).await.map_err(failed)?;
+                return Ok((statement, Some(context)));
+            }
+            Ok((host.statement_with_types(&session, &sql, &types).await?, None))
+        };
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        self.unless_cancelled(host.away::<_, Failure>(&session, planned)).await
+    }
+
+    /// Waits for work of a statement, unless it is cancelled or the client leaves.
+    async fn unless_cancelled<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Stop> {
+        tokio::select! {
+            done = work => Ok(done?),
+            () = self.cancelled.cancelled() => Err(cancelled().into()),
+            () = self.wire.gone() => Err(Lost::Gone.into()),
+        }
+    }
+
+    async fn bind_values(
+        &mut self,
+        prepared: &Prepared,
+        formats: &[i16],
+        values: &[Option<Bytes>],
+        results: &[i16],
+    ) -> Result<Portal, Stop> {
+        let (needs, has) = (prepared.parameters.len(), values.len());
+        if needs != has {
+            let line = format!("bind message supplies {has} parameters, but the statement requires {needs}");
+            return Err(Report::error("08P01", line).into());
+        }
+        let binary = |at: usize| match formats {
+            [] => Some(false),
+            [one] => Some(*one == 1),
+            each if each.len() == has => Some(each[at] == 1),
+            _ => None,
+        };
+        let wrong = || Report::error("08P01", "bind message has another number of formats than of parameters");
+        let mut bound = Vec::new();
+        for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
+            bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1)?);
+        }
+        self.bind(prepared, bound, results).await
+    }
+
+    async fn bind(&mut self, prepared: &Prepared, values: Vec<ScalarValue>, formats: &[i16]) -> Result<Portal, Stop> {
+        let Prepared { sql, command, .. } = prepared;
+        self.may_run(command)?;
+        let engine = match command {
+            _ if sql.is_empty() => None,
+            Command::Statement => Some(()),
+            Command::Show(name) if self.settings.get(name).is_none() && name != "all" => Some(()),
+            _ => None,
+        };
+        let (work, schema) = match engine {
+            None if sql.is_empty() => (Work::Empty, Arc::new(Schema::empty())),
+            None => (Work::Command(command.clone()), Arc::clone(&prepared.schema)),
+            Some(()) => {
+                let types = values.iter().map(|value| Some(value.data_type())).collect();
+                // Again, since tables and settings of the session may have changed.
+                let (statement, context) = self.plan(sql.clone(), types).await?;
+                if statement.effect {
+                    (Work::Effect { statement: Box::new(statement), values }, Arc::new(Schema::empty()))
+                } else {
+                    let pending = self.pending(statement, context, values).await?;
+                    let schema = Arc::clone(&pending.schema);
+                    (Work::Query(Arc::new(pending)), schema)
+                }
+            }
+        };
+        let layout = Layout::new(&schema, formats).ok_or_else(|| {
+            let (has, needs) = (formats.len(), schema.fields().len());
+            Report::error("08P01", format!("bind message has {has} result formats but query has {needs} columns"))
+        })?;
+        Ok(Portal { work, layout, sent: 0, tag: tag(sql) })
+    }
+
+    async fn pending(
+        &mut self,
+        statement: Statement,
+        context: Option<SessionContext>,
+        values: Vec<ScalarValue>,
+    ) -> Result<Pending, Stop> {
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        let planned = async move {
+            let context = context.unwrap_or_else(|| session.context.clone());
+            Pending::plan_in(context, &host, &session, &statement, vec![values]).await
+        };
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        self.unless_cancelled(host.away::<_, Failure>(&session, planned)).await
+    }
+
+    /// Runs a portal, for at most so many rows; 0: all of them.
+    async fn execute(&mut self, portal: &mut Portal, most: usize) -> Result<(), Stop> {
+        match std::mem::replace(&mut portal.work, Work::Done) {
+            Work::Empty => {
+                portal.work = Work::Empty;
+                Ok(self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?)
+            }
+            Work::Command(command) => Box::pin(self.command(command)).await,
+            Work::Effect { statement, values } => {
+                let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+                let applied = async move { effects::run(&host, &session, &statement, Some(vec![values])).await };
+                let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+                let outcome = self.unless_cancelled(host.away::<_, Failure>(&session, applied)).await;
+                self.called("PostgresStatement", outcome.as_ref().err());
+                outcome?;
+                self.complete(&portal.tag).await
+            }
+            Work::Query(pending) => {
+                let running = self.start(&pending);
+                self.called("PostgresQuery", None);
+                self.read(portal, running?, most).await
+            }
+            Work::Rows(running) => self.read(portal, running, most).await,
+            Work::Done => self.complete(&format!("{} 0", portal.tag)).await,
+        }
+    }
+
+    fn start(&self, pending: &Arc<Pending>) -> Result<Box<Running>, Stop> {
+        let query = pending.query();
+        let batches = Arc::clone(pending).run(Arc::clone(&self.session), &self.shared.host)?;
+        let deadline = self.settings.statement_timeout().map(|limit| Instant::now() + limit);
+        Ok(Box::new(Running { batches, rest: None, pending: Arc::clone(pending), query, deadline }))
+    }
+
+    /// Sends rows of a running query until enough are sent, or all.
+    async fn read(&mut self, portal: &mut Portal, mut running: Box<Running>, most: usize) -> Result<(), Stop> {
+        let mut sent = 0;
+        loop {
+            if let Some((rows, next)) = &mut running.rest {
+                while *next < rows.len() && (most == 0 || sent < most) {
+                    self.wire.send_row(rows, *next).await?;
+                    *next += 1;
+                    sent += 1;
+                }
+                if *next < rows.len() {
+                    portal.sent += sent;
+                    portal.work = Work::Rows(running);
+                    return Ok(self.wire.send(Reply::PortalSuspended(PortalSuspended::new())).await?);
+                }
+            }
+            running.rest = None;
+            let Some(batch) = self.batch(&mut running).await? else { break };
+            let rows = portal.layout.rows(&batch).map_err(|error| Report::error("22000", error.to_string()))?;
+            running.rest = Some((rows, 0));
+        }
+        portal.sent += sent;
+        self.notices(running.query.take(), running.pending.spent()).await?;
+        let rows = if portal.tag == "SELECT" { format!("SELECT {sent}") } else { portal.tag.clone() };
+        self.complete(&rows).await
+    }
+
+    /// The next batch of a running query.
+    async fn batch(&mut self, running: &mut Running) -> Result<Option<RecordBatch>, Stop> {
+        let far = Duration::from_secs(self.shared.host.limits.statement_seconds.saturating_add(60));
+        let deadline = running.deadline.unwrap_or_else(|| Instant::now() + far);
+        tokio::select! {
+            batch = timeout_at(deadline, running.batches.next()) => match batch {
+                Ok(batch) => Ok(batch.transpose()?),
+                Err(_) => Err(Report::error("57014", "canceling statement due to statement timeout").into()),
+            },
+            () = self.cancelled.cancelled() => Err(cancelled().into()),
+            () = self.wire.gone() => Err(Lost::Gone.into()),
+        }
+    }
+
+    /// Tells what was noted while a query ran, and what it cost if the client wants to know.
+    async fn notices(&mut self, query: Option<String>, spent: Spent) -> Result<(), Stop> {
+        let Some(query) = query else { return Ok(()) };
+        for warning in self.session.warnings(&query) {
+            let message = self.session.redact(&warning.message);
+            let report = match warning.incomplete {
+                true => Report::new(Severity::Warning, "01000", format!("incomplete result: {message}")),
+                false => Report::new(Severity::Notice, "00000", message),
+            };
+            self.wire.report(&report).await?;
+        }
+        if self.settings.tells_costs() {
+            let line = counted(spent.requests, "request");
+            self.wire.report(&Report::new(Severity::Info, "00000", line)).await?;
+        }
+        Ok(())
+    }
+
+    fn called(&self, kind: &str, stop: Option<&Stop>) {
+        let code = if stop.is_some() { Code::Internal } else { Code::Ok };
+        self.shared.host.metrics.called(kind.to_owned(), code.name());
+    }
+
+    async fn complete(&mut self, tag: &str) -> Result<(), Stop> {
+        Ok(self.wire.send(Reply::CommandComplete(CommandComplete::new(tag.to_owned()))).await?)
+    }
+
+    /// Does what is not for the engine.
+    async fn command(&mut self, command: Command) -> Result<(), Stop> {
+        match command {
+            Command::Begin => {
+                if self.status == TransactionStatus::Transaction {
+                    self.warn("25001", "there is already a transaction in progress").await?;
+                }
+                self.status = TransactionStatus::Transaction;
+                self.complete("BEGIN").await
+            }
+            Command::Commit | Command::Rollback => {
+                if self.status == TransactionStatus::Idle {
+                    self.warn("25P01", "there is no transaction in progress").await?;
+                }
+                let failed = self.status == TransactionStatus::Error;
+                self.status = TransactionStatus::Idle;
+                self.portals.clear();
+                let commits = matches!(command, Command::Commit) && !failed;
+                self.complete(if commits { "COMMIT" } else { "ROLLBACK" }).await
+            }
+            Command::Nothing(tag) => {
+                if tag == "ROLLBACK" {
+                    self.status = TransactionStatus::Transaction;
+                }
+                self.complete(tag).await
+            }
+            Command::Set { name, value } => {
+                self.set(&name, value.as_deref()).await?;
+                self.complete("SET").await
+            }
+            Command::Reset(name) => {
+                match name {
+                    Some(name) => self.set(&name, None).await?,
+                    None => self.reset().await?,
+                }
+                self.complete("RESET").await
+            }
+            Command::Show(name) => self.show(&name).await,
+            Command::Copy(copy) => self.copy(copy).await,
+            Command::Declare { cursor, sql } => {
+                if self.status == TransactionStatus::Idle {
+                    let line = "DECLARE CURSOR can only be used in transaction blocks";
+                    return Err(Report::error("25P01", line).into());
+                }
+                if self.portals.contains_key(&cursor) {
+                    return Err(Report::error("42P03", format!("cursor \"{cursor}\" already exists")).into());
+                }
+                if self.portals.len() >= PORTALS {
+                    let line = format!("too many cursors: the connection is limited to {PORTALS}; close some");
+                    return Err(Report::error("53400", line).into());
+                }
+                let prepared = self.prepare(sql, Vec::new()).await?;
+                if !matches!(prepared.command, Command::Statement) || !prepared.parameters.is_empty() {
+                    return Err(Report::error("42601", "a cursor is declared for a query without parameters").into());
+                }
+                let portal = self.bind(&prepared, Vec::new(), &[]).await?;
+                self.portals.insert(cursor, portal);
+                self.complete("DECLARE CURSOR").await
+            }
+            Command::Fetch { cursor, rows, skip } => self.fetch(cursor, rows, skip).await,
+            Command::CloseCursor(cursor) => {
+                match cursor {
+                    Some(cursor) => {
+                        self.portals.remove(&cursor).ok_or_else(|| unknown_cursor(&cursor))?;
+                    }
+                    None => self.portals.clear(),
+                }
+                self.complete("CLOSE CURSOR").await
+            }
+            Command::Deallocate(name) => {
+                let tag = match name {
+                    Some(name) => {
+                        self.statements.remove(&name).ok_or_else(|| unknown_statement(&name))?;
+                        "DEALLOCATE"
+                    }
+                    None => {
+                        self.statements.clear();
+                        "DEALLOCATE ALL"
+                    }
+                };
+                self.complete(tag).await
+            }
+            Command::DiscardAll => {
+                self.statements.clear();
+                self.portals.clear();
+                self.reset().await?;
+                self.complete("DISCARD ALL").await
+            }
+            Command::Refused(line) => Err(Report::error("0A000", line).into()),
+            // Planned, and not a command.
+            Command::Statement => Ok(()),
+        }
+    }
+
+    async fn warn(&mut self, sqlstate: &'static str, line: &str) -> Result<(), Stop> {
+        Ok(self.wire.report(&Report::new(Severity::Warning, sqlstate, line)).await?)
+    }
+
+    /// Changes a setting of the connection, or of the engine's session; `None` restores its default.
+    async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        let engine = match name {
+            "timezone" => "datafusion.execution.time_zone",
+            name => name,
+        };
+        if may_set(engine) {
+            let sql = match value {
+                Some(value) => format!("SET {engine} = '{}'", value.replace('\'', "''")),
+                None => format!("RESET {engine}"),
+            };
+            let (statement, _) = self.plan(sql, Vec::new()).await?;
+            effects::run(&self.shared.host, &self.session, &statement, None).await?;
+        }
+        if name != engine || !may_set(engine) {
+            if let Some((name, value)) = self.settings.set(name, value)? {
+                self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reset(&mut self) -> Result<(), Stop> {
+        self.set("timezone", None).await?;
+        for (name, value) in self.settings.reset() {
+            self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
+        }
+        Ok(())
+    }
+
+    async fn show(&mut self, name: &str) -> Result<(), Stop> {
+        let all = match name {
+            "all" => self.settings.all(),
+            name => vec![(name.to_owned(), self.settings.get(name).unwrap_or_default())],
+        };
+        let (names, values): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let schema = shown(name);
+        let texts = |texts: Vec<String>| Arc::new(StringArray::from(texts)) as _;
+        let columns = match name {
+            "all" => vec![texts(names.clone()), texts(values), texts(vec![String::new(); names.len()])],
+            _ => vec![texts(values)],
+        };
+        let failed = |error: arrow::error::ArrowError| Report::error("XX000", error.to_string());
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(failed)?;
+        if let Some(layout) = Layout::new(&schema, &[]) {
+            let rows = layout.rows(&batch).map_err(failed)?;
+            for row in 0..rows.len() {
+                self.wire.send_row(&rows, row).await?;
+            }
+        }
+        self.complete("SHOW").await
+    }
+
+    async fn copy(&mut self, copy: Copy) -> Result<(), Stop> {
+        let (statement, context) = self.plan(copy.sql.clone(), Vec::new()).await?;
+        if statement.effect || !statement.parameters.fields().is_empty() {
+            return Err(Report::error("42601", "COPY needs a query without parameters").into());
+        }
+        let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
+        let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;
+        let mut running = self.start(&pending)?;
+        self.called("PostgresCopy", None);
+        let (code, columns) = (copier.code(), copier.columns());
+        let count = i16::try_from(columns).unwrap_or(i16::MAX);
+        let response = CopyOutResponse::new(i8::try_from(code).unwrap_or(0), count, vec![code; columns]);
+        self.wire.send(Reply::CopyOutResponse(response)).await?;
+        let mut head = copier.head();
+        let mut sent = 0_u64;
+        while let Some(batch) = self.batch(&mut running).await? {
+            let rows = copier.rows(&batch).map_err(|error| Report::error("22000", error.to_string()))?;
+            for row in rows {
+                // What comes before the rows is in one message with the first one.
+                let row = if head.is_empty() { row } else { [std::mem::take(&mut head), row].concat().into() };
+                self.wire.send(Reply::CopyData(CopyData::new(row))).await?;
+                sent += 1;
+            }
+        }
+        for rest in [head, copier.tail()] {
+            if !rest.is_empty() {
+                self.wire.send(Reply::CopyData(CopyData::new(rest))).await?;
+            }
+        }
+        self.wire.send(Reply::CopyDone(CopyDone::new())).await?;
+        self.notices(running.query.take(), running.pending.spent()).await?;
+        self.complete(&format!("COPY {sent}")).await
+    }
+
+    /// Sends the next rows of a cursor; 0: all that are left.
+    async fn fetch(&mut self, cursor: String, most: usize, skip: bool) -> Result<(), Stop> {
+        let mut portal = self.portals.remove(&cursor).ok_or_else(|| unknown_cursor(&cursor))?;
+        if !skip {
+            self.wire.send(Reply::RowDescription(portal.layout.description())).await?;
+        }
+        let mut running = match std::mem::replace(&mut portal.work, Work::Done) {
+            Work::Query(pending) => Some(self.start(&pending)?),
+            Work::Rows(running) => Some(running),
+            _ => None,
+        };
+        let mut sent = 0;
+        while let Some(current) = &mut running {
+            if most > 0 && sent == most {
+                break;
+            }
+            match &mut current.rest {
+                Some((rows, next)) if *next < rows.len() => {
+                    if !skip {
+                        self.wire.send_row(rows, *next).await?;
+                    }
+                    *next += 1;
+                    sent += 1;
+                }
+                _ => match self.batch(current).await? {
+                    Some(batch) => {
+                        let rows = portal.layout.rows(&batch);
+                        let rows = rows.map_err(|error| Report::error("22000", error.to_string()))?;
+                        current.rest = Some((rows, 0));
+                    }
+                    None => running = None,
+                },
+            }
+        }
+        portal.work = running.map_or(Work::Done, Work::Rows);
+        self.portals.insert(cursor, portal);
+        self.complete(&format!("{} {sent}", if skip { "MOVE" } else { "FETCH" })).await
+    }
+}
+
+fn cancelled() -> Report {
+    Report::error("57014", "canceling statement due to user request")
+}
+
+fn unknown_statement(name: &str) -> Report {
+    Report::error("26000", format!("prepared statement \"{name}\" does not exist"))
+}
+
+fn unknown_portal(name: &str) -> Report {
+    Report::error("34000", format!("portal \"{name}\" does not exist"))
+}
+
+fn unknown_cursor(name: &str) -> Report {
+    Report::error("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// The result of SHOW.
+fn shown(name: &str) -> SchemaRef {
+    let names = if name == "all" { vec!["name", "setting", "description"] } else { vec![name] };
+    Arc::new(Schema::new(names.into_iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
+}
+
+/// What a client is told when a statement has ended, without the number of rows.
+fn tag(sql: &str) -> String {
+    let mut words =
+        sql.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()).map(str::to_uppercase);
+    let first = words.next().unwrap_or_default();
+    match first.as_str() {
+        "EXPLAIN" | "SHOW" | "SET" | "RESET" => first,
+        "DESCRIBE" | "DESC" => "SHOW".to_owned(),
+        "CREATE" | "DROP" => {
+            let what = words.find(|word| matches!(word.as_str(), "TABLE" | "VIEW"));
+            format!("{first} {}", what.unwrap_or_default())
+        }
+        _ => "SELECT".to_owned(),
+    }
+}

@@ -1,0 +1,327 @@
+//! Values of parameters: from the bytes of a Bind message to scalars of the engine.
+//!
+//! The type is the one that the client declared, or else the one that the statement was described with. Binary formats are
+//! decoded by the crate `postgres-types`; texts are cast by the engine, whose casts accept what PostgreSQL prints.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::ScalarValue;
+use postgres_types::{FromSql, Kind, Type};
+
+use super::report::Report;
+
+/// Decodes one value. `number` counts parameters from 1, for errors.
+///
+/// # Errors
+/// 22P02 or 22P03 for a value that is not of its type, 0A000 for a type that is not supported.
+pub(super) fn decode(
+    value: Option<&Bytes>,
+    binary: bool,
+    postgres: &Type,
+    number: usize,
+) -> Result<ScalarValue, Report> {
+    let data_type = arrow_type(postgres).ok_or_else(|| {
+        Report::error("0A000", format!("parameter ${number} has type {}, which is not supported", postgres.name()))
+    })?;
+    let Some(bytes) = value else {
+        return ScalarValue::try_from(&data_type).map_err(|error| Report::error("22000", error.to_string()));
+    };
+    if binary {
+        let decoded = from_binary(bytes, postgres, &data_type);
+        return decoded.map_err(|_| {
+            Report::error("22P03", format!("parameter ${number} is not a binary value of type {}", postgres.name()))
+        });
+    }
+    let wrong = || Report::error("22P02", format!("parameter ${number} is not a value of type {}", postgres.name()));
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Report::error("22021", format!("parameter ${number} is not valid UTF-8")))?;
+    from_text(text, &data_type).ok_or_else(wrong)
+}
+
+/// The engine's type for a PostgreSQL type; `None` if there is none.
+pub(super) fn arrow_type(postgres: &Type) -> Option<DataType> {
+    if let Kind::Array(item) = postgres.kind() {
+        return Some(DataType::new_list(arrow_type(item).filter(|item| !item.is_nested())?, true));
+    }
+    Some(match *postgres {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 | Type::OID => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        // The digits of an actual value decide.
+        Type::NUMERIC => DataType::Decimal128(38, 10),
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CHAR | Type::UUID => {
+            DataType::Utf8
+        }
+        Type::JSON | Type::JSONB | Type::XML => DataType::Utf8,
+        _ => return None,
+    })
+}
+
+fn from_text(text: &str, data_type: &DataType) -> Option<ScalarValue> {
+    match data_type {
+        DataType::Utf8 => Some(ScalarValue::from(text)),
+        DataType::Boolean => {
+            // Unambiguous beginnings count as well.
+            let text = text.trim().to_lowercase();
+            let is = |word: &str, least: usize| text.len() >= least && word.starts_with(&text);
+            let yes = is("true", 1) || is("yes", 1) || is("on", 2) || text == "1";
+            let no = is("false", 1) || is("no", 1) || is("off", 2) || text == "0";
+            (yes || no).then_some(ScalarValue::Boolean(Some(yes)))
+        }
+        DataType::Decimal128(..) => decimal(text.trim()),
+        DataType::Binary => {
+            let digits = text.strip_prefix("\\x")?;
+            let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()?;
+            Some(ScalarValue::Binary(Some(bytes)))
+        }
+        DataType::List(item) => {
+            let items = items(text)?;
+            let items = items.into_iter().map(|text| match text {
+                Some(text) => from_text(&text, item.data_type()),
+                None => ScalarValue::try_from(item.data_type()).ok(),
+            });
+            let items = items.collect::<Option<Vec<_>>>()?;
+            Some(ScalarValue::List(ScalarValue::new_list_nullable(&items, item.data_type())))
+        }
+        data_type => ScalarValue::from(text.trim()).cast_to(data_type).ok().filter(|value| !value.is_null()),
+    }
+}
+
+/// The items of a one-dimensional array in its text form, such as `{a,"b c",NULL}`.
+fn items(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut items = Vec::new();
+    let mut rest = inner.chars().peekable();
+    if inner.trim().is_empty() {
+        return Some(items);
+    }
+    loop {
+        while rest.next_if(|c| c.is_whitespace()).is_some() {}
+        let (mut item, mut quoted) = (String::new(), false);
+        if rest.next_if_eq(&'"').is_some() {
+            quoted = true;
+            loop {
+                match rest.next()? {
+                    '"' => break,
+                    '\\' => item.push(rest.next()?),
+                    c => item.push(c),
+                }
+            }
+            while rest.next_if(|c| c.is_whitespace()).is_some() {}
+        } else {
+            while let Some(c) = rest.next_if(|c| *c != ',') {
+                match c {
+                    '\\' => item.push(rest.next()?),
+                    // An array of arrays.
+                    '{' | '}' | '"' => return None,
+                    c => item.push(c),
+                }
+            }
+            item.truncate(item.trim_end().len());
+        }
+        let missing = !quoted && item.eq_ignore_ascii_case("null");
+        items.push((!missing).then_some(item));
+        match rest.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+fn from_binary(
+    bytes: &[u8],
+    postgres: &Type,
+    data_type: &DataType,
+) -> Result<ScalarValue, Box<dyn Error + Sync + Send>> {
+    fn read<'a, T: FromSql<'a>>(postgres: &Type, bytes: &'a [u8]) -> Result<T, Box<dyn Error + Sync + Send>> {
+        T::from_sql(postgres, bytes)
+    }
+    if let (Kind::Array(item), DataType::List(field)) = (postgres.kind(), data_type) {
+        let items = array(bytes)?;
+        let items = items.into_iter().map(|value| match value {
+            Some(bytes) => from_binary(bytes, item, field.data_type()),
+            None => Ok(ScalarValue::try_from(field.data_type())?),
+        });
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        return Ok(ScalarValue::List(ScalarValue::new_list_nullable(&items, field.data_type())));
+    }
+    Ok(match *postgres {
+        Type::BOOL => ScalarValue::Boolean(Some(read(postgres, bytes)?)),
+        Type::INT2 => ScalarValue::Int16(Some(read(postgres, bytes)?)),
+        Type::INT4 => ScalarValue::Int32(Some(read(postgres, bytes)?)),
+        Type::INT8 => ScalarValue::Int64(Some(read(postgres, bytes)?)),
+        Type::OID => ScalarValue::Int64(Some(read::<u32>(postgres, bytes)?.into())),
+        Type::FLOAT4 => ScalarValue::Float32(Some(read(postgres, bytes)?)),
+        Type::FLOAT8 => ScalarValue::Float64(Some(read(postgres, bytes)?)),
+        Type::NUMERIC => numeric(bytes).and_then(|text| decimal(&text)).ok_or("not a number of at most 38 digits")?,
+        Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
+        Type::DATE => {
+            let date: NaiveDate = read(postgres, bytes)?;
+            ScalarValue::Date32(Some(i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days())?))
+        }
+        Type::TIME => {
+            let time: NaiveTime = read(postgres, bytes)?;
+            let micros = i64::from(time.num_seconds_from_midnight()) * 1_000_000 + i64::from(time.nanosecond() / 1_000);
+            ScalarValue::Time64Microsecond(Some(micros))
+        }
+        Type::TIMESTAMP => {
+            let at: NaiveDateTime = read(postgres, bytes)?;
+            ScalarValue::TimestampMicrosecond(Some(at.and_utc().timestamp_micros()), None)
+        }
+        Type::TIMESTAMPTZ => {
+            let at: DateTime<Utc> = read(postgres, bytes)?;
+            ScalarValue::TimestampMicrosecond(Some(at.timestamp_micros()), Some(Arc::from("UTC")))
+        }
+        Type::INTERVAL => {
+            let (micros, rest) = bytes.split_first_chunk::<8>().ok_or("too short")?;
+            let (days, rest) = rest.split_first_chunk::<4>().ok_or("too short")?;
+            let months = rest.try_into()?;
+            let nanoseconds = i64::from_be_bytes(*micros).checked_mul(1_000).ok_or("too long")?;
+            ScalarValue::new_interval_mdn(i32::from_be_bytes(months), i32::from_be_bytes(*days), nanoseconds)
+        }
+        Type::UUID => {
+            let bytes: [u8; 16] = bytes.try_into()?;
+            let digits = data_encoding::HEXLOWER.encode(&bytes);
+            let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+            ScalarValue::from(parts.join("-"))
+        }
+        // A version comes before the text.
+        Type::JSONB => ScalarValue::from(std::str::from_utf8(bytes.strip_prefix(&[1]).ok_or("not version 1")?)?),
+        _ => ScalarValue::from(std::str::from_utf8(bytes)?),
+    })
+}
+
+/// The values of a one-dimensional array in its binary form.
+fn array(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, &'static str> {
+    fn number<'a>(bytes: &mut &'a [u8]) -> Result<i32, &'static str> {
+        let (number, rest): (&'a [u8; 4], &'a [u8]) = bytes.split_first_chunk().ok_or("too short")?;
+        *bytes = rest;
+        Ok(i32::from_be_bytes(*number))
+    }
+    let mut rest = bytes;
+    let [dimensions, _has_missing, _type] = [number(&mut rest)?, number(&mut rest)?, number(&mut rest)?];
+    if dimensions == 0 {
+        return Ok(Vec::new());
+    }
+    if dimensions != 1 {
+        return Err("an array of arrays");
+    }
+    let [length, _first] = [number(&mut rest)?, number(&mut rest)?];
+    let mut values = Vec::new();
+    for _ in 0..length {
+        values.push(match number(&mut rest)? {
+            -1 => None,
+            length => {
+                let length = usize::try_from(length).map_err(|_| "negative length")?;
+                let (value, after) = rest.split_at_checked(length).ok_or("too short")?;
+                rest = after;
+                Some(value)
+            }
+        });
+    }
+    if rest.is_empty() { Ok(values) } else { Err("too long") }
+}
+
+/// The text of a numeric of groups of four digits; `None` if it is no number, or has more digits than a decimal.
+fn numeric(bytes: &[u8]) -> Option<String> {
+    let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let (count, weight, sign, scale) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let weight = i32::from(weight.cast_signed());
+    let groups: Vec<u16> = words.collect();
+    if groups.len() != usize::from(count) || bytes.len() % 2 != 0 || groups.iter().any(|group| *group > 9_999) {
+        return None;
+    }
+    let mut text = match sign {
+        0 => String::new(),
+        0x4000 => "-".to_owned(),
+        _ => return None,
+    };
+    let group = |at: i32| usize::try_from(weight - at).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0);
+    // A decimal has 38 digits: more groups cannot fit.
+    if weight > 9 || scale > 38 {
+        return None;
+    }
+    if weight < 0 {
+        text.push('0');
+    }
+    (0..=weight).rev().for_each(|at| text.push_str(&format!("{:04}", group(at))));
+    if scale > 0 {
+        let digits: String = (1..=i32::from(scale).div_euclid(4) + 1).map(|at| format!("{:04}", group(-at))).collect();
+        text.push('.');
+        text.push_str(&digits[..usize::from(scale)]);
+    }
+    Some(text)
+}
+
+/// A number such as `-1.50` or `2e3`; `None` if it has more than 38 digits.
+fn decimal(text: &str) -> Option<ScalarValue> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().ok()?;
+    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    let zeros = usize::try_from(scale.checked_neg()?).unwrap_or(0);
+    if !(-38..=38).contains(&scale) || fraction.starts_with(['+', '-']) {
+        return None;
+    }
+    let number: i128 = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse().ok()?;
+    (number.unsigned_abs() < 10_u128.pow(38))
+        .then(|| ScalarValue::Decimal128(Some(number), 38, i8::try_from(scale.max(0)).unwrap_or(i8::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_values_of_their_type() {
+        let text =
+            |text: &str, postgres: &Type| decode(Some(&Bytes::copy_from_slice(text.as_bytes())), false, postgres, 1);
+        assert_eq!(text("12", &Type::INT4), Ok(ScalarValue::Int32(Some(12))));
+        assert_eq!(text("t", &Type::BOOL), Ok(ScalarValue::Boolean(Some(true))));
+        assert_eq!(text("of", &Type::BOOL), Ok(ScalarValue::Boolean(Some(false))));
+        assert_eq!(text("-1.50", &Type::NUMERIC), Ok(ScalarValue::Decimal128(Some(-150), 38, 2)));
+        assert_eq!(text("\\x00ff", &Type::BYTEA), Ok(ScalarValue::Binary(Some(vec![0, 255]))));
+        assert_eq!(text("2026-05-01", &Type::DATE), Ok(ScalarValue::Date32(Some(20_574))));
+        let list = text("{a,\"b \\\"c\\\"\",NULL,\"null\"}", &Type::TEXT_ARRAY).expect("a list");
+        assert_eq!(list.to_string(), "[a, b \"c\", , null]");
+        for (wrong, postgres) in
+            [("x", Type::INT4), ("o", Type::BOOL), ("{{a}}", Type::TEXT_ARRAY), ("soon", Type::TIMESTAMPTZ)]
+        {
+            assert!(text(wrong, &postgres).is_err(), "{wrong}");
+        }
+        assert!(text("(1,2)", &Type::POINT).is_err());
+    }
+
+    #[test]
+    fn binary_values_are_decoded_and_malformed_ones_refused() {
+        let binary = |bytes: &[u8], postgres: &Type| decode(Some(&Bytes::copy_from_slice(bytes)), true, postgres, 1);
+        assert_eq!(binary(&[0, 0, 0, 7], &Type::INT4), Ok(ScalarValue::Int32(Some(7))));
+        assert_eq!(
+            binary(&[0, 0, 0, 0, 0, 0, 0, 0], &Type::DATE).map(|_| ()),
+            Err(Report::error("22P03", "parameter $1 is not a binary value of type date"))
+        );
+        assert_eq!(binary(&[0, 0, 0, 1], &Type::DATE), Ok(ScalarValue::Date32(Some(10_958))));
+        let numeric = [0, 2, 0, 0, 0x40, 0, 0, 1, 0, 1, 0x13, 0x88];
+        assert_eq!(binary(&numeric, &Type::NUMERIC), Ok(ScalarValue::Decimal128(Some(-15), 38, 1)));
+        let list =
+            [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 9, 255, 255, 255, 255];
+        assert_eq!(binary(&list, &Type::INT4_ARRAY).expect("a list").to_string(), "[9, ]");
+        assert!(binary(&list[..20], &Type::INT4_ARRAY).is_err());
+        assert!(binary(&[1, 2, 3], &Type::UUID).is_err());
+        assert_eq!(decode(None, true, &Type::INT8, 1), Ok(ScalarValue::Int64(None)));
+    }
+}

@@ -1,0 +1,557 @@
+//! Rows as messages: each value in the format that the client asked for.
+//!
+//! A batch is cast to few types first (`types`), so that a value is looked at once. Binary formats are those of PostgreSQL's
+//! `…send` functions; texts are as `DateStyle = ISO`, `IntervalStyle = postgres` and `bytea_output = hex` print them. Copies
+//! have rows of their own, from the same values.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
+use bytes::{BufMut, Bytes, BytesMut};
+use chrono::{Datelike, NaiveDateTime, Timelike};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+
+use super::command::{Copy, CopyFormat};
+use super::types::{Column, columns, encodable};
+
+/// Days from 1970-01-01 to 2000-01-01, where PostgreSQL's dates begin.
+const EPOCH_DAYS: i32 = 10_957;
+/// The same in microseconds.
+const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+
+/// How a result is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    columns: Vec<Column>,
+    /// True for binary values, by column.
+    binary: Vec<bool>,
+}
+
+impl Layout {
+    /// Creates the layout of a result. `formats` has no code (all text), one for all columns, or one for each; `None` for another
+    /// number.
+    pub(super) fn new(schema: &arrow::datatypes::Schema, formats: &[i16]) -> Option<Self> {
+        let columns = columns(schema);
+        let binary = match formats {
+            [] => vec![false; columns.len()],
+            [one] => vec![*one == 1; columns.len()],
+            each if each.len() == columns.len() => each.iter().map(|code| *code == 1).collect(),
+            _ => return None,
+        };
+        Some(Self { columns, binary })
+    }
+
+    /// True for a statement without a result.
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Number of columns.
+    pub(super) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The description of the rows.
+    pub(super) fn description(&self) -> RowDescription {
+        let field = |(column, binary): (&Column, &bool)| {
+            let Column { name, postgres, .. } = column;
+            // A zero byte would end the name.
+            let name = name.replace('\0', "");
+            FieldDescription::new(name, 0, 0, postgres.oid(), column.size(), -1, (*binary).into())
+        };
+        RowDescription::new(self.columns.iter().zip(&self.binary).map(field).collect())
+    }
+
+    /// Prepares a batch of the result.
+    ///
+    /// # Errors
+    /// Errors of casts.
+    pub(super) fn rows(&self, batch: &RecordBatch) -> Result<Rows, ArrowError> {
+        Ok(Rows { columns: encodable(batch, &self.columns)?, binary: self.binary.clone(), rows: batch.num_rows() })
+    }
+}
+
+/// Rows of one batch.
+pub(super) struct Rows {
+    columns: Vec<ArrayRef>,
+    binary: Vec<bool>,
+    rows: usize,
+}
+
+impl Rows {
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Writes the number of columns and the values of a row.
+    pub(super) fn put(&self, out: &mut BytesMut, row: usize) {
+        out.put_i16(i16::try_from(self.columns.len()).unwrap_or(i16::MAX));
+        for (column, binary) in self.columns.iter().zip(&self.binary) {
+            put_value(out, column, row, *binary);
+        }
+    }
+}
+
+/// Writes a value with its length, or -1 if it is missing.
+fn put_value(out: &mut BytesMut, column: &ArrayRef, row: usize, binary: bool) {
+    if column.is_null(row) {
+        out.put_i32(-1);
+        return;
+    }
+    let start = out.len();
+    out.put_i32(0);
+    if binary {
+        put_binary(out, column, row)
+    } else {
+        put_text(out, column, row)
+    }
+    let length = i32::try_from(out.len() - start - 4).unwrap_or(i32::MAX);
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
+    match column.data_type() {
+        DataType::Boolean => out.put_u8(column.as_boolean().value(row).into()),
+        DataType::Int16 => out.put_i16(column.as_primitive::<Int16Type>().value(row)),
+        DataType::Int32 => out.put_i32(column.as_primitive::<Int32Type>().value(row)),
+        DataType::Int64 => out.put_i64(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float32 => out.put_f32(column.as_primitive::<Float32Type>().value(row)),
+        DataType::Float64 => out.put_f64(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal128(_, scale) => put_numeric(out, column.as_primitive::<Decimal128Type>().value(row), *scale),
+        DataType::Binary => out.put_slice(column.as_binary::<i32>().value(row)),
+        DataType::Date32 => {
+            out.put_i32(column.as_primitive::<Date32Type>().value(row).saturating_sub(EPOCH_DAYS));
+        }
+        DataType::Time64(TimeUnit::Microsecond) => {
+            out.put_i64(column.as_primitive::<Time64MicrosecondType>().value(row))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            out.put_i64(column.as_primitive::<TimestampMicrosecondType>().value(row).saturating_sub(EPOCH_MICROS));
+        }
+        DataType::Interval(_) => {
+            let interval = column.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            out.put_i64(interval.nanoseconds.div_euclid(1_000));
+            out.put_i32(interval.days);
+            out.put_i32(interval.months);
+        }
+        DataType::List(item) => {
+            let items = column.as_list::<i32>().value(row);
+            out.put_i32((!items.is_empty()).into());
+            out.put_i32((items.null_count() > 0).into());
+            out.put_u32(super::types::parameter_type(item.data_type()).oid());
+            if !items.is_empty() {
+                out.put_i32(i32::try_from(items.len()).unwrap_or(i32::MAX));
+                out.put_i32(1);
+                (0..items.len()).for_each(|at| put_value(out, &items, at, true));
+            }
+        }
+        _ => put_utf8(out, column, row),
+    }
+}
+
+/// Text without its zero characters, which PostgreSQL does not have.
+fn put_utf8(out: &mut BytesMut, column: &ArrayRef, row: usize) {
+    let Some(texts) = column.as_string_opt::<i32>() else { return };
+    let text = texts.value(row);
+    match text.contains('\0') {
+        false => out.put_slice(text.as_bytes()),
+        true => out.put_slice(text.replace('\0', "\u{fffd}").as_bytes()),
+    }
+}
+
+fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
+    use std::fmt::Write;
+    // Writing to memory does not fail.
+    let _ = match column.data_type() {
+        DataType::Boolean => out.write_str(if column.as_boolean().value(row) { "t" } else { "f" }),
+        DataType::Int16 => write!(out, "{}", column.as_primitive::<Int16Type>().value(row)),
+        DataType::Int32 => write!(out, "{}", column.as_primitive::<Int32Type>().value(row)),
+        DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float32 => {
+            let value = column.as_primitive::<Float32Type>().value(row);
+            out.write_str(&float(&format!("{value:e}"), value.into()))
+        }
+        DataType::Float64 => {
+            let value = column.as_primitive::<Float64Type>().value(row);
+            out.write_str(&float(&format!("{value:e}"), value))
+        }
+        DataType::Decimal128(..) => out.write_str(&column.as_primitive::<Decimal128Type>().value_as_string(row)),
+        DataType::Binary => {
+            let _ = out.write_str("\\x");
+            column.as_binary::<i32>().value(row).iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+        DataType::Date32 => {
+            let days = column.as_primitive::<Date32Type>().value(row);
+            match date32_to_datetime(days) {
+                Some(at) => put_date(out, at),
+                None => out.write_str("infinity"),
+            }
+        }
+        DataType::Time64(TimeUnit::Microsecond) => {
+            put_clock(out, column.as_primitive::<Time64MicrosecondType>().value(row))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+            let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
+            match timestamp_us_to_datetime(micros) {
+                Some(at) => {
+                    let year = at.year();
+                    let _ =
+                        write!(out, "{:04}-{:02}-{:02} ", if year > 0 { year } else { 1 - year }, at.month(), at.day());
+                    let clock =
+                        i64::from(at.num_seconds_from_midnight()) * 1_000_000 + i64::from(at.nanosecond() / 1_000);
+                    let _ = put_clock(out, clock);
+                    // Instants are sent in UTC; clients convert them.
+                    let _ = if zone.is_some() { out.write_str("+00") } else { Ok(()) };
+                    if year > 0 { Ok(()) } else { out.write_str(" BC") }
+                }
+                None => out.write_str("infinity"),
+            }
+        }
+        DataType::Interval(_) => out.write_str(&interval(column.as_primitive::<IntervalMonthDayNanoType>().value(row))),
+        DataType::List(_) => {
+            let items = column.as_list::<i32>().value(row);
+            out.put_u8(b'{');
+            for at in 0..items.len() {
+                if at > 0 {
+                    out.put_u8(b',');
+                }
+                if items.is_null(at) {
+                    out.put_slice(b"NULL");
+                    continue;
+                }
+                let mut item = BytesMut::new();
+                put_text(&mut item, &items, at);
+                put_item(out, &item);
+            }
+            out.put_u8(b'}');
+            Ok(())
+        }
+        _ => {
+            put_utf8(out, column, row);
+            Ok(())
+        }
+    };
+}
+
+/// Writes an item of an array, in quotes where it could be read otherwise.
+fn put_item(out: &mut BytesMut, item: &[u8]) {
+    let special =
+        |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\') || byte.is_ascii_whitespace() || *byte == 0x0b;
+    if !item.is_empty() && !item.eq_ignore_ascii_case(b"null") && !item.iter().any(special) {
+        out.put_slice(item);
+        return;
+    }
+    out.put_u8(b'"');
+    for byte in item {
+        if matches!(byte, b'"' | b'\\') {
+            out.put_u8(b'\\');
+        }
+        out.put_u8(*byte);
+    }
+    out.put_u8(b'"');
+}
+
+fn put_date(out: &mut BytesMut, at: NaiveDateTime) -> std::fmt::Result {
+    use std::fmt::Write;
+    let year = at.year();
+    let (shown, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    write!(out, "{shown:04}-{:02}-{:02}{era}", at.month(), at.day())
+}
+
+/// Microseconds since midnight as hours, minutes and seconds.
+fn put_clock(out: &mut BytesMut, micros: i64) -> std::fmt::Result {
+    use std::fmt::Write;
+    let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
+    put_fraction(out, fraction)
+}
+
+fn put_fraction(out: &mut impl std::fmt::Write, micros: i64) -> std::fmt::Result {
+    match micros {
+        0 => Ok(()),
+        micros => out.write_str(format!(".{micros:06}").trim_end_matches('0')),
+    }
+}
+
+/// A number with the fewest digits that identify it, from its scientific form: as PostgreSQL, plain between 1e-4 and 1e15.
+fn float(scientific: &str, value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..15).contains(&exponent) && value != 0.0 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", exponent.abs());
+    }
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let plain: String = digits.chars().filter(|digit| *digit != '.').collect();
+    let point = usize::try_from(exponent + 1).unwrap_or(0);
+    match (exponent, plain.len()) {
+        (..0, _) => format!("{sign}0.{}{plain}", "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0))),
+        (_, length) if length <= point => format!("{sign}{plain}{}", "0".repeat(point - length)),
+        _ => format!("{sign}{}.{}", &plain[..point], &plain[point..]),
+    }
+}
+
+/// An interval as `IntervalStyle = postgres` prints it.
+fn interval(interval: IntervalMonthDayNano) -> String {
+    let (years, months) = (interval.months / 12, interval.months % 12);
+    let mut parts = Vec::new();
+    // After a negative part, a positive one has its sign.
+    let mut negative = false;
+    let mut part = |number: i32, noun: &str| {
+        if number != 0 {
+            let sign = if negative && number > 0 { "+" } else { "" };
+            let plural = if number == 1 { "" } else { "s" };
+            parts.push(format!("{sign}{number} {noun}{plural}"));
+            negative = number < 0;
+        }
+    };
+    part(years, "year");
+    part(months, "mon");
+    part(interval.days, "day");
+    let micros = interval.nanoseconds / 1_000;
+    if micros != 0 || parts.is_empty() {
+        let sign = match () {
+            () if micros < 0 => "-",
+            () if negative => "+",
+            () => "",
+        };
+        let whole = micros.unsigned_abs();
+        let seconds = whole / 1_000_000;
+        let mut clock = format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        let _ = put_fraction(&mut clock, i64::try_from(whole % 1_000_000).unwrap_or(0));
+        parts.push(clock);
+    }
+    parts.join(" ")
+}
+
+/// A decimal as groups of four digits: their number, the weight of the first, sign, digits after the point, and the groups.
+fn put_numeric(out: &mut BytesMut, value: i128, scale: i8) {
+    let scale = usize::from(scale.unsigned_abs());
+    let digits = value.unsigned_abs().to_string();
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let whole = format!("{whole:0>width$}", width = whole.len().div_ceil(4) * 4);
+    let fraction = format!("{fraction:0<width$}", width = fraction.len().div_ceil(4) * 4);
+    let mut weight = i16::try_from(whole.len() / 4).unwrap_or(i16::MAX) - 1;
+    let all = format!("{whole}{fraction}");
+    let mut groups: Vec<i16> = all
+        .as_bytes()
+        .chunks(4)
+        .map(|group| group.iter().fold(0, |sum, digit| sum * 10 + i16::from(digit - b'0')))
+        .collect();
+    let leading = groups.iter().take_while(|group| **group == 0).count();
+    groups.drain(..leading);
+    weight -= i16::try_from(leading).unwrap_or(0);
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    if groups.is_empty() {
+        weight = 0;
+    }
+    out.put_i16(i16::try_from(groups.len()).unwrap_or(i16::MAX));
+    out.put_i16(weight);
+    out.put_u16(if value < 0 { 0x4000 } else { 0 });
+    out.put_u16(u16::try_from(scale).unwrap_or(u16::MAX));
+    groups.into_iter().for_each(|group| out.put_i16(group));
+}
+
+/// Writes the rows of a copy.
+pub(super) struct Copier {
+    layout: Layout,
+    copy: Copy,
+}
+
+impl Copier {
+    /// Creates a writer for results of this schema.
+    pub(super) fn new(schema: &arrow::datatypes::Schema, copy: Copy) -> Option<Self> {
+        let code = i16::from(copy.format == CopyFormat::Binary);
+        Some(Self { layout: Layout::new(schema, &[code])?, copy })
+    }
+
+    /// The format code of all columns.
+    pub(super) fn code(&self) -> i16 {
+        i16::from(self.copy.format == CopyFormat::Binary)
+    }
+
+    /// Number of columns.
+    pub(super) fn columns(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// What comes before the rows.
+    pub(super) fn head(&self) -> Bytes {
+        match self.copy.format {
+            CopyFormat::Binary => Bytes::from_static(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"),
+            _ if !self.copy.header => Bytes::new(),
+            _ => {
+                let mut out = BytesMut::new();
+                for (at, column) in self.layout.columns.iter().enumerate() {
+                    self.put_separator(&mut out, at);
+                    self.put_field(&mut out, column.name.as_bytes());
+                }
+                out.put_u8(b'\n');
+                out.freeze()
+            }
+        }
+    }
+
+    /// What comes after the rows.
+    pub(super) fn tail(&self) -> Bytes {
+        match self.copy.format {
+            CopyFormat::Binary => Bytes::from_static(&[0xff, 0xff]),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// Encodes the rows of a batch, each on its own.
+    ///
+    /// # Errors
+    /// Errors of casts.
+    pub(super) fn rows(&self, batch: &RecordBatch) -> Result<impl Iterator<Item = Bytes>, ArrowError> {
+        let rows = self.layout.rows(batch)?;
+        Ok((0..rows.len()).map(move |row| self.row(&rows, row)))
+    }
+
+    fn row(&self, rows: &Rows, row: usize) -> Bytes {
+        if self.copy.format == CopyFormat::Binary {
+            let mut out = BytesMut::new();
+            rows.put(&mut out, row);
+            return out.freeze();
+        }
+        let mut out = BytesMut::new();
+        for (at, column) in rows.columns.iter().enumerate() {
+            self.put_separator(&mut out, at);
+            if column.is_null(row) {
+                let default = if self.copy.format == CopyFormat::Csv { "" } else { "\\N" };
+                out.put_slice(self.copy.null.as_deref().unwrap_or(default).as_bytes());
+                continue;
+            }
+            let mut value = BytesMut::new();
+            put_text(&mut value, column, row);
+            self.put_field(&mut out, &value);
+        }
+        out.put_u8(b'\n');
+        out.freeze()
+    }
+
+    fn delimiter(&self) -> char {
+        self.copy.delimiter.unwrap_or(if self.copy.format == CopyFormat::Csv { ',' } else { '\t' })
+    }
+
+    fn put_separator(&self, out: &mut BytesMut, at: usize) {
+        if at > 0 {
+            out.put_slice(self.delimiter().encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+
+    fn put_field(&self, out: &mut BytesMut, value: &[u8]) {
+        let delimiter = self.delimiter();
+        let is_delimiter = |byte: &u8| u32::from(*byte) == u32::from(delimiter);
+        if self.copy.format == CopyFormat::Csv {
+            let null = self.copy.null.as_deref().unwrap_or_default();
+            let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || is_delimiter(byte);
+            // What looks like a missing value is told apart by its quotes; `\.` alone would end the copy.
+            if value != null.as_bytes() && value != b"\\." && !value.iter().any(special) {
+                out.put_slice(value);
+                return;
+            }
+            out.put_u8(b'"');
+            for byte in value {
+                if *byte == b'"' {
+                    out.put_u8(b'"');
+                }
+                out.put_u8(*byte);
+            }
+            out.put_u8(b'"');
+            return;
+        }
+        for byte in value {
+            match byte {
+                b'\\' => out.put_slice(b"\\\\"),
+                b'\n' => out.put_slice(b"\\n"),
+                b'\r' => out.put_slice(b"\\r"),
+                b'\t' => out.put_slice(b"\\t"),
+                0x08 => out.put_slice(b"\\b"),
+                0x0b => out.put_slice(b"\\v"),
+                0x0c => out.put_slice(b"\\f"),
+                byte if is_delimiter(byte) => {
+                    out.put_u8(b'\\');
+                    out.put_u8(*byte);
+                }
+                byte => out.put_u8(*byte),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_printed_as_postgres_prints_them() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (100.0, "100"),
+            (123_456_789_012_345.0, "123456789012345"),
+            (1e15, "1e+15"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.25e-7, "1.25e-07"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(float(&format!("{value:e}"), value), expected);
+        }
+    }
+
+    #[test]
+    fn decimals_are_groups_of_four_digits() {
+        let numeric = |value, scale| {
+            let mut out = BytesMut::new();
+            put_numeric(&mut out, value, scale);
+            out.chunks(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]])).collect::<Vec<_>>()
+        };
+        assert_eq!(numeric(0, 0), [0, 0, 0, 0]);
+        assert_eq!(numeric(12_345, 0), [2, 1, 0, 0, 1, 2_345]);
+        assert_eq!(numeric(-15, 1), [2, 0, 0x4000, 1, 1, 5_000]);
+        assert_eq!(numeric(5, 6), [1, -2, 0, 6, 500]);
+        assert_eq!(numeric(10_000, 0), [1, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn intervals_have_postgres_style() {
+        let of = |months, days, nanoseconds| interval(IntervalMonthDayNano { months, days, nanoseconds });
+        assert_eq!(of(14, -3, 3_661_500_000_000), "1 year 2 mons -3 days +01:01:01.5");
+        assert_eq!(of(0, 0, 0), "00:00:00");
+        assert_eq!(of(0, 1, 0), "1 day");
+        assert_eq!(of(0, 0, -1_000_000_000), "-00:00:01");
+    }
+
+    #[test]
+    fn items_of_arrays_are_quoted_where_needed() {
+        let item = |text: &str| {
+            let mut out = BytesMut::new();
+            put_item(&mut out, text.as_bytes());
+            String::from_utf8(out.to_vec()).expect("text")
+        };
+        assert_eq!(
+            [item("a"), item(""), item("Null"), item("a b"), item("a\"\\")],
+            ["a", "\"\"", "\"Null\"", "\"a b\"", "\"a\\\"\\\\\""]
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Types: which PostgreSQL type stands for an Arrow type, and the few Arrow types that are encoded.
+//!
+//! | Arrow | PostgreSQL |
+//! | --- | --- |
+//! | Boolean | bool |
+//! | Int8, UInt8, Int16 · UInt16, Int32 · UInt32, Int64 | int2 · int4 · int8 |
+//! | UInt64, Decimal128 | numeric |
+//! | Float32, Float64 | float4, float8 |
+//! | Utf8, Null, and what is not listed | text |
+//! | Binary, FixedSizeBinary | bytea |
+//! | Date32, Date64 · Time32, Time64 | date · time |
+//! | Timestamp without, with a time zone | timestamp, timestamptz |
+//! | Duration, Interval | interval |
+//! | List of these | array |
+//! | Struct, Map, Union, and lists of them | json |
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, TimeUnit};
+use arrow::error::ArrowError;
+use arrow::json::LineDelimitedWriter;
+use postgres_types::Type;
+
+/// A column on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// What it is cast to before it is encoded.
+    pub(super) arrow: DataType,
+    pub(super) postgres: Type,
+}
+
+impl Column {
+    fn of(field: &Field) -> Self {
+        let (arrow, postgres) = sent(field.data_type());
+        Self { name: field.name().clone(), arrow, postgres }
+    }
+
+    /// Bytes of a value, as RowDescription tells them; -1 if they vary.
+    pub(super) fn size(&self) -> i16 {
+        match self.arrow {
+            DataType::Boolean => 1,
+            DataType::Int16 => 2,
+            DataType::Int32 | DataType::Float32 | DataType::Date32 => 4,
+            DataType::Int64 | DataType::Float64 | DataType::Time64(_) | DataType::Timestamp(..) => 8,
+            DataType::Interval(_) => 16,
+            _ => -1,
+        }
+    }
+}
+
+/// Returns the columns of a result.
+pub(super) fn columns(schema: &Schema) -> Vec<Column> {
+    schema.fields().iter().map(|field| Column::of(field)).collect()
+}
+
+/// Returns the PostgreSQL type of a parameter.
+pub(super) fn parameter_type(data_type: &DataType) -> Type {
+    sent(data_type).1
+}
+
+fn sent(data_type: &DataType) -> (DataType, Type) {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            let (arrow, postgres) = sent(item.data_type());
+            match array_of(&postgres).filter(|_| !arrow.is_nested()) {
+                Some(array) => (DataType::List(Arc::new(Field::new("item", arrow, true))), array),
+                None => (DataType::Utf8, Type::JSON),
+            }
+        }
+        DataType::Boolean => (DataType::Boolean, Type::BOOL),
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => (DataType::Int16, Type::INT2),
+        DataType::UInt16 | DataType::Int32 => (DataType::Int32, Type::INT4),
+        DataType::UInt32 | DataType::Int64 => (DataType::Int64, Type::INT8),
+        DataType::UInt64 => (DataType::Decimal128(20, 0), Type::NUMERIC),
+        DataType::Decimal128(precision, scale) if *scale >= 0 => {
+            (DataType::Decimal128(*precision, *scale), Type::NUMERIC)
+        }
+        DataType::Float16 | DataType::Float32 => (DataType::Float32, Type::FLOAT4),
+        DataType::Float64 => (DataType::Float64, Type::FLOAT8),
+        DataType::Binary | DataType::FixedSizeBinary(_) => (DataType::Binary, Type::BYTEA),
+        DataType::Date32 | DataType::Date64 => (DataType::Date32, Type::DATE),
+        DataType::Time32(_) | DataType::Time64(_) => (DataType::Time64(TimeUnit::Microsecond), Type::TIME),
+        DataType::Timestamp(_, None) => (DataType::Timestamp(TimeUnit::Microsecond, None), Type::TIMESTAMP),
+        DataType::Timestamp(_, zone) => (DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), Type::TIMESTAMPTZ),
+        DataType::Duration(_) | DataType::Interval(_) => {
+            (DataType::Interval(IntervalUnit::MonthDayNano), Type::INTERVAL)
+        }
+        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => (DataType::Utf8, Type::JSON),
+        _ => (DataType::Utf8, Type::TEXT),
+    }
+}
+
+/// The type of arrays with these items.
+fn array_of(item: &Type) -> Option<Type> {
+    Some(match *item {
+        Type::BOOL => Type::BOOL_ARRAY,
+        Type::INT2 => Type::INT2_ARRAY,
+        Type::INT4 => Type::INT4_ARRAY,
+        Type::INT8 => Type::INT8_ARRAY,
+        Type::NUMERIC => Type::NUMERIC_ARRAY,
+        Type::FLOAT4 => Type::FLOAT4_ARRAY,
+        Type::FLOAT8 => Type::FLOAT8_ARRAY,
+        Type::BYTEA => Type::BYTEA_ARRAY,
+        Type::DATE => Type::DATE_ARRAY,
+        Type::TIME => Type::TIME_ARRAY,
+        Type::TIMESTAMP => Type::TIMESTAMP_ARRAY,
+        Type::TIMESTAMPTZ => Type::TIMESTAMPTZ_ARRAY,
+        Type::INTERVAL => Type::INTERVAL_ARRAY,
+        Type::TEXT => Type::TEXT_ARRAY,
+        _ => return None,
+    })
+}
+
+/// Casts a batch to the types that are encoded.
+///
+/// # Errors
+/// Errors of casts, such as a number that does not fit.
+pub(super) fn encodable(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<ArrayRef>, ArrowError> {
+    let cast = |(array, column): (&ArrayRef, &Column)| match column.postgres {
+        Type::JSON => json(array),
+        _ if *array.data_type() == column.arrow => Ok(Arc::clone(array)),
+        _ => cast(array, &column.arrow),
+    };
+    batch.columns().iter().zip(columns).map(cast).collect()
+}
+
+/// Writes each value as JSON.
+fn json(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    const NAME: &str = "v";
+    let batch = RecordBatch::try_from_iter([(NAME, Arc::clone(array))])?;
+    let mut lines = LineDelimitedWriter::new(Vec::new());
+    lines.write(&batch)?;
+    lines.finish()?;
+    let lines = String::from_utf8(lines.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
+    let mut texts = StringBuilder::new();
+    for line in lines.lines() {
+        // A missing value is an object without members.
+        texts.append_option(line.strip_prefix("{\"v\":").and_then(|line| line.strip_suffix('}')));
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, Int8Array, ListArray, StructArray, UInt64Array};
+    use arrow::datatypes::{Decimal128Type, Int16Type, Int32Type};
+
+    use super::*;
+
+    #[test]
+    fn columns_are_cast_to_types_that_are_encoded_and_nested_ones_to_json() {
+        let points: ArrayRef = Arc::new(StructArray::from(vec![(
+            Arc::new(Field::new("x", DataType::Int8, true)),
+            Arc::new(Int8Array::from(vec![Some(1), None])) as ArrayRef,
+        )]));
+        let lists: ArrayRef =
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1), None]), None]));
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("small", Arc::new(Int8Array::from(vec![Some(-1), None])) as ArrayRef, true),
+            ("large", Arc::new(UInt64Array::from(vec![u64::MAX, 0])) as ArrayRef, true),
+            ("point", points, true),
+            ("list", lists, true),
+        ])
+        .expect("a batch");
+        let columns = columns(&batch.schema());
+        let types: Vec<Type> = columns.iter().map(|column| column.postgres.clone()).collect();
+        assert_eq!(types, [Type::INT2, Type::NUMERIC, Type::JSON, Type::INT4_ARRAY]);
+        let cast = encodable(&batch, &columns).expect("cast");
+        assert_eq!(cast[0].as_primitive::<Int16Type>().value(0), -1);
+        assert_eq!(cast[1].as_primitive::<Decimal128Type>().value(0), u64::MAX.into());
+        assert_eq!(cast[2].as_string::<i32>().value(0), "{\"x\":1}");
+        assert!(cast[3].is_null(1));
+    }
+}

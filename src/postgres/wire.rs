@@ -1,0 +1,366 @@
+//! Messages on a connection: framing, limits and buffers.
+//!
+//! A message is read whole before it is decoded, within a limit that depends on whether the client is known. Messages to the
+//! client are encoded by the crate `pgwire`; those from the client are decoded here, so that a malformed one is an error and
+//! not a panic. Formats: PostgreSQL documentation, "Message Formats".
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::report::{Report, Severity};
+use super::rows::Rows;
+
+/// Bytes of encoded messages after which they are sent.
+const SENT: usize = 64 << 10;
+/// Bytes that are read ahead while a statement runs.
+const AHEAD: usize = 1 << 20;
+/// Bytes of a message that starts a connection (PostgreSQL has the same limit).
+const STARTUP: usize = 10_000;
+
+/// A connection, with or without TLS.
+pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The client has closed it, or the network has failed: nobody is there to be told.
+    Gone,
+    /// The client is told, and the connection closed.
+    Told(Report),
+}
+
+impl From<io::Error> for Lost {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// What a client sends first.
+#[derive(Debug)]
+pub(super) enum Opening {
+    Tls,
+    Gss,
+    Cancel {
+        pid: i32,
+        secret: Bytes,
+    },
+    Startup {
+        /// Minor version of the protocol 3.
+        minor: u16,
+        /// Names and values, in the order sent.
+        parameters: Vec<(String, String)>,
+    },
+}
+
+/// A message of a client that has started.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A password, or a step of SASL.
+    Password(Bytes),
+    Query(String),
+    Parse {
+        name: String,
+        sql: String,
+        types: Vec<u32>,
+    },
+    Bind {
+        portal: String,
+        statement: String,
+        formats: Vec<i16>,
+        values: Vec<Option<Bytes>>,
+        results: Vec<i16>,
+    },
+    DescribeStatement(String),
+    DescribePortal(String),
+    Execute {
+        portal: String,
+        /// Rows to send; 0: all.
+        rows: usize,
+    },
+    CloseStatement(String),
+    ClosePortal(String),
+    Flush,
+    Sync,
+    Terminate,
+    /// A part of a copy that failed to start: ignored, as PostgreSQL does.
+    Copy,
+}
+
+/// A connection with its buffers.
+pub(super) struct Wire {
+    socket: Box<dyn Socket>,
+    input: BytesMut,
+    output: BytesMut,
+    /// Time within which the client must read what is sent.
+    patience: Duration,
+}
+
+impl Wire {
+    pub(super) fn new(socket: Box<dyn Socket>, patience: Duration) -> Self {
+        Self { socket, input: BytesMut::new(), output: BytesMut::new(), patience }
+    }
+
+    /// Takes the socket back, for TLS.
+    ///
+    /// # Errors
+    /// [`Lost::Told`] if the client has sent more already, which would count as encrypted.
+    pub(super) fn into_socket(self) -> Result<Box<dyn Socket>, Lost> {
+        match self.input.is_empty() {
+            true => Ok(self.socket),
+            false => Err(violation("data after the request for TLS")),
+        }
+    }
+
+    /// Reads the first message of a client, or the next one before it starts.
+    ///
+    /// # Errors
+    /// [`Lost`] for a message that starts no connection of this protocol.
+    pub(super) async fn opening(&mut self) -> Result<Opening, Lost> {
+        self.fill(8).await?;
+        let length = self.length(0)?;
+        if !(8..=STARTUP).contains(&length) {
+            return Err(violation("invalid length of startup packet"));
+        }
+        self.fill(length).await?;
+        let mut body = self.input.split_to(length).freeze();
+        body.advance(4);
+        let code = body.get_u32();
+        match (code >> 16, code & 0xffff) {
+            (1234, 5679) => Ok(Opening::Tls),
+            (1234, 5680) => Ok(Opening::Gss),
+            (1234, 5678) => {
+                let pid = body.try_get_i32().map_err(|_| violation("malformed cancel request"))?;
+                Ok(Opening::Cancel { pid, secret: body })
+            }
+            (3, minor) => {
+                let minor = u16::try_from(minor).unwrap_or(u16::MAX);
+                let mut parameters = Vec::new();
+                loop {
+                    let name = text(&mut body)?;
+                    if name.is_empty() {
+                        return Ok(Opening::Startup { minor, parameters });
+                    }
+                    parameters.push((name, text(&mut body)?));
+                }
+            }
+            (major, minor) => {
+                let line = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0");
+                Err(Lost::Told(Report::new(Severity::Fatal, "0A000", line)))
+            }
+        }
+    }
+
+    /// Reads the next message; `None` if the client has closed the connection. `most` limits its bytes.
+    ///
+    /// # Errors
+    /// [`Lost`] for malformed or too long messages: where the next one begins is unknown.
+    pub(super) async fn next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
+        if self.fill(5).await.is_err() {
+            return Ok(None);
+        }
+        let length = self.length(1)?;
+        if length < 4 {
+            return Err(violation("invalid message length"));
+        }
+        if length > most {
+            let line = format!("message too long: {length} bytes, the limit is {most}");
+            return Err(Lost::Told(Report::new(Severity::Fatal, "54000", line)));
+        }
+        self.fill(length + 1).await?;
+        let mut body = self.input.split_to(length + 1).freeze();
+        let kind = body.get_u8();
+        body.advance(4);
+        decode(kind, body).map(Some)
+    }
+
+    /// Resolves when the client has closed the connection. Reads ahead what the client sends meanwhile.
+    pub(super) async fn gone(&mut self) {
+        loop {
+            if self.input.len() >= AHEAD {
+                return std::future::pending().await;
+            }
+            self.input.reserve(4 << 10);
+            match self.socket.read_buf(&mut self.input).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Encodes a message. What has gathered is sent when it is much, or by [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// [`Lost`] if the connection is closed, or the client does not read.
+    pub(super) async fn send(&mut self, message: PgWireBackendMessage) -> Result<(), Lost> {
+        let before = self.output.len();
+        if let Err(error) = message.encode(&mut self.output) {
+            self.output.truncate(before);
+            let line = format!("cannot send a message: {error}");
+            return Err(Lost::Told(Report::new(Severity::Fatal, "54000", line)));
+        }
+        if self.output.len() >= SENT { self.flush().await } else { Ok(()) }
+    }
+
+    /// Encodes a row.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send).
+    pub(super) async fn send_row(&mut self, rows: &Rows, row: usize) -> Result<(), Lost> {
+        self.output.put_u8(b'D');
+        let start = self.output.len();
+        self.output.put_i32(0);
+        rows.put(&mut self.output, row);
+        let length = i32::try_from(self.output.len() - start).unwrap_or(i32::MAX);
+        self.output[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        if self.output.len() >= SENT { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends a byte that is not part of a message: the answer to a request for encryption.
+    ///
+    /// # Errors
+    /// [`Lost`] if the connection is closed.
+    pub(super) async fn send_byte(&mut self, byte: u8) -> Result<(), Lost> {
+        self.output.extend_from_slice(&[byte]);
+        self.flush().await
+    }
+
+    /// Sends an error or a notice.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send).
+    pub(super) async fn report(&mut self, report: &Report) -> Result<(), Lost> {
+        let fields = report.fields();
+        self.send(match report.severity {
+            Severity::Error | Severity::Fatal => PgWireBackendMessage::ErrorResponse(ErrorResponse::new(fields)),
+            _ => PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields)),
+        })
+        .await
+    }
+
+    /// Sends what has gathered.
+    ///
+    /// # Errors
+    /// [`Lost`] if the connection is closed, or the client does not read.
+    pub(super) async fn flush(&mut self) -> Result<(), Lost> {
+        let sent = async {
+            self.socket.write_all(&self.output).await?;
+            self.socket.flush().await
+        };
+        timeout(self.patience, sent).await.map_err(|_| Lost::Gone)??;
+        self.output.clear();
+        Ok(())
+    }
+
+    /// Reads until this many bytes are there.
+    async fn fill(&mut self, bytes: usize) -> Result<(), Lost> {
+        while self.input.len() < bytes {
+            self.input.reserve((bytes - self.input.len()).min(64 << 10));
+            if self.socket.read_buf(&mut self.input).await? == 0 {
+                return Err(Lost::Gone);
+            }
+        }
+        Ok(())
+    }
+
+    /// The length in a message, which counts itself.
+    fn length(&self, offset: usize) -> Result<usize, Lost> {
+        let length = self.input.get(offset..).and_then(|bytes| bytes.first_chunk::<4>());
+        let length = length.map(|bytes| i32::from_be_bytes(*bytes)).and_then(|length| usize::try_from(length).ok());
+        length.ok_or_else(|| violation("invalid message length"))
+    }
+}
+
+fn violation(what: &str) -> Lost {
+    Lost::Told(Report::new(Severity::Fatal, "08P01", what))
+}
+
+fn decode(kind: u8, mut body: Bytes) -> Result<Message, Lost> {
+    let short = |_| violation("message ends too early");
+    let message = match kind {
+        b'p' => Message::Password(body.split_off(0)),
+        b'Q' => Message::Query(text(&mut body)?),
+        b'P' => {
+            let (name, sql) = (text(&mut body)?, text(&mut body)?);
+            let count = body.try_get_u16().map_err(short)?;
+            let types = (0..count).map(|_| body.try_get_u32().map_err(short));
+            Message::Parse { name, sql, types: types.collect::<Result<_, _>>()? }
+        }
+        b'B' => {
+            let (portal, statement) = (text(&mut body)?, text(&mut body)?);
+            let formats = codes(&mut body)?;
+            let count = body.try_get_u16().map_err(short)?;
+            let mut values = Vec::new();
+            for _ in 0..count {
+                values.push(match body.try_get_i32().map_err(short)? {
+                    -1 => None,
+                    length => {
+                        let length = usize::try_from(length).ok().filter(|length| *length <= body.len());
+                        Some(body.split_to(length.ok_or_else(|| violation("invalid length of a parameter"))?))
+                    }
+                });
+            }
+            Message::Bind { portal, statement, formats, values, results: codes(&mut body)? }
+        }
+        b'D' | b'C' => {
+            let target = body.try_get_u8().map_err(short)?;
+            let name = text(&mut body)?;
+            match (kind, target) {
+                (b'D', b'S') => Message::DescribeStatement(name),
+                (b'D', b'P') => Message::DescribePortal(name),
+                (b'C', b'S') => Message::CloseStatement(name),
+                (b'C', b'P') => Message::ClosePortal(name),
+                _ => return Err(violation("neither a statement nor a portal")),
+            }
+        }
+        b'E' => {
+            let portal = text(&mut body)?;
+            let rows = body.try_get_i32().map_err(short)?;
+            Message::Execute { portal, rows: usize::try_from(rows).unwrap_or(0) }
+        }
+        b'H' => Message::Flush,
+        b'S' => Message::Sync,
+        b'X' => Message::Terminate,
+        b'd' | b'c' | b'f' => {
+            body.clear();
+            Message::Copy
+        }
+        _ => return Err(violation("unknown message type")),
+    };
+    match body.is_empty() {
+        true => Ok(message),
+        false => Err(violation("message has more data than expected")),
+    }
+}
+
+/// A text that ends with a zero byte.
+fn text(body: &mut Bytes) -> Result<String, Lost> {
+    let end = memchr(body).ok_or_else(|| violation("text without an end"))?;
+    let bytes = body.split_to(end);
+    body.advance(1);
+    let text = std::str::from_utf8(&bytes);
+    let line = "invalid byte sequence for encoding \"UTF8\"";
+    text.map(str::to_owned).map_err(|_| Lost::Told(Report::new(Severity::Fatal, "22021", line)))
+}
+
+fn memchr(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == 0)
+}
+
+/// Format codes: 0 is text, 1 binary.
+fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
+    let short = |_| violation("message ends too early");
+    let count = body.try_get_u16().map_err(short)?;
+    let codes = (0..count).map(|_| body.try_get_i16().map_err(short)).collect::<Result<Vec<_>, _>>()?;
+    match codes.iter().all(|code| matches!(code, 0 | 1)) {
+        true => Ok(codes),
+        false => Err(violation("unknown format code")),
+    }
+}

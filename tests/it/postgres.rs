@@ -1,0 +1,547 @@
+//! The server for clients of PostgreSQL, with a real driver and with bytes written by hand: rows and costs, the extended
+//! protocol, logins, catalogs, and how statements end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::config::SessionSettings;
+use datafusion_saved_search::flight::{
+    Auth, FlightServer, Limits, PassThrough, ServerSpec, Upstream, Users, hash_password,
+};
+use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
+use datafusion_saved_search::{Clock, Connection, Profile, session};
+use futures::TryStreamExt;
+use futures::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+use crate::queries::{self, NOW};
+use crate::support::{BIG, InProcess, OTHER, connect, corpus, now, rows};
+
+/// A server over a simulator inside the process.
+struct Served {
+    simulator: Simulator,
+    connection: Arc<Connection>,
+    flight: FlightServer,
+    postgres: PostgresServer,
+}
+
+fn spec(upstream: Upstream) -> ServerSpec {
+    ServerSpec {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        auth: Auth::None,
+        tls: None,
+        insecure: false,
+        operations: None,
+        limits: Limits::default(),
+        settings: SessionSettings::default(),
+        upstream,
+        workers: None,
+    }
+}
+
+async fn listen(flight: &FlightServer) -> PostgresServer {
+    let spec = PostgresSpec { listen: "127.0.0.1:0".parse().unwrap(), tls: None, insecure: false };
+    PostgresServer::start(spec, flight).await.unwrap()
+}
+
+impl Served {
+    async fn new() -> Self {
+        Self::with(Settings::default(), |_| {}).await
+    }
+
+    async fn with(settings: Settings, change: impl FnOnce(&mut ServerSpec)) -> Self {
+        Self::over(corpus(), settings, change).await
+    }
+
+    async fn over(corpus: Arc<Corpus>, settings: Settings, change: impl FnOnce(&mut ServerSpec)) -> Self {
+        let clock = Clock::fixed(now());
+        let simulator = Simulator::new(corpus, Settings { clock: clock.clone(), ..settings });
+        let connection = connect(&simulator, clock, Profile::v4());
+        let mut spec = spec(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
+        change(&mut spec);
+        let flight = FlightServer::start(spec).await.unwrap();
+        let postgres = listen(&flight).await;
+        Self { simulator, connection, flight, postgres }
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new();
+        let address = self.postgres.address();
+        config.host(address.ip().to_string()).port(address.port()).user("ada").dbname("savedsearch");
+        config
+    }
+
+    async fn client(&self) -> Client {
+        self.try_client(&self.config()).await.unwrap()
+    }
+
+    async fn try_client(&self, config: &Config) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// Returns the output of a future and the number of requests that it caused.
+    async fn cost<T>(&self, done: impl Future<Output = T>) -> (T, u64) {
+        let before = self.simulator.requests();
+        let done = done.await;
+        (done, self.simulator.requests() - before)
+    }
+}
+
+/// The rows of a statement in the simple protocol; `None` for a missing value.
+async fn texts(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let rows = messages.into_iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()),
+        _ => None,
+    });
+    rows.collect()
+}
+
+async fn text(client: &Client, sql: &str) -> String {
+    texts(client, sql).await.concat().into_iter().flatten().collect::<Vec<_>>().join("|")
+}
+
+async fn code(client: &Client, sql: &str) -> (String, String) {
+    let error = client.simple_query(sql).await.expect_err(sql);
+    let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));
+    (error.code().code().to_owned(), error.message().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_gets_the_rows_that_the_library_gives_at_the_same_cost() {
+    let settings = Settings { clock: Clock::fixed(NOW.parse().unwrap()), ..Settings::default() };
+    let simulator = Simulator::new(queries::corpus(), settings.clone());
+    let connection = connect(&simulator, settings.clock, Profile::v4());
+    let flight = FlightServer::start(spec(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() }));
+    let flight = flight.await.unwrap();
+    let postgres = listen(&flight).await;
+    let served = Served { simulator, connection, flight, postgres };
+    let client = served.client().await;
+    let context = session(&served.connection).unwrap();
+    for query in queries::queries(served.simulator.corpus(), NOW.parse().unwrap()) {
+        let own = async { rows(&context.sql(&query.sql).await.unwrap().collect().await.unwrap()) };
+        let (own, cost) = served.cost(own).await;
+        let (got, cost_served) = served.cost(texts(&client, &query.sql)).await;
+        assert_eq!((got.len(), cost_served), (own.len(), cost), "{}", query.sql);
+        let (described, cost_described) = served.cost(client.prepare(&query.sql)).await;
+        assert_eq!(cost_described, 0, "{}", query.sql);
+        let (prepared, cost_prepared) =
+            served.cost(async { client.query(&described.unwrap(), &[]).await.unwrap() }).await;
+        assert_eq!((prepared.len(), cost_prepared), (own.len(), cost), "{}", query.sql);
+        // Instants and lists are printed differently; numbers are the same texts. Without ORDER BY, rows have no order.
+        let numbers = |rows: Vec<Option<String>>| {
+            let mut numbers: Vec<String> =
+                rows.into_iter().flatten().filter(|text| text.parse::<i64>().is_ok()).collect();
+            numbers.sort();
+            numbers
+        };
+        let own = own.into_iter().flatten().map(Some).collect();
+        assert_eq!(numbers(got.concat()), numbers(own), "{}", query.sql);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_arrive_exactly_in_both_formats() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let sql = "SELECT true, arrow_cast(-7, 'Int16'), 2147483647::int, 9007199254740993, 1.5::real, 0.1::double, \
+               arrow_cast(-12.50, 'Decimal128(10, 2)'), 'a b', arrow_cast('ab', 'Binary'), DATE '1999-12-31', \
+               TIMESTAMP '2026-05-01T12:00:00.25', arrow_cast('2026-05-01T12:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))'), \
+               INTERVAL '1 month 2 days 3 hours', ['x', NULL, 'y z'], [1, 2], named_struct('a', 1), NULL, \
+               arrow_cast(18446744073709551615, 'UInt64')";
+    let printed = text(&client, sql).await;
+    assert_eq!(
+        printed,
+        "t|-7|2147483647|9007199254740993|1.5|0.1|-12.50|a b|\\x6162|1999-12-31|2026-05-01 12:00:00.25|\
+         2026-05-01 12:00:00+00|1 mon 2 days 03:00:00|{x,NULL,\"y z\"}|{1,2}|{\"a\":1}|18446744073709551615"
+    );
+    let row = client.query_one(sql, &[]).await.unwrap();
+    assert!(row.get::<_, bool>(0));
+    assert_eq!(
+        (row.get::<_, i16>(1), row.get::<_, i32>(2), row.get::<_, i64>(3)),
+        (-7, i32::MAX, 9_007_199_254_740_993)
+    );
+    assert_eq!((row.get::<_, f32>(4), row.get::<_, f64>(5), row.get::<_, &str>(7)), (1.5, 0.1, "a b"));
+    assert_eq!(row.get::<_, &[u8]>(8), b"ab");
+    assert_eq!(row.get::<_, NaiveDate>(9).to_string(), "1999-12-31");
+    assert_eq!(row.get::<_, chrono::NaiveDateTime>(10).to_string(), "2026-05-01 12:00:00.250");
+    assert_eq!(row.get::<_, DateTime<Utc>>(11).to_string(), "2026-05-01 12:00:00 UTC");
+    assert_eq!(row.get::<_, Vec<Option<String>>>(13), [Some("x".to_owned()), None, Some("y z".to_owned())]);
+    assert_eq!(row.get::<_, Vec<i64>>(14), [1, 2]);
+    assert_eq!(row.get::<_, Option<&str>>(16), None);
+    let types: Vec<&str> = row.columns().iter().map(|column| column.type_().name()).collect();
+    let expected = [
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "float4",
+        "float8",
+        "numeric",
+        "text",
+        "bytea",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "interval",
+        "_text",
+        "_int8",
+        "json",
+        "text",
+        "numeric",
+    ];
+    assert_eq!(types, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_have_types_and_reach_the_service() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let since: DateTime<Utc> = (now() - Duration::from_secs(3 * 86_400)).into();
+    let sql = "SELECT count(*) FROM mentions WHERE aid = $1 AND published_at >= $2";
+    let statement = client.prepare(sql).await.unwrap();
+    let types: Vec<&str> = statement.params().iter().map(|known| known.name()).collect();
+    assert_eq!(types, ["text", "timestamptz"]);
+    let (counted, cost) = served.cost(client.query_one(&statement, &[&BIG, &since])).await;
+    let literal =
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= '{}'", since.to_rfc3339());
+    let (expected, expected_cost) = served.cost(text(&client, &literal)).await;
+    assert_eq!((counted.unwrap().get::<_, i64>(0).to_string(), cost), (expected, expected_cost));
+    // Several at once, in both orders, on one connection.
+    let named = client.prepare("SELECT name FROM saved_searches WHERE aid = $1").await.unwrap();
+    let (first, second) = tokio::join!(client.query(&named, &[&BIG]), client.query(&named, &[&OTHER]));
+    assert_eq!((first.unwrap().len(), second.unwrap().len()), (1, 2), "the other is the search of two users");
+    let limited = client.query("SELECT id FROM mentions WHERE aid = $1 LIMIT $2", &[&BIG, &3_i64]).await.unwrap();
+    assert_eq!(limited.len(), 3);
+    let error = client.query(&statement, &[&BIG]).await;
+    assert!(error.is_err(), "too few parameters");
+    let none = client.query_one("SELECT $1::text IS NULL", &[&None::<&str>]).await.unwrap();
+    assert!(none.get::<_, bool>(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_that_is_not_read_requests_no_pages() {
+    let spec = CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() };
+    let served = Served::over(Arc::new(Corpus::generate(spec)), Settings::default(), |_| {}).await;
+    let mut client = served.client().await;
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let whole = served.cost(texts(&client, &sql)).await.1;
+    let transaction = client.transaction().await.unwrap();
+    let portal = transaction.bind(&sql, &[]).await.unwrap();
+    let few = async {
+        let rows = transaction.query_portal(&portal, 5).await.unwrap();
+        sleep(Duration::from_millis(500)).await;
+        rows.len()
+    };
+    let (few, cost) = served.cost(few).await;
+    // Some pages are read ahead.
+    assert!(few == 5 && cost < whole / 3, "{cost} of {whole}");
+    let more = transaction.query_portal(&portal, 7).await.unwrap();
+    assert_eq!(more.len(), 7);
+    let rest = transaction.query_portal(&portal, 0).await.unwrap();
+    assert!(rest.len() > 100);
+    transaction.commit().await.unwrap();
+    // The same with a cursor of SQL.
+    let all = texts(&client, &sql).await.len();
+    client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {sql}")).await.unwrap();
+    assert_eq!(texts(&client, "FETCH 10 FROM c").await.len(), 10);
+    assert_eq!(texts(&client, "MOVE 5 FROM c").await.len(), 0);
+    assert_eq!(texts(&client, "FETCH ALL FROM c").await.len(), all - 15);
+    client.batch_execute("CLOSE c; COMMIT").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_request_or_a_client_that_leaves_ends_the_requests() {
+    let delay = Settings { delay: Duration::from_millis(100), ..Settings::default() };
+    let served = Served::with(delay, |_| {}).await;
+    let client = served.client().await;
+    let sql = format!("SELECT * FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let token = client.cancel_token();
+    let (failed, ()) = tokio::join!(client.simple_query(&sql), async {
+        sleep(Duration::from_millis(400)).await;
+        token.cancel_query(NoTls).await.unwrap();
+    });
+    let error = failed.expect_err("cancelled");
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+    assert_eq!(text(&client, "SELECT 1").await, "1", "the connection goes on");
+    let quiet = async || {
+        sleep(Duration::from_millis(500)).await;
+        let before = served.simulator.requests();
+        sleep(Duration::from_millis(500)).await;
+        served.simulator.requests() - before
+    };
+    assert_eq!(quiet().await, 0);
+    let left = served.client().await;
+    let stream = left.query_raw(&sql, std::iter::empty::<i32>());
+    assert!(timeout(Duration::from_millis(400), async { stream.await.map(|rows| drop(rows)) }).await.is_err() || true);
+    drop(left);
+    assert_eq!(quiet().await, 0);
+    // A limit that the client sets itself.
+    client.batch_execute("SET statement_timeout = '150ms'").await.unwrap();
+    assert_eq!(code(&client, &sql).await.0, "57014");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_prove_their_password_and_nothing_tells_who_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    let [ada, bob] = [scram_verifier("swordfish"), hash_password("opensesame").unwrap()];
+    std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{ada}\"\n[users.bob]\npassword_hash = \"{bob}\"\n"))
+        .unwrap();
+    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let log_in = async |user: &str, password: &str| {
+        let mut config = served.config();
+        config.user(user).password(password);
+        served.try_client(&config).await
+    };
+    for (user, password) in [("ada", "swordfish"), ("bob", "opensesame")] {
+        let client = log_in(user, password).await.unwrap();
+        assert_eq!(text(&client, "SELECT current_user").await, user);
+    }
+    let mut told = Vec::new();
+    for (user, password) in [("ada", "wrong"), ("bob", "wrong"), ("eve", "wrong"), ("ada", "")] {
+        let error = log_in(user, password).await.err().expect(user);
+        if let Some(error) = error.as_db_error() {
+            told.push((error.severity().to_owned(), error.code().clone(), error.message().to_owned()));
+        }
+    }
+    assert!(told.len() >= 3 && told.iter().all(|one| *one == told[0]), "{told:?}");
+    assert_eq!(told[0].1, SqlState::INVALID_PASSWORD);
+    assert_eq!(served.simulator.requests(), 0);
+    std::fs::write(&path, "[users.ada]\nscram_sha_256 = \"SCRAM-SHA-256$1:x$y\"\n").unwrap();
+    let error = Users::read(&path).expect_err("not a verifier").to_string();
+    assert!(error.contains("--scram-verifier"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_the_key_where_keys_are_passed_through() {
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let service = Arc::new(InProcess(simulator, HttpLimits::default()));
+    let keys = PassThrough::new(move |key| {
+        let builder = Connection::builder("http://passed.test/v4", key).profile(Profile::v4());
+        builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
+    });
+    let flight = FlightServer::start(ServerSpec { auth: Auth::PassThrough, ..spec(Upstream::PassThrough(keys)) });
+    let flight = flight.await.unwrap();
+    let postgres = listen(&flight).await;
+    let log_in = async |password: &str| {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(postgres.address().port()).user("any").dbname("savedsearch").password(password);
+        let (client, connection) = config.connect(NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    };
+    let own = log_in(KEY).await;
+    assert!(!texts(&own, "SELECT aid FROM saved_searches").await.is_empty());
+    let other = log_in("not-a-key").await;
+    let (sqlstate, message) = code(&other, "SELECT aid FROM saved_searches").await;
+    assert_eq!(sqlstate, "28000");
+    assert!(!message.contains("not-a-key"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_codes_and_transactions_a_status() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    for (sql, expected) in [
+        ("SELEC 1", "42601"),
+        ("SELECT nope FROM mentions", "42703"),
+        ("SELECT * FROM nope", "42P01"),
+        ("INSERT INTO mentions VALUES (1)", "0A000"),
+        ("COPY mentions FROM STDIN", "0A000"),
+        ("SET nothing = 1", "42704"),
+        ("SET client_encoding = 'LATIN1'", "22023"),
+        ("SET datafusion.execution.target_partitions = '64'", "42704"),
+        ("SELECT $1", "42P02"),
+        ("DEALLOCATE nope", "26000"),
+        ("FETCH 1 FROM nope", "34000"),
+        ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
+        ("LISTEN x", "0A000"),
+    ] {
+        assert_eq!(code(&client, sql).await.0, expected, "{sql}");
+    }
+    client.batch_execute("BEGIN").await.unwrap();
+    code(&client, "SELECT nope FROM mentions").await;
+    assert_eq!(code(&client, "SELECT 1").await.0, "25P02");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(text(&client, "SELECT 1; SELECT 2").await, "1|2");
+    client.batch_execute("; ;-- nothing\n").await.unwrap();
+    // What follows an error in one message is not run.
+    let (before, _) = (served.simulator.requests(), code(&client, "SELECT nope; SELECT * FROM mentions").await);
+    assert_eq!(served.simulator.requests(), before);
+    client.batch_execute("SET savedsearch.max_requests = '1'").await.unwrap();
+    assert_eq!(
+        code(&client, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'")).await.0,
+        "53400"
+    );
+    client.batch_execute("RESET savedsearch.max_requests").await.unwrap();
+    client.batch_execute("CREATE VIEW few AS SELECT aid FROM saved_searches; DROP VIEW few").await.unwrap();
+    assert_eq!(text(&client, "SHOW server_encoding").await, "UTF8");
+    client.batch_execute("SET TIME ZONE 'Europe/Berlin'").await.unwrap();
+    assert_eq!(text(&client, "SHOW timezone").await, "Europe/Berlin");
+    client.batch_execute("DISCARD ALL").await.unwrap();
+    assert_eq!(text(&client, "SHOW timezone").await, "UTC");
+    let mut config = served.config();
+    config.dbname("elsewhere");
+    let error = served.try_client(&config).await.err().expect("unknown database");
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_DATABASE));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_have_three_formats() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let copy = async |sql: &str| {
+        let parts: Vec<bytes::Bytes> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
+        parts.concat()
+    };
+    let rows = "SELECT * FROM (VALUES (1, 'a'), (2, NULL), (3, 'x\ty\"z'), (4, '')) AS t(n, s) ORDER BY n";
+    let text = copy(&format!("COPY ({rows}) TO STDOUT")).await;
+    assert_eq!(String::from_utf8(text).unwrap(), "1\ta\n2\t\\N\n3\tx\\ty\"z\n4\t\n");
+    let csv = copy(&format!("COPY ({rows}) TO STDOUT WITH (FORMAT csv, HEADER)")).await;
+    assert_eq!(String::from_utf8(csv).unwrap(), "n,s\n1,a\n2,\n3,\"x\ty\"\"z\"\n4,\"\"\n");
+    let binary = copy("COPY (SELECT 258 AS n) TO STDOUT (FORMAT binary)").await;
+    let expected =
+        [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".as_slice(), &[0, 1, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2, 255, 255]];
+    assert_eq!(binary, expected.concat());
+    let (copied, cost) = served
+        .cost(copy(&format!("COPY (SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d') TO STDOUT")))
+        .await;
+    let (selected, cost_selected) = served
+        .cost(texts(&client, &format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'")))
+        .await;
+    assert_eq!((copied.iter().filter(|byte| **byte == b'\n').count(), cost), (selected.len(), cost_selected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn catalogs_answer_what_clients_ask_without_a_request() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let asked = async {
+        for sql in include_str!("postgres_catalogs.sql").split("\n;;\n").filter(|sql| !sql.trim().is_empty()) {
+            // Drivers ask in the extended protocol too.
+            client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {:?}", error.as_db_error()));
+            let statement =
+                client.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {:?}", error.as_db_error()));
+            assert!(!statement.columns().is_empty(), "{sql}");
+        }
+        let tables = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                      WHERE n.nspname = 'v4' AND c.relkind = 'r' ORDER BY 1";
+        assert_eq!(text(&client, tables).await, "breakdowns|mentions|overview|saved_searches|volume");
+        let key = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'mentions'::regclass";
+        assert_eq!(text(&client, key).await, "PRIMARY KEY (aid, id)");
+        let column = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute \
+                      WHERE attrelid = 'v4.mentions'::regclass AND attname = 'published_at'";
+        assert_eq!(text(&client, column).await, "timestamp with time zone");
+        let types =
+            "SELECT data_type FROM information_schema.columns WHERE table_name = 'mentions' AND column_name = 'tags'";
+        assert_eq!(text(&client, types).await, "ARRAY");
+        assert!(text(&client, "SELECT version()").await.starts_with("PostgreSQL 15.0 (savedsearch "));
+        assert_eq!(
+            text(&client, "SELECT current_database(), current_schema, current_user").await,
+            "savedsearch|v4|ada"
+        );
+        client.batch_execute("CREATE VIEW mine AS SELECT aid FROM saved_searches").await.unwrap();
+        assert_eq!(text(&client, "SELECT viewname FROM pg_views WHERE schemaname = 'v4'").await, "mine");
+    };
+    assert_eq!(served.cost(asked).await.1, 0);
+    // Views of one session are not those of another.
+    let other = served.client().await;
+    assert_eq!(text(&other, "SELECT viewname FROM pg_views WHERE schemaname = 'v4'").await, "");
+}
+
+/// Sends bytes and returns what is answered until the server closes the connection, or is silent.
+async fn raw(served: &Served, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut answer)).await;
+    answer
+}
+
+fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
+    let body: Vec<u8> = parameters
+        .iter()
+        .flat_map(|(name, value)| [name.as_bytes(), b"\0", value.as_bytes(), b"\0"].concat())
+        .collect();
+    let length = u32::try_from(body.len() + 9).unwrap();
+    [&length.to_be_bytes()[..], &196_608_u32.to_be_bytes(), &body, b"\0"].concat()
+}
+
+fn message(kind: u8, length: i32, body: &[u8]) -> Vec<u8> {
+    [&[kind][..], &length.to_be_bytes(), body].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_messages_are_refused_and_the_server_goes_on() {
+    let served = Served::new().await;
+    let begin = startup(&[("user", "ada")]);
+    let shown = |answer: &[u8]| String::from_utf8_lossy(answer).into_owned();
+    for (bytes, expected) in [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), ""),
+        (vec![0, 0, 0, 8, 0, 2, 0, 0], "0A000"),
+        (vec![0xff; 64], ""),
+        (vec![0, 0, 0, 4, 0, 3, 0, 0], "08P01"),
+        (startup(&[]), "28000"),
+        (startup(&[("user", "ada"), ("replication", "true")]), "0A000"),
+        ([begin.clone(), message(b'Q', 3, b"")].concat(), "08P01"),
+        ([begin.clone(), message(b'Q', -1, b"")].concat(), "08P01"),
+        ([begin.clone(), message(b'Q', i32::MAX, b"")].concat(), "54000"),
+        ([begin.clone(), message(b'Q', 8, b"abcd")].concat(), "08P01"),
+        ([begin.clone(), message(b'Q', 7, b"\xff\xfe\0")].concat(), "22021"),
+        ([begin.clone(), message(b'P', 8, b"\0\0\xff\xff")].concat(), "08P01"),
+        ([begin.clone(), message(b'B', 14, b"\0\0\0\0\0\x01\x7f\xff\xff\xff")].concat(), "08P01"),
+        ([begin.clone(), message(b'B', 12, b"\0\0\0\0\xff\xff\0\0")].concat(), "08P01"),
+        ([begin.clone(), message(b'E', 5, b"\0")].concat(), "08P01"),
+        ([begin.clone(), message(b'D', 6, b"X\0")].concat(), "08P01"),
+        ([begin.clone(), message(b'?', 4, b"")].concat(), "08P01"),
+        ([begin.clone(), message(b'p', 5, b"\0")].concat(), "08P01"),
+        // A limit of rows that no memory could hold.
+        ([begin.clone(), message(b'E', 9, b"\0\x7f\xff\xff\xff"), message(b'S', 4, b"")].concat(), "34000"),
+    ] {
+        let answer = shown(&raw(&served, &bytes).await);
+        assert!(answer.contains(expected), "{bytes:?}: {answer:?}");
+    }
+    // Without TLS it says so, and a client may go on; bytes behind the request are not taken for encrypted ones.
+    let refused = raw(&served, &[&[0, 0, 0, 8, 4, 210, 22, 47][..], &begin].concat()).await;
+    assert_eq!(refused.first(), Some(&b'N'));
+    assert!(shown(&refused).contains("server_version"));
+    // Keys of nobody cancel nothing.
+    let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46][..], &[1; 8]].concat();
+    assert_eq!(raw(&served, &cancel).await, b"");
+    assert_eq!(text(&served.client().await, "SELECT 1").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_clients_at_once_and_a_shutdown_that_waits_for_them() {
+    let delay = Settings { delay: Duration::from_millis(20), ..Settings::default() };
+    let served = Served::with(delay, |_| {}).await;
+    let one = async || {
+        let client = served.client().await;
+        let sql = format!("SELECT id FROM mentions WHERE aid = '{OTHER}' LIMIT 20");
+        texts(&client, &sql).await.len()
+    };
+    let all = join_all((0..100).map(|_| one())).await;
+    assert!(all.iter().all(|count| *count == all[0]), "{all:?}");
+    let client = served.client().await;
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let idle = served.client().await;
+    let Served { flight, postgres, .. } = served;
+    let (rows, ()) = tokio::join!(texts(&client, &sql), async {
+        sleep(Duration::from_millis(100)).await;
+        tokio::join!(postgres.shut_down(), async { flight.shut_down().await.unwrap() });
+    });
+    assert!(rows.len() > 100);
+    let error = idle.simple_query("SELECT 1").await.expect_err("closed");
+    assert!(error.is_closed() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{error:?}");
+}
