@@ -287,6 +287,13 @@ pub(super) fn is_utf8(encoding: &str) -> bool {
     ["utf8", "unicode", "sqlascii"].contains(&plain.to_lowercase().as_str())
 }
 
+/// The largest number of a parameter in a statement.
+pub(super) fn parameter_count(sql: &str) -> usize {
+    let numbers = words(sql).into_iter().filter_map(|word| word.strip_prefix('$')?.parse::<usize>().ok());
+    // As many as a message can bind.
+    numbers.filter(|number| *number <= usize::from(u16::MAX)).max().unwrap_or(0)
+}
+
 /// True if a statement reads PostgreSQL's system catalogs, or calls a function that only PostgreSQL has.
 pub(super) fn reads_catalog(sql: &str) -> bool {
     const WORDS: [&str; 10] = [

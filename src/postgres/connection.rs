@@ -32,7 +32,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog;
-use super::command::{Command, Copy, reads_catalog, split};
+use super::command::{Command, Copy, parameter_count, reads_catalog, split};
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
@@ -371,16 +371,22 @@ impl Connection {
         let empty = || Arc::new(Schema::empty());
         let (schema, parameters) = match &command {
             _ if sql.is_empty() => (empty(), Vec::new()),
+            Command::Statement if reads_catalog(&sql) => {
+                let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
+                let known =
+                    (0..parameter_count(&sql)).map(|at| declared.get(at).cloned().flatten().unwrap_or(Type::TEXT));
+                (Arc::clone(&statement.schema), known.collect())
+            }
             Command::Statement => {
                 let types = declared.iter().map(|known| known.as_ref().and_then(arrow_type)).collect();
-                let (statement, _) = self.plan(sql.clone(), types).await?;
+                let (statement, _) = self.plan(sql.clone(), types, Vec::new()).await?;
                 let found = statement.parameters.fields().iter().map(|field| parameter_type(field.data_type()));
                 let both = found.enumerate().map(|(at, found)| declared.get(at).cloned().flatten().unwrap_or(found));
                 (Arc::clone(&statement.schema), both.collect())
             }
             Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
             Command::Show(_) => {
-                let (statement, _) = self.plan(sql.clone(), Vec::new()).await?;
+                let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
                 (Arc::clone(&statement.schema), Vec::new())
             }
             _ => (empty(), Vec::new()),
@@ -400,11 +406,13 @@ impl Connection {
         }
     }
 
-    /// Plans a statement of the engine, in the context that has its tables.
+    /// Plans a statement of the engine, in the context that has its tables. `types` are those of parameters; a statement about
+    /// catalogs is planned with their `values`.
     async fn plan(
         &mut self,
         sql: String,
         types: Vec<Option<DataType>>,
+        values: Vec<ScalarValue>,
     ) -> Result<(Statement, Option<SessionContext>), Stop> {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         let names = [self.settings.user().to_owned(), self.settings.database().to_owned()];
@@ -412,9 +420,9 @@ impl Connection {
         let planned = async move {
             if reads_catalog(&sql) {
                 let failed = |error| session.failure(&error);
-                let sql = catalog::rewritten(&sql, &names).map_err(failed)?;
+                let sql = catalog::rewritten(&sql, &names, &values).map_err(failed)?;
                 let context = catalog::context(&session, &names, &all).await.map_err(failed)?;
-                let statement = Statement::with_types(&context, &sql, &types).await.map_err(failed)?;
+                let statement = Statement::of(&context, &sql).await.map_err(failed)?;
                 return Ok((statement, Some(context)));
             }
             Ok((host.statement_with_types(&session, &sql, &types).await?, None))
@@ -473,7 +481,9 @@ impl Connection {
             Some(()) => {
                 let types = values.iter().map(|value| Some(value.data_type())).collect();
                 // Again, since tables and settings of the session may have changed.
-                let (statement, context) = self.plan(sql.clone(), types).await?;
+                let (statement, context) = self.plan(sql.clone(), types, values.clone()).await?;
+                // Those of a statement about catalogs are in its text now.
+                let values = if context.is_some() { Vec::new() } else { values };
                 if statement.effect {
                     (Work::Effect { statement: Box::new(statement), values }, Arc::new(Schema::empty()))
                 } else {
@@ -716,13 +726,13 @@ impl Connection {
                 Some(value) => format!("SET {engine} = '{}'", value.replace('\'', "''")),
                 None => format!("RESET {engine}"),
             };
-            let (statement, _) = self.plan(sql, Vec::new()).await?;
+            let (statement, _) = self.plan(sql, Vec::new(), Vec::new()).await?;
             effects::run(&self.shared.host, &self.session, &statement, None).await?;
         }
-        if name != engine || !may_set(engine) {
-            if let Some((name, value)) = self.settings.set(name, value)? {
-                self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
-            }
+        if (name != engine || !may_set(engine))
+            && let Some((name, value)) = self.settings.set(name, value)?
+        {
+            self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
         Ok(())
     }
@@ -759,7 +769,7 @@ impl Connection {
     }
 
     async fn copy(&mut self, copy: Copy) -> Result<(), Stop> {
-        let (statement, context) = self.plan(copy.sql.clone(), Vec::new()).await?;
+        let (statement, context) = self.plan(copy.sql.clone(), Vec::new(), Vec::new()).await?;
         if statement.effect || !statement.parameters.fields().is_empty() {
             return Err(Report::error("42601", "COPY needs a query without parameters").into());
         }

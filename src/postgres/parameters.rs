@@ -242,7 +242,8 @@ fn numeric(bytes: &[u8]) -> Option<String> {
     let (count, weight, sign, scale) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let weight = i32::from(weight.cast_signed());
     let groups: Vec<u16> = words.collect();
-    if groups.len() != usize::from(count) || bytes.len() % 2 != 0 || groups.iter().any(|group| *group > 9_999) {
+    if groups.len() != usize::from(count) || !bytes.len().is_multiple_of(2) || groups.iter().any(|group| *group > 9_999)
+    {
         return None;
     }
     let mut text = match sign {

@@ -138,9 +138,7 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
         ScalarValue::Utf8(text(args.first()).and_then(|name| world.setting(&name)))
     });
     of("set_config", DataType::Utf8, |_, args| ScalarValue::Utf8(text(args.get(1))));
-    for name in ["pg_get_userbyid"] {
-        of(name, DataType::Utf8, |world, _| ScalarValue::from(world.user.as_str()));
-    }
+    of("pg_get_userbyid", DataType::Utf8, |world, _| ScalarValue::from(world.user.as_str()));
     of("format_type", DataType::Utf8, |world, args| {
         ScalarValue::Utf8(number(args.first()).map(|oid| world.type_name(oid).unwrap_or("???").to_owned()))
     });

@@ -7,9 +7,10 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
     Select, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
 };
@@ -20,17 +21,18 @@ use super::tables::{is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
 
-/// Rewrites a statement. `names` are the user and the database.
+/// Rewrites a statement. `names` are the user and the database, `values` those of its parameters: what is replaced may have had
+/// some of them, so none are left. Missing values are NULL.
 ///
 /// # Errors
 /// Errors of the parser; [`ErrorKind::Unsupported`] for what is no query.
-pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2]) -> Result<String> {
+pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[ScalarValue]) -> Result<String> {
     let wrong = |error| DataFusionError::SQL(Box::new(error), None);
     let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(100);
     let mut statements = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements()).map_err(wrong)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
-            let _ = VisitMut::visit(&mut statement, &mut Rewriter { names });
+            let _ = VisitMut::visit(&mut statement, &mut Rewriter { names, values });
             Ok(statement.to_string())
         }
         _ => Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into()),
@@ -39,6 +41,7 @@ pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2]) -> Result<S
 
 struct Rewriter<'a> {
     names: &'a [String; 2],
+    values: &'a [ScalarValue],
 }
 
 impl VisitorMut for Rewriter<'_> {
@@ -83,6 +86,13 @@ impl VisitorMut for Rewriter<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
+            Expr::Value(value) => {
+                if let Value::Placeholder(name) = &value.value {
+                    let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+                    let value = number.and_then(|number| self.values.get(number.checked_sub(1)?));
+                    *expr = value.map_or_else(null, literal_of);
+                }
+            }
             Expr::Collate { expr: inner, .. } => *expr = inner.as_ref().clone(),
             Expr::BinaryOp { left, op, right } => {
                 boolean(left, right);
@@ -186,6 +196,24 @@ fn is_aggregate(expr: &Expr) -> bool {
 /// The last part of a name in lower case.
 fn last_name(name: &ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map_or_else(String::new, |name| name.value.to_lowercase())
+}
+
+/// A value in SQL.
+fn literal_of(value: &ScalarValue) -> Expr {
+    if value.is_null() {
+        return null();
+    }
+    if let ScalarValue::List(list) = value {
+        let items = ScalarValue::convert_array_to_scalar_vec(list.as_ref()).unwrap_or_default();
+        let elem = items.into_iter().flatten().flatten().map(|item| literal_of(&item)).collect();
+        return Expr::Array(Array { elem, named: true });
+    }
+    let text = value.to_string();
+    Expr::value(match value {
+        ScalarValue::Boolean(Some(value)) => Value::Boolean(*value),
+        value if value.data_type().is_numeric() => Value::Number(text, false),
+        _ => Value::SingleQuotedString(text),
+    })
 }
 
 fn null() -> Expr {
@@ -317,7 +345,8 @@ fn replaced_cast(inner: &Expr, data_type: &mut SqlType) -> Option<Expr> {
         }
         _ => return None,
     };
-    let literal = matches!(inner, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)));
+    let literal =
+        matches!(inner, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null));
     let inner = inner.clone();
     Some(match name.as_str() {
         "regclass" if literal => call("to_regclass", vec![inner]),
@@ -524,9 +553,14 @@ mod tests {
                 "SELECT 'ada' AS \"current_user\", NULL AS \"?column?\", NULL AS \"?column?_2\"",
             ),
         ] {
-            assert_eq!(rewritten(sql, &names).expect(sql), expected);
+            assert_eq!(rewritten(sql, &names, &[]).expect(sql), expected);
         }
-        assert!(rewritten("DELETE FROM pg_class", &names).is_err());
-        assert!(rewritten("SELECT 1 FROM (pg_class", &names).is_err());
+        let values = [ScalarValue::from("it's"), ScalarValue::from(7_i64)];
+        let bound =
+            rewritten("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = $3", &names, &values);
+        let expected = "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = 'it''s' AND oid = 7 AND relkind = NULL";
+        assert_eq!(bound.expect("rewritten"), expected);
+        assert!(rewritten("DELETE FROM pg_class", &names, &[]).is_err());
+        assert!(rewritten("SELECT 1 FROM (pg_class", &names, &[]).is_err());
     }
 }
