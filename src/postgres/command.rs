@@ -308,7 +308,9 @@ pub(super) fn reads_catalog(sql: &str) -> bool {
         "regnamespace",
         "regrole",
     ];
-    const FUNCTIONS: [&str; 16] = [
+    const FUNCTIONS: [&str; 18] = [
+        "array_lower",
+        "array_upper",
         "version",
         "current_schema",
         "current_schemas",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::command::is_utf8;
 use super::report::Report;
-use crate::catalog::CATALOG;
+use crate::catalog::{CATALOG, SCHEMA};
 use crate::host::sessions::Session;
 
 /// Version of PostgreSQL whose behavior clients may expect.
@@ -43,7 +43,7 @@ const DEFAULTS: [(&str, &str, bool); 40] = [
     ("max_identifier_length", "63", false),
     ("max_index_keys", "32", false),
     ("row_security", "on", true),
-    ("search_path", "\"$user\", public", true),
+    ("search_path", SCHEMA, true),
     ("server_encoding", "UTF8", false),
     ("server_version", VERSION, false),
     ("server_version_num", "150000", false),

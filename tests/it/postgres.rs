@@ -538,7 +538,7 @@ async fn many_clients_at_once_and_a_shutdown_that_waits_for_them() {
         let sql = format!("SELECT id FROM mentions WHERE aid = '{OTHER}' LIMIT 20");
         texts(&client, &sql).await.len()
     };
-    let all = join_all((0..100).map(|_| one())).await;
+    let all = join_all((0..200).map(|_| one())).await;
     assert!(all.iter().all(|count| *count == all[0]), "{all:?}");
     let client = served.client().await;
     let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");

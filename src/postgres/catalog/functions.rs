@@ -191,7 +191,14 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
     {
         fixed(name, ScalarValue::Boolean(Some(false)));
     }
-    for name in ["pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size", "pg_database_size"] {
+    for name in [
+        "pg_relation_size",
+        "pg_total_relation_size",
+        "pg_table_size",
+        "pg_indexes_size",
+        "pg_database_size",
+        "pg_stat_get_numscans",
+    ] {
         fixed(name, ScalarValue::Int64(Some(0)));
     }
     for name in ["pg_backend_pid", "txid_current", "pg_my_temp_schema", "inet_server_port"] {
@@ -240,6 +247,12 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
     of("pg_encoding_to_char", DataType::Utf8, |_, _| ScalarValue::from("UTF8"));
     of("pg_size_pretty", DataType::Utf8, |_, args| {
         ScalarValue::Utf8(number(args.first()).map(|bytes| format!("{bytes} bytes")))
+    });
+    of("parse_ident", text_list(), |_, args| {
+        let names =
+            text(args.first()).map(|name| name.split('.').map(|part| part.replace('"', "")).collect::<Vec<_>>());
+        let names: Vec<ScalarValue> = names.unwrap_or_default().into_iter().map(ScalarValue::from).collect();
+        ScalarValue::List(ScalarValue::new_list_nullable(&names, &DataType::Utf8))
     });
     of("quote_ident", DataType::Utf8, |_, args| {
         let plain = |name: &str| {

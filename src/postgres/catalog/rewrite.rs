@@ -12,7 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -59,6 +59,8 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
+            // A table here.
+            TableFactor::Table { name, args, .. } if last_name(name) == "pg_get_keywords" => *args = None,
             TableFactor::Table { name, args: Some(_), .. } => strip(name),
             TableFactor::Function { name, .. } => strip(name),
             _ => {}
@@ -75,6 +77,11 @@ impl VisitorMut for Rewriter<'_> {
             Expr::Function(function) if unnests(function) => *expr = null(),
             Expr::Exists { subquery, negated } if reads_empty(&subquery.body) => {
                 *expr = Expr::value(Value::Boolean(*negated));
+            }
+            // Clients split the search path by functions that the engine does not have.
+            Expr::InSubquery { expr: inner, subquery, negated } if subquery.to_string().contains("search_path") => {
+                let list = vec![Expr::value(Value::SingleQuotedString(crate::catalog::SCHEMA.to_owned()))];
+                *expr = Expr::InList { expr: inner.clone(), list, negated: *negated };
             }
             Expr::InSubquery { subquery, negated, .. } if reads_empty(&subquery.body) => {
                 *expr = Expr::value(Value::Boolean(*negated));
@@ -93,6 +100,7 @@ impl VisitorMut for Rewriter<'_> {
                     *expr = value.map_or_else(null, literal_of);
                 }
             }
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => array_of_text(right),
             Expr::Collate { expr: inner, .. } => *expr = inner.as_ref().clone(),
             Expr::BinaryOp { left, op, right } => {
                 boolean(left, right);
@@ -305,6 +313,18 @@ fn replaced_function(function: &mut Function) -> Option<Expr> {
     }
 }
 
+/// Replaces the text of an array, such as '{r,v}', by an array.
+fn array_of_text(expr: &mut Expr) {
+    if let Expr::Value(value) = expr
+        && let Value::SingleQuotedString(text) = &value.value
+        && let Some(items) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'))
+    {
+        let items = items.split(',').map(|item| item.trim().trim_matches('"').to_owned());
+        let elem = items.map(|item| Expr::value(Value::SingleQuotedString(item))).collect();
+        *expr = Expr::Array(Array { elem, named: true });
+    }
+}
+
 /// Replaces 't' and 'f' by what they mean next to a column that is true or false.
 fn boolean(column: &Expr, literal: &mut Expr) {
     let name = match column {
@@ -341,7 +361,8 @@ fn replaced_cast(inner: &Expr, data_type: &mut SqlType) -> Option<Expr> {
         SqlType::Regclass => "regclass".to_owned(),
         SqlType::Array(_) => {
             // Lists have their type already.
-            return data_type.to_string().to_lowercase().contains("pg_catalog").then(|| inner.clone());
+            let name = data_type.to_string().to_lowercase();
+            return (name.contains("pg_catalog") || name.starts_with("reg")).then(|| inner.clone());
         }
         _ => return None,
     };
@@ -488,8 +509,23 @@ fn column_name(expr: &Expr) -> String {
 fn distinct_names(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
+            // `t.*` has a column for each name of `t`.
+            let whole = select.projection.iter().filter_map(|item| match item {
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    Some(last_name(name))
+                }
+                _ => None,
+            });
+            let whole: HashSet<String> = whole.collect();
             let mut taken = HashSet::new();
             for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) = item
+                    && let [table, column] = names.as_slice()
+                    && whole.contains(&table.value.to_lowercase())
+                {
+                    let alias = Ident::with_quote('"', format!("{}_1", column.value));
+                    *item = SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(names.clone()), alias };
+                }
                 let name = match item {
                     SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
                     SelectItem::UnnamedExpr(expr) => column_name(expr),
