@@ -71,6 +71,11 @@ pub(crate) enum Origin {
     Syntax,
     UnknownTable,
     UnknownColumn,
+    /// A value for which an operation is not defined.
+    DivisionByZero,
+    OutOfRange,
+    /// A text that is not of the type that it is cast to.
+    InvalidText,
     /// Everything else of the SQL engine.
     Engine,
 }
@@ -106,6 +111,12 @@ fn origin(error: &DataFusionError) -> Origin {
             Origin::UnknownColumn
         }
         DataFusionError::Plan(_) if describe(error).starts_with("unknown table") => Origin::UnknownTable,
+        DataFusionError::ArrowError(error, _) => match error.as_ref() {
+            ArrowError::DivideByZero => Origin::DivisionByZero,
+            ArrowError::ArithmeticOverflow(_) => Origin::OutOfRange,
+            ArrowError::CastError(_) | ArrowError::ParseError(_) => Origin::InvalidText,
+            _ => Origin::Engine,
+        },
         _ => Origin::Engine,
     }
 }

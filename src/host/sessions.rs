@@ -139,6 +139,7 @@ impl Session {
     }
 
     /// The connections behind its tables; that of unqualified names comes first.
+    #[cfg(feature = "mcp")]
     pub(crate) fn connections(&self) -> &[Arc<Connection>] {
         &self.connections
     }
@@ -274,6 +275,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of [`find`](Self::find).
+    #[cfg(feature = "mcp")]
     pub(crate) async fn find_shared(
         &self,
         credentials: Credentials,

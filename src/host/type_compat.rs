@@ -11,9 +11,16 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+/// Key in the metadata of a field: the type that a protocol has for it.
+pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
+
 /// Returns the schema that a result is sent with.
 pub(crate) fn result_schema(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| Arc::new(Field::new(field.name(), sent(field.data_type()), true)));
+    let fields = schema.fields().iter().map(|field| {
+        let kept = field.metadata().iter().filter(|(key, _)| *key == PROTOCOL_TYPE);
+        let kept = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+        Arc::new(Field::new(field.name(), sent(field.data_type()), true).with_metadata(kept))
+    });
     Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
 }
 

@@ -96,10 +96,10 @@ struct Prepared {
 struct Portal {
     work: Work,
     layout: Layout,
-    /// Rows that were sent.
-    sent: usize,
     /// First word of the line that tells its end.
     tag: String,
+    /// Memory of its parameters.
+    _held: Option<MemoryReservation>,
 }
 
 enum Work {
@@ -178,6 +178,9 @@ impl Connection {
 
     async fn converse(&mut self) -> Result<(), Lost> {
         self.use_database().await?;
+        if self.session.is_proven() {
+            self.shared.host.standing.prove(self.caller.peer);
+        }
         for (name, value) in self.settings.announcements() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
@@ -215,6 +218,12 @@ impl Connection {
     /// Answers one message.
     async fn answer(&mut self, message: Message) -> Result<(), Lost> {
         let simple = matches!(message, Message::Query(_));
+        let kind = match message {
+            Message::Query(_) => Some("PostgresQuery"),
+            Message::Parse { .. } => Some("PostgresParse"),
+            Message::Execute { .. } => Some("PostgresExecute"),
+            _ => None,
+        };
         if matches!(message, Message::Sync) {
             self.skipping = false;
             if self.status == TransactionStatus::Idle {
@@ -235,6 +244,14 @@ impl Connection {
         self.registered.run(None);
         if self.session.is_proven() {
             host.standing.prove(self.caller.peer);
+        }
+        let code = match &done {
+            Ok(()) => Code::Ok,
+            Err(Stop::Failed(report)) => report.code,
+            Err(Stop::Lost(_)) => Code::Cancelled,
+        };
+        if let Some(kind) = kind {
+            host.metrics.called(kind.to_owned(), code.name());
         }
         match done {
             Ok(()) => {}
@@ -359,7 +376,7 @@ impl Connection {
         });
         let declared = declared.collect::<Result<Vec<_>, Report>>()?;
         let mut prepared = self.prepare(statements.pop().unwrap_or_default(), declared).await?;
-        prepared._held = Some(self.shared.host.hold("prepared statement", sql.len())?);
+        prepared._held = Some(self.shared.host.hold("prepared statement", sql.len() + name.len())?);
         self.statements.insert(name, prepared);
         Ok(self.wire.send(Reply::ParseComplete(ParseComplete::new())).await?)
     }
@@ -463,7 +480,9 @@ impl Connection {
         for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
             bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1)?);
         }
-        self.bind(prepared, bound, results).await
+        let bytes = values.iter().flatten().map(Bytes::len).sum();
+        let held = self.shared.host.hold("bound parameters", bytes)?;
+        Ok(Portal { _held: Some(held), ..self.bind(prepared, bound, results).await? })
     }
 
     async fn bind(&mut self, prepared: &Prepared, values: Vec<ScalarValue>, formats: &[i16]) -> Result<Portal, Stop> {
@@ -497,7 +516,7 @@ impl Connection {
             let (has, needs) = (formats.len(), schema.fields().len());
             Report::error("08P01", format!("bind message has {has} result formats but query has {needs} columns"))
         })?;
-        Ok(Portal { work, layout, sent: 0, tag: tag(sql) })
+        Ok(Portal { work, layout, tag: tag(sql), _held: None })
     }
 
     async fn pending(
@@ -528,17 +547,16 @@ impl Connection {
                 let applied = async move { effects::run(&host, &session, &statement, Some(vec![values])).await };
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let outcome = self.unless_cancelled(host.away::<_, Failure>(&session, applied)).await;
-                self.called("PostgresStatement", outcome.as_ref().err());
                 outcome?;
                 self.complete(&portal.tag).await
             }
             Work::Query(pending) => {
-                let running = self.start(&pending);
-                self.called("PostgresQuery", None);
-                self.read(portal, running?, most).await
+                let running = self.start(&pending)?;
+                self.read(portal, running, most).await
             }
             Work::Rows(running) => self.read(portal, running, most).await,
-            Work::Done => self.complete(&format!("{} 0", portal.tag)).await,
+            Work::Done if portal.tag == "SELECT" => self.complete("SELECT 0").await,
+            Work::Done => self.complete(&portal.tag).await,
         }
     }
 
@@ -560,7 +578,6 @@ impl Connection {
                     sent += 1;
                 }
                 if *next < rows.len() {
-                    portal.sent += sent;
                     portal.work = Work::Rows(running);
                     return Ok(self.wire.send(Reply::PortalSuspended(PortalSuspended::new())).await?);
                 }
@@ -570,7 +587,6 @@ impl Connection {
             let rows = portal.layout.rows(&batch).map_err(|error| Report::error("22000", error.to_string()))?;
             running.rest = Some((rows, 0));
         }
-        portal.sent += sent;
         self.notices(running.query.take(), running.pending.spent()).await?;
         let rows = if portal.tag == "SELECT" { format!("SELECT {sent}") } else { portal.tag.clone() };
         self.complete(&rows).await
@@ -606,11 +622,6 @@ impl Connection {
             self.wire.report(&Report::new(Severity::Info, "00000", line)).await?;
         }
         Ok(())
-    }
-
-    fn called(&self, kind: &str, stop: Option<&Stop>) {
-        let code = if stop.is_some() { Code::Internal } else { Code::Ok };
-        self.shared.host.metrics.called(kind.to_owned(), code.name());
     }
 
     async fn complete(&mut self, tag: &str) -> Result<(), Stop> {
@@ -776,7 +787,6 @@ impl Connection {
         let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
         let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;
         let mut running = self.start(&pending)?;
-        self.called("PostgresCopy", None);
         let (code, columns) = (copier.code(), copier.columns());
         let count = i16::try_from(columns).unwrap_or(i16::MAX);
         let response = CopyOutResponse::new(i8::try_from(code).unwrap_or(0), count, vec![code; columns]);

@@ -35,11 +35,13 @@ pub(super) struct Report {
     pub(super) severity: Severity,
     sqlstate: &'static str,
     message: String,
+    /// Code in metrics.
+    pub(super) code: Code,
 }
 
 impl Report {
     pub(super) fn new(severity: Severity, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { severity, sqlstate, message: message.into() }
+        Self { severity, sqlstate, message: message.into(), code: Code::InvalidArgument }
     }
 
     /// An error of a statement.
@@ -54,7 +56,7 @@ impl Report {
 
     /// The fields of the message: severity, also for programs, code and line.
     pub(super) fn fields(&self) -> Vec<(u8, String)> {
-        let Self { severity, sqlstate, message } = self;
+        let Self { severity, sqlstate, message, .. } = self;
         let severity = severity.name().to_owned();
         vec![(b'S', severity.clone()), (b'V', severity), (b'C', (*sqlstate).to_owned()), (b'M', message.clone())]
     }
@@ -62,7 +64,7 @@ impl Report {
 
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
-        Self::error(sqlstate(&failure), failure.message)
+        Self { code: failure.code, ..Self::error(sqlstate(&failure), failure.message) }
     }
 }
 
@@ -72,10 +74,12 @@ fn sqlstate(failure: &Failure) -> &'static str {
         Origin::UnknownTable => "42P01",
         Origin::UnknownColumn => "42703",
         Origin::Own(kind) => of_kind(kind),
+        Origin::DivisionByZero => "22012",
+        Origin::OutOfRange => "22003",
+        Origin::InvalidText => "22P02",
         Origin::Server | Origin::Engine => match failure.code {
             Code::Ok => "00000",
             Code::Cancelled | Code::DeadlineExceeded => "57014",
-            Code::InvalidArgument if failure.origin == Origin::Engine => "22000",
             Code::InvalidArgument => "42000",
             Code::NotFound => "42704",
             Code::PermissionDenied => "42501",

@@ -8,6 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    UInt32Type,
 };
 use arrow::error::ArrowError;
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
@@ -119,6 +120,7 @@ fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
         DataType::Boolean => out.put_u8(column.as_boolean().value(row).into()),
         DataType::Int16 => out.put_i16(column.as_primitive::<Int16Type>().value(row)),
         DataType::Int32 => out.put_i32(column.as_primitive::<Int32Type>().value(row)),
+        DataType::UInt32 => out.put_u32(column.as_primitive::<UInt32Type>().value(row)),
         DataType::Int64 => out.put_i64(column.as_primitive::<Int64Type>().value(row)),
         DataType::Float32 => out.put_f32(column.as_primitive::<Float32Type>().value(row)),
         DataType::Float64 => out.put_f64(column.as_primitive::<Float64Type>().value(row)),
@@ -171,6 +173,7 @@ fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
         DataType::Boolean => out.write_str(if column.as_boolean().value(row) { "t" } else { "f" }),
         DataType::Int16 => write!(out, "{}", column.as_primitive::<Int16Type>().value(row)),
         DataType::Int32 => write!(out, "{}", column.as_primitive::<Int32Type>().value(row)),
+        DataType::UInt32 => write!(out, "{}", column.as_primitive::<UInt32Type>().value(row)),
         DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row)),
         DataType::Float32 => {
             let value = column.as_primitive::<Float32Type>().value(row);

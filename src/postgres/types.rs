@@ -14,6 +14,7 @@
 //! | List of these | array |
 //! | Struct, Map, Union, and lists of them | json |
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
@@ -22,6 +23,11 @@ use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::json::LineDelimitedWriter;
 use postgres_types::Type;
+
+use crate::host::type_compat::PROTOCOL_TYPE;
+
+/// Mark of an object identifier.
+const OID: &str = "oid";
 
 /// A column on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +40,10 @@ pub(super) struct Column {
 
 impl Column {
     fn of(field: &Field) -> Self {
-        let (arrow, postgres) = sent(field.data_type());
+        let (arrow, postgres) = match field.metadata().get(PROTOCOL_TYPE) {
+            Some(kind) if kind == OID => (DataType::UInt32, Type::OID),
+            _ => sent(field.data_type()),
+        };
         Self { name: field.name().clone(), arrow, postgres }
     }
 
@@ -43,12 +52,17 @@ impl Column {
         match self.arrow {
             DataType::Boolean => 1,
             DataType::Int16 => 2,
-            DataType::Int32 | DataType::Float32 | DataType::Date32 => 4,
+            DataType::Int32 | DataType::UInt32 | DataType::Float32 | DataType::Date32 => 4,
             DataType::Int64 | DataType::Float64 | DataType::Time64(_) | DataType::Timestamp(..) => 8,
             DataType::Interval(_) => 16,
             _ => -1,
         }
     }
+}
+
+/// Marks a field as an object identifier, which is a number to the engine.
+pub(super) fn oid(field: Field) -> Field {
+    field.with_metadata(HashMap::from([(PROTOCOL_TYPE.to_owned(), OID.to_owned())]))
 }
 
 /// Returns the columns of a result.

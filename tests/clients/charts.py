@@ -1,4 +1,4 @@
-"""Superset's API: connects a database, lists its tables, creates datasets and requests the data of charts."""
+"""Superset's API, over Flight SQL and over PostgreSQL: connects a database, lists its tables, creates datasets and requests the data of charts."""
 
 import contextlib
 import io
@@ -51,13 +51,19 @@ def charts(client, served):
     headers = {}
     login = {"username": "ada", "password": "swordfish", "provider": "db"}
     headers["Authorization"] = f"Bearer {post('security/login', login)['access_token']}"
-    uri = f"datafusion+flightsql://ada:swordfish@127.0.0.1:{served.port}?insecure=true"
-    database = {"database_name": "savedsearch", "sqlalchemy_uri": uri}
+    flight = f"datafusion+flightsql://ada:swordfish@127.0.0.1:{served.port}?insecure=true"
+    postgres = f"postgresql+psycopg2://ada:swordfish@127.0.0.1:{served.postgres}/savedsearch"
+    for name, uri in (("Flight SQL", flight), ("Postgres", postgres)):
+        before = upstream_requests(served)
+        charts_of(client, served, post, headers, {"database_name": name, "sqlalchemy_uri": uri}, before)
+
+
+def charts_of(client, served, post, headers, database, before):
     post("database/test_connection/", database)
     database = post("database/", database)["id"]
     found = client.get(f"/api/v1/database/{database}/tables/?q=(schema_name:v4)", headers=headers).json
     assert "mentions" in [table["value"] for table in found["result"]], found
-    assert upstream_requests(served) == 0, "browsing must not send requests"
+    assert upstream_requests(served) == before, "browsing must not send requests"
 
     sql = "SELECT published_at, source FROM mentions WHERE aid = '183772' AND duration = '7d'"
     virtual = {"database": database, "schema": "v4", "table_name": "week", "sql": sql}

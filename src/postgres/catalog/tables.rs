@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::SCHEMA;
 use crate::host::temporary::for_each;
-use crate::postgres::types::parameter_type;
+use crate::postgres::types::{oid, parameter_type};
 
 /// Names and kinds of columns, by schema and table.
 static COLUMNS: LazyLock<BTreeMap<&'static str, Vec<(&'static str, char)>>> = LazyLock::new(|| {
@@ -759,7 +759,7 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
                 Some(_) => None,
                 None => Some(false),
             }))),
-            'i' => Arc::new(Int64Array::from_iter(values().map(|value| match value {
+            'i' | 'o' => Arc::new(Int64Array::from_iter(values().map(|value| match value {
                 Some(Value::Int(value)) => Some(*value),
                 Some(_) => None,
                 None => Some(0),
@@ -796,7 +796,8 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
                 None => Some(""),
             }))),
         };
-        fields.push(Field::new(*name, array.data_type().clone(), true));
+        let field = Field::new(*name, array.data_type().clone(), true);
+        fields.push(if *kind == 'o' { oid(field) } else { field });
         arrays.push(array);
     }
     let schema = Arc::new(Schema::new(fields));
