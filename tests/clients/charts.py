@@ -71,8 +71,10 @@ def charts_of(client, served, post, headers, database, before):
     count = {"expressionType": "SQL", "sqlExpression": "count(*)", "label": "mentions"}
     by_source = {"metrics": [count], "columns": ["source"], "row_limit": 50}
     one_search = {"filters": [{"col": "aid", "op": "==", "val": "183772"}]}
+    created = []
     for dataset, query in ((virtual, by_source), (whole, by_source | one_search)):
         dataset = post("dataset/", dataset)["id"]
+        created.append(dataset)
         asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
         rows = post("chart/data", asked)["result"][0]["data"]
         assert len(rows) > 1 and sum(row["mentions"] for row in rows) > 0, rows
@@ -81,6 +83,9 @@ def charts_of(client, served, post, headers, database, before):
     asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [by_source | one_search | {"columns": [day]}]}
     days = post("chart/data", asked)["result"][0]["data"]
     assert 7 <= len(days) <= 9, days
+    # Datasets of the same name in another database are refused.
+    for dataset in created:
+        assert client.delete(f"/api/v1/dataset/{dataset}", headers=headers).status_code == 200
 
 
 main()
