@@ -15,9 +15,10 @@ use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use bytes::{BufMut, Bytes, BytesMut};
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use postgres_types::Type;
 
 use super::command::{Copy, CopyFormat};
-use super::types::{Column, columns, encodable};
+use super::types::{Column, columns, encodable, parameter_type};
 
 /// Days from 1970-01-01 to 2000-01-01, where PostgreSQL's dates begin.
 const EPOCH_DAYS: i32 = 10_957;
@@ -142,17 +143,25 @@ fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
             out.put_i32(interval.months);
         }
         DataType::List(item) => {
-            let items = column.as_list::<i32>().value(row);
-            out.put_i32((!items.is_empty()).into());
-            out.put_i32((items.null_count() > 0).into());
-            out.put_u32(super::types::parameter_type(item.data_type()).oid());
-            if !items.is_empty() {
-                out.put_i32(i32::try_from(items.len()).unwrap_or(i32::MAX));
-                out.put_i32(1);
-                (0..items.len()).for_each(|at| put_value(out, &items, at, true));
-            }
+            put_array(out, &parameter_type(item.data_type()), 1, &column.as_list::<i32>().value(row));
+        }
+        DataType::LargeList(item) => {
+            let item = if *item.data_type() == DataType::Int16 { Type::INT2 } else { Type::OID };
+            put_array(out, &item, 0, &column.as_list::<i64>().value(row));
         }
         _ => put_utf8(out, column, row),
+    }
+}
+
+/// Writes an array in the binary format, with the place of its first item.
+fn put_array(out: &mut BytesMut, item: &Type, first: i32, items: &ArrayRef) {
+    out.put_i32((!items.is_empty()).into());
+    out.put_i32((items.null_count() > 0).into());
+    out.put_u32(item.oid());
+    if !items.is_empty() {
+        out.put_i32(i32::try_from(items.len()).unwrap_or(i32::MAX));
+        out.put_i32(first);
+        (0..items.len()).for_each(|at| put_value(out, items, at, true));
     }
 }
 
@@ -232,6 +241,17 @@ fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
                 put_item(out, &item);
             }
             out.put_u8(b'}');
+            Ok(())
+        }
+        // A vector.
+        DataType::LargeList(_) => {
+            let items = column.as_list::<i64>().value(row);
+            for at in 0..items.len() {
+                if at > 0 {
+                    out.put_u8(b' ');
+                }
+                put_text(out, &items, at);
+            }
             Ok(())
         }
         _ => {

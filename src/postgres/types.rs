@@ -26,8 +26,54 @@ use postgres_types::Type;
 
 use crate::host::type_compat::PROTOCOL_TYPE;
 
-/// Mark of an object identifier.
-const OID: &str = "oid";
+/// A type that only PostgreSQL's own catalogs have. Numbers to the engine.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CatalogType {
+    /// An object identifier.
+    Oid,
+    /// A list of numbers of columns, or of flags, with places from 0.
+    Int2Vector,
+    /// A list of object identifiers, with places from 0.
+    OidVector,
+}
+
+impl CatalogType {
+    const ALL: [Self; 3] = [Self::Oid, Self::Int2Vector, Self::OidVector];
+
+    fn postgres(self) -> Type {
+        match self {
+            Self::Oid => Type::OID,
+            Self::Int2Vector => Type::INT2_VECTOR,
+            Self::OidVector => Type::OID_VECTOR,
+        }
+    }
+
+    /// What it is cast to before it is encoded. Large lists stand for vectors.
+    fn arrow(self) -> DataType {
+        let items = |item| DataType::LargeList(Arc::new(Field::new("item", item, true)));
+        match self {
+            Self::Oid => DataType::UInt32,
+            Self::Int2Vector => items(DataType::Int16),
+            Self::OidVector => items(DataType::UInt32),
+        }
+    }
+
+    /// Marks a field of a catalog.
+    pub(super) fn mark(self, field: Field) -> Field {
+        field.with_metadata(HashMap::from([(PROTOCOL_TYPE.to_owned(), self.postgres().name().to_owned())]))
+    }
+
+    /// Returns the mark of a field. A cast keeps the mark, but has another type.
+    fn of(field: &Field) -> Option<Self> {
+        let name = field.metadata().get(PROTOCOL_TYPE)?;
+        let fits = |kind: &Self| match (kind, field.data_type()) {
+            (Self::Oid, data_type) => *data_type == DataType::Int64,
+            (_, DataType::List(item)) => *item.data_type() == DataType::Int64,
+            _ => false,
+        };
+        Self::ALL.into_iter().find(|kind| kind.postgres().name() == name).filter(fits)
+    }
+}
 
 /// A column on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +86,8 @@ pub(super) struct Column {
 
 impl Column {
     fn of(field: &Field) -> Self {
-        let (arrow, postgres) = match field.metadata().get(PROTOCOL_TYPE) {
-            Some(kind) if kind == OID => (DataType::UInt32, Type::OID),
-            _ => sent(field.data_type()),
-        };
+        let marked = CatalogType::of(field).map(|kind| (kind.arrow(), kind.postgres()));
+        let (arrow, postgres) = marked.unwrap_or_else(|| sent(field.data_type()));
         Self { name: field.name().clone(), arrow, postgres }
     }
 
@@ -58,11 +102,6 @@ impl Column {
             _ => -1,
         }
     }
-}
-
-/// Marks a field as an object identifier, which is a number to the engine.
-pub(super) fn oid(field: Field) -> Field {
-    field.with_metadata(HashMap::from([(PROTOCOL_TYPE.to_owned(), OID.to_owned())]))
 }
 
 /// Returns the columns of a result.

@@ -447,6 +447,16 @@ async fn catalogs_answer_what_clients_ask_without_a_request() {
         assert_eq!(text(&client, tables).await, "breakdowns|mentions|overview|saved_searches|volume");
         let key = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'mentions'::regclass";
         assert_eq!(text(&client, key).await, "PRIMARY KEY (aid, id)");
+        // As psqlODBC asks: items of vectors are counted from 0.
+        let columns = "SELECT ta.attname FROM pg_attribute ta, pg_attribute ia, pg_index i \
+                       WHERE i.indrelid = 'mentions'::regclass AND i.indisprimary = 't' AND ia.attrelid = i.indexrelid \
+                       AND ta.attrelid = i.indrelid AND ta.attnum = i.indkey[ia.attnum-1] ORDER BY ia.attnum";
+        assert_eq!(text(&client, columns).await, "aid|id");
+        let keys = "SELECT indkey, indclass FROM pg_index WHERE indrelid = 'mentions'::regclass";
+        let keys = client.prepare(keys).await.expect("a statement");
+        assert_eq!([keys.columns()[0].type_().name(), keys.columns()[1].type_().name()], ["int2vector", "oidvector"]);
+        let key = "SELECT indkey FROM pg_index WHERE indrelid = 'mentions'::regclass";
+        assert_eq!(text(&client, key).await, "1 2");
         let column = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute \
                       WHERE attrelid = 'v4.mentions'::regclass AND attname = 'published_at'";
         assert_eq!(text(&client, column).await, "timestamp with time zone");

@@ -12,7 +12,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableFactor, Value, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -127,6 +128,7 @@ impl VisitorMut for Rewriter<'_> {
             }
             // A field of a composite value, such as `(keys).n`.
             Expr::CompoundFieldAccess { root, access_chain } => {
+                count_from_one(root, access_chain);
                 if let [AccessExpr::Dot(Expr::Identifier(field))] = access_chain.as_slice() {
                     let field = Expr::value(Value::SingleQuotedString(field.value.clone()));
                     *expr = call("get_field", vec![root.as_ref().clone(), field]);
@@ -310,6 +312,24 @@ fn replaced_function(function: &mut Function) -> Option<Expr> {
             Some(call("unnest", vec![Expr::Function(function.clone())]))
         }
         _ => None,
+    }
+}
+
+/// Shifts the place of an item of a vector: PostgreSQL counts those of `int2vector` and `oidvector` from 0, unlike arrays.
+fn count_from_one(root: &Expr, chain: &mut [AccessExpr]) {
+    const VECTORS: [&str; 5] = ["indkey", "indclass", "indcollation", "indoption", "proargtypes"];
+    let mut name = column_name(root);
+    for access in chain {
+        match access {
+            AccessExpr::Dot(field) => name = column_name(field),
+            AccessExpr::Subscript(Subscript::Index { index }) if VECTORS.contains(&name.as_str()) => {
+                let (left, one) = (Box::new(index.clone()), Expr::value(Value::Number("1".to_owned(), false)));
+                *index =
+                    Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Plus, right: Box::new(one) }));
+                return;
+            }
+            AccessExpr::Subscript(_) => return,
+        }
     }
 }
 
@@ -578,6 +598,11 @@ mod tests {
             (
                 "SELECT tgname, 1 FROM pg_trigger t JOIN pg_class c ON true ORDER BY 1",
                 "SELECT CAST(NULL AS TEXT) AS \"tgname\", CAST(NULL AS TEXT) AS \"?column?\" WHERE false",
+            ),
+            (
+                "SELECT i.indkey[n - 1], indkey[0], conkey[1] FROM i",
+                "SELECT i.indkey[(n - 1 + 1)] AS \"?column?\", indkey[(0 + 1)] AS \"?column?_2\", \
+                 conkey[1] AS \"?column?_3\" FROM i",
             ),
             ("SELECT count(*) FROM pg_trigger", "SELECT count(*) AS \"count\" FROM pg_trigger"),
             (

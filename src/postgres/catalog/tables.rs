@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::SCHEMA;
 use crate::host::temporary::for_each;
-use crate::postgres::types::{oid, parameter_type};
+use crate::postgres::types::{CatalogType, parameter_type};
 
 /// Names and kinds of columns, by schema and table.
 static COLUMNS: LazyLock<BTreeMap<&'static str, Vec<(&'static str, char)>>> = LazyLock::new(|| {
@@ -773,7 +773,7 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
                 let missing = vec![None::<i64>; rows.len()];
                 Arc::new(TimestampMicrosecondArray::from(missing).with_timezone("UTC"))
             }
-            'I' => {
+            'I' | 'v' | 'V' => {
                 let mut lists = ListBuilder::new(Int64Builder::new());
                 for value in values() {
                     lists.append_option(match value {
@@ -797,7 +797,12 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
             }))),
         };
         let field = Field::new(*name, array.data_type().clone(), true);
-        fields.push(if *kind == 'o' { oid(field) } else { field });
+        fields.push(match kind {
+            'o' => CatalogType::Oid.mark(field),
+            'v' => CatalogType::Int2Vector.mark(field),
+            'V' => CatalogType::OidVector.mark(field),
+            _ => field,
+        });
         arrays.push(array);
     }
     let schema = Arc::new(Schema::new(fields));
