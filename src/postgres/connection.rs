@@ -31,7 +31,6 @@ use postgres_types::Type;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::catalog;
 use super::command::{Command, Copy, parameter_count, reads_catalog, split};
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
@@ -41,6 +40,7 @@ use super::settings::Settings;
 use super::startup::{Started, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
+use super::{catalog, dialect};
 use crate::error::describe;
 use crate::exec::Spent;
 use crate::host::effects;
@@ -177,6 +177,7 @@ impl Connection {
     }
 
     async fn converse(&mut self) -> Result<(), Lost> {
+        dialect::register(&self.session.context);
         self.use_database().await?;
         if self.session.is_proven() {
             self.shared.host.standing.prove(self.caller.peer);
@@ -434,8 +435,10 @@ impl Connection {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         let names = [self.settings.user().to_owned(), self.settings.database().to_owned()];
         let all = self.settings.all();
+        let of_catalog = reads_catalog(&sql);
+        let sql = if of_catalog { sql } else { dialect::translated(sql)? };
         let planned = async move {
-            if reads_catalog(&sql) {
+            if of_catalog {
                 let failed = |error| session.failure(&error);
                 let sql = catalog::rewritten(&sql, &names, &values).map_err(failed)?;
                 let context = catalog::context(&session, &names, &all).await.map_err(failed)?;

@@ -64,6 +64,11 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
         let Instant { zone, loose, .. } = instant_of(of, time).filter(|_| of_days)?;
         return (!loose).then(|| zone.unwrap_or(Tz::UTC));
     }
+    if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr
+        && let ("floor", [number]) = (func.name(), args.as_slice())
+    {
+        return days_since_1970(number, time);
+    }
     if let Some(ranges) = ranges(expr, time) {
         // A comparison with midnight depends only on days, too.
         let midnight = |at: Option<i64>| at.is_none_or(|at| at % DAY == 0);
@@ -75,6 +80,24 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
     // it always is.
     let one = wall || zone.is_none_or(starts_at_midnight);
     (!loose && one && step >= Step::Micros(DAY)).then(|| zone.unwrap_or(Tz::UTC))
+}
+
+/// The zone of `date_part('epoch', time) / length`, where the length is in whole days. Dashboards group by its floor.
+fn days_since_1970(expr: &Expr, time: &str) -> Option<Tz> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else { return None };
+    let Expr::Literal(ScalarValue::Float64(Some(seconds)), _) = right.as_ref() else { return None };
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = left.as_ref() else { return None };
+    let ("date_part", [part, of]) = (func.name(), args.as_slice()) else { return None };
+    let whole_days = *seconds > 0.0 && seconds % (DAY / SECOND) as f64 == 0.0;
+    let Instant { step, zone, wall, loose } = instant_of(of, time)?;
+    if loose || !whole_days || !text(part)?.eq_ignore_ascii_case("epoch") {
+        return None;
+    }
+    match wall {
+        true => Some(zone.unwrap_or(Tz::UTC)),
+        // Seconds of an instant are counted in UTC, whatever its zone.
+        false => (zone.is_none() || step == Step::Micros(1)).then_some(Tz::UTC),
+    }
 }
 
 /// An expression over the time column.
@@ -107,6 +130,10 @@ fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
             let step = of.step.and(Step::of_unit(&text(unit)?)?)?;
             Some(Instant { step, loose: of.loose || shifts(step, of.zone), ..of })
         }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "to_local_time" => {
+            let [inner] = args.as_slice() else { return None };
+            Some(Instant { wall: true, ..instant_of(inner, time)? })
+        }
         _ => None,
     }
 }
@@ -133,7 +160,9 @@ fn cast(of: Instant, to: &DataType) -> Option<Instant> {
                     (if plain { None } else { of.zone }, false, !of.wall || of.zone.is_none())
                 }
                 Some(name) => match name.parse::<Tz>() {
-                    Ok(zone) => (Some(zone), false, !of.wall && (plain || of.zone == Some(zone))),
+                    // A local day of this zone is an instant again.
+                    Ok(zone) if of.wall => (Some(zone), false, of.zone == Some(zone) && step >= Step::Micros(DAY)),
+                    Ok(zone) => (Some(zone), false, plain || of.zone == Some(zone)),
                     Err(_) => (of.zone, false, false),
                 },
             };

@@ -45,7 +45,7 @@ def main():
 
         flight = f"datafusion+flightsql://ada:swordfish@127.0.0.1:{served.port}?insecure=true"
         postgres = f"postgresql+psycopg2://ada:swordfish@127.0.0.1:{served.postgres}/savedsearch"
-        for name, uri in (("flight", flight), ("postgres", postgres)):
+        for name, uri in (("Flight SQL", flight), ("PostgreSQL", postgres)):
             database = post("database/", {"database_name": name, "sqlalchemy_uri": uri})
             dataset = post("dataset/", {"database": database, "schema": "v4", "table_name": "mentions"})
             form = {
@@ -66,7 +66,7 @@ def main():
                 page.wait_for_selector("[data-test='chart-container'] canvas, .chart-container canvas", timeout=90_000)
                 page.wait_for_timeout(3000)
             finally:
-                page.screenshot(path=PICTURES / f"superset-{name}.png")
+                page.screenshot(path=PICTURES / f"superset {name}.png")
             print(f"requests over {name}: {upstream_requests(served) - before:.0f}")
             # Datasets of the same name in another database are refused.
             for path in (f"chart/{chart}", f"dataset/{dataset}"):

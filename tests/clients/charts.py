@@ -24,10 +24,11 @@ def charts(client, served):
     postgres = f"postgresql+psycopg2://ada:swordfish@127.0.0.1:{served.postgres}/savedsearch"
     for name, uri in (("Flight SQL", flight), ("Postgres", postgres)):
         before = upstream_requests(served)
-        charts_of(client, served, post, headers, {"database_name": name, "sqlalchemy_uri": uri}, before)
+        grain = "PT5M" if name == "Postgres" else "P1D"
+        charts_of(client, served, post, headers, {"database_name": name, "sqlalchemy_uri": uri}, grain, before)
 
 
-def charts_of(client, served, post, headers, database, before):
+def charts_of(client, served, post, headers, database, grain, before):
     post("database/test_connection/", database)
     database = post("database/", database)["id"]
     found = client.get(f"/api/v1/database/{database}/tables/?q=(schema_name:v4)", headers=headers).json
@@ -52,6 +53,13 @@ def charts_of(client, served, post, headers, database, before):
     asked = {"datasource": {"id": dataset, "type": "table"}, "queries": [by_source | one_search | {"columns": [day]}]}
     days = post("chart/data", asked)["result"][0]["data"]
     assert 7 <= len(days) <= 9, days
+    # The last days only, in steps of five minutes where the dialect has them.
+    recent = {"col": "published_at", "op": "TEMPORAL_RANGE", "val": "DATEADD(DATETIME('now'), -3, day) : now"}
+    filters = {"filters": [*one_search["filters"], recent]}
+    asked["queries"] = [by_source | filters | {"columns": [day | {"timeGrain": grain}]}]
+    steps = post("chart/data", asked)["result"][0]["data"]
+    assert 0 < sum(row["mentions"] for row in steps) < sum(row["mentions"] for row in days), steps
+    assert all(row["day"] % 300_000 == 0 for row in steps), steps
     # Datasets of the same name in another database are refused.
     for dataset in created:
         assert client.delete(f"/api/v1/dataset/{dataset}", headers=headers).status_code == 200

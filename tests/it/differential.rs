@@ -238,7 +238,12 @@ fn time() -> impl Strategy<Value = String> {
         Just("arrow_cast(published_at, 'Date64')".to_owned()),
         unit.clone().prop_map(|unit| format!("date_trunc('{unit}', published_at)")),
         Just("date_trunc('hour', date_trunc('week', published_at))".to_owned()),
-        unit.prop_map(|unit| format!("date_trunc('{unit}', published_at AT TIME ZONE 'America/New_York')")),
+        unit.clone().prop_map(|unit| format!("date_trunc('{unit}', published_at AT TIME ZONE 'America/New_York')")),
+        Just("to_local_time(published_at AT TIME ZONE 'America/New_York')".to_owned()),
+        unit.prop_map(|unit| {
+            let zone = "AT TIME ZONE 'Europe/Berlin'";
+            format!("date_trunc('{unit}', to_local_time(published_at {zone})) {zone}")
+        }),
     ];
     // A month in another zone has other bounds than in UTC.
     let month = (0..4_u32, prop_oneof![Just("Europe/Berlin"), Just("Asia/Tokyo"), Just("America/New_York")]).prop_map(
@@ -352,7 +357,10 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
         Just("date_trunc('day', m.published_at)"),
         Just("date_trunc('week', m.published_at AT TIME ZONE 'Europe/Berlin')"),
         Just("(m.published_at AT TIME ZONE 'America/New_York')::date"),
+        Just("date_trunc('day', to_local_time(m.published_at AT TIME ZONE 'America/New_York'))"),
+        Just("date_trunc('day', to_local_time(m.published_at AT TIME ZONE 'Asia/Tokyo')) AT TIME ZONE 'Asia/Tokyo'"),
         Just("date_part('month', m.published_at)"),
+        Just("floor(extract(epoch FROM m.published_at) / 86400) * 86400"),
         Just("date_trunc('hour', m.published_at)"),
     ];
     let keys = (prop::option::of(Just("m.aid")), prop::option::weighted(0.6, group))

@@ -229,6 +229,85 @@ async fn parameters_have_types_and_reach_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_postgresql_writes_differently_is_translated() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    for (sql, expected) in [
+        ("to_char(timestamptz '2026-05-01 10:00:00Z', 'YYYY-MM-DD HH24:MI')", "2026-05-01 10:00"),
+        ("to_timestamp('2026-05-01 10:00:00.25', 'YYYY-MM-DD HH24:MI:SS.US')", "2026-05-01 10:00:00.25+00"),
+        ("to_date('01.05.2026', 'DD.MM.YYYY')", "2026-05-01"),
+        ("timestamptz '2026-05-01 22:30:00Z' AT TIME ZONE 'Europe/Berlin'", "2026-05-02 00:30:00"),
+        ("timestamp '2026-05-02 00:30:00' AT TIME ZONE 'Europe/Berlin'", "2026-05-01 22:30:00+00"),
+        (
+            "date_trunc('day', timestamptz '2026-05-01 22:30:00Z' AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Europe/Berlin'",
+            "2026-05-01 22:00:00+00",
+        ),
+        ("timestamptz '2026-05-01 22:30:00Z' + INTERVAL '5 minutes' * floor(2.5)", "2026-05-01 22:40:00+00"),
+        ("timestamptz '2026-05-01 22:30:00Z' - 2 * interval '1 month'", "2026-03-01 22:30:00+00"),
+        ("timestamptz '2026-05-01 22:30:00Z' - interval '1 hour' / 2", "2026-05-01 22:00:00+00"),
+    ] {
+        assert_eq!(text(&client, &format!("SELECT {sql}")).await, expected, "{sql}");
+    }
+    let (code, line) = code(&client, "SELECT to_char(now(), 'Month')").await;
+    assert_eq!(code, "0A000", "{line}");
+    // A condition in PostgreSQL's words reaches the service.
+    let since = now() - chrono::TimeDelta::days(3);
+    let count = |time: String| format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= {time}");
+    let plain = count(format!("'{}'", since.format("%Y-%m-%dT%H:%M:%SZ")));
+    let words = format!("TO_TIMESTAMP('{}', 'YYYY-MM-DD HH24:MI:SS.US')", since.format("%Y-%m-%d %H:%M:%S%.6f"));
+    let (plain, words) = (served.cost(text(&client, &plain)).await, served.cost(text(&client, &count(words))).await);
+    assert_eq!(plain, words);
+}
+
+/// What Grafana's macros and Metabase's questions become, and the same in few words.
+#[tokio::test(flavor = "multi_thread")]
+async fn dashboards_pay_what_the_plain_statement_costs() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let (from, to) = (now() - chrono::TimeDelta::days(20), now() - chrono::TimeDelta::days(2));
+    let [from, to] = [from, to].map(|at| at.format("%Y-%m-%dT00:00:00Z").to_string());
+    let plain = |group: &str| {
+        let range = format!("published_at >= '{from}' AND published_at < '{to}'");
+        format!("SELECT {group}, count(*) FROM mentions WHERE aid = '{BIG}' AND {range} GROUP BY 1 ORDER BY 1")
+    };
+    let metabase = |group: &str| {
+        format!(
+            "-- Metabase:: userID: 1 queryType: MBQL queryHash: 0a1b\n\
+             SELECT {group} AS \"grouped\", COUNT(*) AS \"count\" FROM \"v4\".\"mentions\" \
+             WHERE (\"v4\".\"mentions\".\"aid\" = '{BIG}') \
+             AND \"v4\".\"mentions\".\"published_at\" >= timestamp with time zone '{from}' \
+             AND \"v4\".\"mentions\".\"published_at\" < timestamp with time zone '{to}' \
+             GROUP BY {group} ORDER BY {group} ASC LIMIT 1048575"
+        )
+    };
+    let grafana = |group: &str| {
+        format!(
+            "SELECT {group} AS \"time\", count(*) AS \"value\" FROM v4.mentions WHERE aid IN ('{BIG}') \
+             AND published_at BETWEEN '{from}' AND timestamptz '{to}' - interval '1 microsecond' GROUP BY time ORDER BY time"
+        )
+    };
+    let column = "\"v4\".\"mentions\".\"published_at\"";
+    let berlin = "at time zone 'Europe/Berlin'";
+    let grafana_day = "floor(extract(epoch from published_at)/86400)*86400";
+    for (asked, plain) in [
+        (metabase(&format!("DATE_TRUNC('day', {column})")), plain("date_trunc('day', published_at)")),
+        (metabase(&format!("CAST({column} AS date)")), plain("published_at::date")),
+        (
+            metabase(&format!("DATE_TRUNC('month', ({column}::timestamptz {berlin}))")),
+            plain("to_local_time(date_trunc('month', published_at AT TIME ZONE 'Europe/Berlin'))"),
+        ),
+        (metabase("\"v4\".\"mentions\".\"source\""), plain("source")),
+        (grafana(grafana_day), plain("extract(epoch from date_trunc('day', published_at))")),
+        (grafana("date_trunc('week', published_at)"), plain("date_trunc('week', published_at)")),
+    ] {
+        let (rows, cost) = served.cost(texts(&client, &asked)).await;
+        let (expected, expected_cost) = served.cost(texts(&client, &plain)).await;
+        assert!(!rows.is_empty() && rows == expected, "{asked}\n{rows:?}\n{expected:?}");
+        assert_eq!(cost, expected_cost, "{asked}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_portal_that_is_not_read_requests_no_pages() {
     let spec = CorpusSpec { seed: 7, searches: 1, mentions: 20_000, now: now() };
     let served = Served::over(Arc::new(Corpus::generate(spec)), Settings::default(), |_| {}).await;

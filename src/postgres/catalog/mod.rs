@@ -21,7 +21,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-pub(super) use self::rewrite::rewritten;
+pub(super) use self::rewrite::{call, rewritten};
 use self::tables::World;
 use crate::host::sessions::Session;
 

@@ -243,7 +243,8 @@ fn is_named(part: &ObjectNamePart, name: &str) -> bool {
     part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(name))
 }
 
-fn call(name: &str, args: Vec<Expr>) -> Expr {
+/// Returns the call of a function.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

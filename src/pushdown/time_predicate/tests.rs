@@ -78,6 +78,30 @@ fn a_day_of_a_zone_is_told_from_shorter_steps_and_from_those_of_another() {
     assert_eq!(days_of(&cast(col("t"), DataType::Date32), "t"), Some(Tz::UTC));
     assert_eq!(days_of(&trunc("month", local("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
     assert_eq!(days_of(&trunc("hour", local("Europe/Berlin")), "t"), None);
+    let clock = |zone| {
+        let function = datafusion::functions::datetime::to_local_time();
+        Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![local(zone)]))
+    };
+    let back = |of, zone: &str| cast(of, DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())));
+    assert_eq!(days_of(&trunc("week", clock("Europe/Berlin")), "t"), Some(Tz::Europe__Berlin));
+    assert_eq!(days_of(&cast(clock("Europe/Berlin"), DataType::Date32), "t"), Some(Tz::Europe__Berlin));
+    let day_of = |zone| trunc("day", clock(zone));
+    assert_eq!(days_of(&back(day_of("Europe/Berlin"), "Europe/Berlin"), "t"), Some(Tz::Europe__Berlin));
+    assert_eq!(days_of(&back(day_of("Europe/Berlin"), "Asia/Tokyo"), "t"), None);
+    assert_eq!(days_of(&back(day_of("Europe/Berlin"), "UTC"), "t"), None);
+    assert_eq!(days_of(&trunc("hour", clock("Europe/Berlin")), "t"), None);
+    assert_eq!(days_of(&clock("Europe/Berlin"), "t"), None);
+    let since_1970 = |of, seconds: f64| {
+        let part = datafusion::functions::datetime::date_part().call(vec![lit("EPOCH"), of]);
+        datafusion::functions::math::floor().call(vec![part / lit(seconds)])
+    };
+    assert_eq!(days_of(&since_1970(col("t"), 86_400.0), "t"), Some(Tz::UTC));
+    assert_eq!(days_of(&since_1970(local("Europe/Berlin"), 604_800.0), "t"), Some(Tz::UTC));
+    assert_eq!(days_of(&since_1970(clock("Europe/Berlin"), 86_400.0), "t"), Some(Tz::Europe__Berlin));
+    assert_eq!(days_of(&since_1970(day_of("Europe/Berlin"), 86_400.0), "t"), Some(Tz::Europe__Berlin));
+    for seconds in [3_600.0, 86_401.0, 0.0, -86_400.0, 0.5] {
+        assert_eq!(days_of(&since_1970(col("t"), seconds), "t"), None, "{seconds}");
+    }
     let part = |unit: &str, of| {
         Expr::ScalarFunction(ScalarFunction::new_udf(datafusion::functions::datetime::date_part(), vec![lit(unit), of]))
     };
