@@ -15,19 +15,19 @@ use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, Query, SetExpr, Statement as SqlStatement,
     Visit, Visitor, visit_expressions, visit_relations,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
 
 /// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
-/// deep as it is long. The parser has its own limit for parentheses.
-pub(crate) fn depth(sql: &str) -> Result<()> {
+/// deep as it is long. The parser has its own limit for parentheses. `dialect` is the one that the statement is parsed with.
+pub(crate) fn depth(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     /// Number of operators that fit on a thread's stack, with a margin.
     const MOST: usize = 1_000;
     // The parser reports invalid tokens.
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize().unwrap_or_default();
+    let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
     let is_operator = |token: &Token| match token {
         Token::Word(word) => matches!(
             word.keyword,
@@ -225,6 +225,7 @@ pub(crate) fn size(plan: &LogicalPlan) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
     use super::*;

@@ -15,7 +15,7 @@
 
 pub(crate) mod account;
 pub(crate) mod auth;
-mod complexity_limits;
+pub(crate) mod complexity_limits;
 mod connection_limit;
 pub(crate) mod effects;
 pub(crate) mod failure;

@@ -149,7 +149,7 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
 /// Parses a single statement and numbers its `?` parameters.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
-    complexity_limits::depth(sql)?;
+    complexity_limits::depth(sql, &GenericDialect {})?;
     let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected exactly one statement".to_owned()));

@@ -48,6 +48,8 @@ pub(super) enum Command {
     DiscardAll,
     /// Not supported, with the line for the client.
     Refused(String),
+    /// A statement that could not be parsed, with what is wrong.
+    Malformed(String),
 }
 
 /// `COPY … TO STDOUT`.
@@ -222,10 +224,12 @@ fn fetch(words: &[&str], skip: bool) -> Command {
 
 fn copy(sql: &str) -> Command {
     let refused = |line: &str| Command::Refused(line.to_owned());
-    let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else {
-        return refused(
-            "COPY is not understood: expected COPY (query) TO STDOUT [WITH (FORMAT text | csv | binary, …)]",
-        );
+    let mut statements = match Parser::parse_sql(&PostgreSqlDialect {}, sql) {
+        Ok(statements) => statements,
+        Err(error) => {
+            let expected = "expected COPY (query) TO STDOUT [WITH (FORMAT text | csv | binary, …)]";
+            return Command::Malformed(format!("COPY: {error}; {expected}"));
+        }
     };
     let Some(Statement::Copy { source, to, target, options, legacy_options, .. }) = statements.pop() else {
         return Command::Statement;
@@ -395,6 +399,7 @@ mod tests {
         for sql in ["COPY mentions FROM STDIN", "COPY mentions TO '/tmp/x'", "COPY mentions TO STDOUT (FORMAT xml)"] {
             assert!(matches!(Command::of(sql), Command::Refused(_)), "{sql}");
         }
+        assert!(matches!(Command::of("COPY (SELECT (1) TO STDOUT"), Command::Malformed(_)));
     }
 
     #[test]

@@ -18,7 +18,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::common::ScalarValue;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage as Reply;
@@ -43,6 +45,7 @@ use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
 use crate::error::describe;
 use crate::exec::Spent;
+use crate::host::complexity_limits::depth;
 use crate::host::effects;
 use crate::host::failure::{Code, Failure};
 use crate::host::peer::Caller;
@@ -384,6 +387,7 @@ impl Connection {
 
     /// Plans a statement for its parameters and its result.
     async fn prepare(&mut self, sql: String, declared: Vec<Option<Type>>) -> Result<Prepared, Stop> {
+        depth(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
         let command = Command::of(&sql);
         self.may_run(&command)?;
         let empty = || Arc::new(Schema::empty());
@@ -403,9 +407,9 @@ impl Connection {
                 (Arc::clone(&statement.schema), both.collect())
             }
             Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
-            Command::Show(_) => {
+            Command::Show(name) => {
                 let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
-                (Arc::clone(&statement.schema), Vec::new())
+                (value_alone(statement, name)?.schema, Vec::new())
             }
             _ => (empty(), Vec::new()),
         };
@@ -436,7 +440,13 @@ impl Connection {
         let names = [self.settings.user().to_owned(), self.settings.database().to_owned()];
         let all = self.settings.all();
         let of_catalog = reads_catalog(&sql);
-        let sql = if of_catalog { sql } else { dialect::translated(sql)? };
+        let sql = match of_catalog {
+            true => sql,
+            false => {
+                depth(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
+                dialect::translated(sql)?
+            }
+        };
         let planned = async move {
             if of_catalog {
                 let failed = |error| session.failure(&error);
@@ -504,6 +514,10 @@ impl Connection {
                 let types = values.iter().map(|value| Some(value.data_type())).collect();
                 // Again, since tables and settings of the session may have changed.
                 let (statement, context) = self.plan(sql.clone(), types, values.clone()).await?;
+                let statement = match command {
+                    Command::Show(name) => value_alone(statement, name)?,
+                    _ => statement,
+                };
                 // Those of a statement about catalogs are in its text now.
                 let values = if context.is_some() { Vec::new() } else { values };
                 if statement.effect {
@@ -720,6 +734,7 @@ impl Connection {
                 self.complete("DISCARD ALL").await
             }
             Command::Refused(line) => Err(Report::error("0A000", line).into()),
+            Command::Malformed(line) => Err(Report::error("42601", line).into()),
             // Planned, and not a command.
             Command::Statement => Ok(()),
         }
@@ -875,6 +890,19 @@ fn unknown_cursor(name: &str) -> Report {
 fn shown(name: &str) -> SchemaRef {
     let names = if name == "all" { vec!["name", "setting", "description"] } else { vec![name] };
     Arc::new(Schema::new(names.into_iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
+}
+
+/// SHOW of one setting of the engine or of the session returns the value alone, in a column named like the setting, as
+/// in PostgreSQL. Other statements, such as SHOW TABLES, stay as they are.
+fn value_alone(statement: Statement, setting: &str) -> Result<Statement, Report> {
+    let columns = statement.schema.fields().iter().map(|field| field.name().as_str());
+    if !columns.eq(["name", "value"]) {
+        return Ok(statement);
+    }
+    let value = Expr::from(statement.plan.schema().qualified_field(1)).alias(setting);
+    let plan = LogicalPlanBuilder::from(statement.plan).project([value]).and_then(LogicalPlanBuilder::build);
+    let plan = plan.map_err(|error| Report::error("XX000", describe(&error)))?;
+    Ok(Statement { plan, schema: shown(setting), ..statement })
 }
 
 /// What a client is told when a statement has ended, without the number of rows.

@@ -88,6 +88,7 @@ async fn sizes_that_statements_choose_end_nothing() {
     let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
     let served = Serve::start(&service.base_url, "v4");
     let mut client = served.client().await;
+    let postgres = served.postgres().await;
     assert_eq!(all_rows(&mut client, "SELECT 1").await, [["1"]]);
     let before = served.peak();
     let doublings = [
@@ -118,6 +119,10 @@ async fn sizes_that_statements_choose_end_nothing() {
         let refused = refused.unwrap_or_else(|_| panic!("{shown}: no answer"));
         let status = refused.expect_err(&shown);
         assert_eq!(status.code(), Code::ResourceExhausted, "{shown}: {status}");
+        let refused = tokio::time::timeout(Duration::from_secs(60), postgres.simple_query(&sql)).await;
+        let refused = refused.unwrap_or_else(|_| panic!("{shown}: no answer")).expect_err(&shown);
+        let code = refused.code().map_or("none", |code| code.code());
+        assert!(["53200", "53400", "54000"].contains(&code), "{shown}: {code}: {refused:?}");
     }
     // Numbers that do not determine a size are accepted, however large.
     for sql in [

@@ -261,6 +261,7 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
     let served = Serve::start(&service.base_url, "v4");
     let mut client = served.client().await;
+    let postgres = served.postgres().await;
     let chain = |many: usize, with: &str| format!("SELECT 1{}", with.repeat(many));
     assert_eq!(all_rows(&mut client, &chain(900, " + 1")).await, [["901"]]);
     let many = "SELECT 1 WHERE 1 = 1".to_owned() + &" OR 1 = 1".repeat(450);
@@ -279,7 +280,19 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     ] {
         let status = refusal(&mut client, &sql).await;
         assert_eq!(status.code(), code, "{}: {status}", &sql[..40]);
+        // Each is read by another parser if it is copied, asks about catalogs, or names a zone.
+        let zone = format!("{sql} -- zone");
+        let catalog = format!("{sql} -- pg_class");
+        for sql in
+            [&sql, &zone, &catalog, &format!("COPY ({sql}) TO STDOUT"), &format!("SELECT E'\\'', 'zone', ({sql})")]
+        {
+            let error = postgres.simple_query(sql).await.expect_err(&sql[..40]);
+            let error = error.as_db_error().unwrap_or_else(|| panic!("{}: {error:?}", &sql[..40]));
+            assert!(["42601", "42000", "42P01", "54000"].contains(&error.code().code()), "{}: {error:?}", &sql[..40]);
+        }
     }
+    let plain = postgres.simple_query("SELECT 1").await.unwrap();
+    assert!(!plain.is_empty());
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
 }
 

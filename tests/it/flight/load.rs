@@ -29,13 +29,14 @@ pub(super) struct Serve {
     child: Child,
     address: String,
     operations: SocketAddr,
+    postgres: SocketAddr,
 }
 
 impl Serve {
     pub(super) fn start(base_url: &str, profile: &str) -> Self {
         let mut child =
             savedsearch(&["--base-url", base_url, "--profile", profile, "serve", "--listen", "127.0.0.1:0"])
-                .args(["--operations", "127.0.0.1:0", "--log", "error"])
+                .args(["--postgres-listen", "127.0.0.1:0", "--operations", "127.0.0.1:0", "--log", "error"])
                 .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
                 .stderr(Stdio::piped())
                 .spawn()
@@ -45,16 +46,25 @@ impl Serve {
             let line = lines.next().unwrap();
             line.strip_prefix(what).unwrap_or_else(|| panic!("{line}")).to_owned()
         };
+        let postgres = told("Postgres on ").parse().unwrap();
         let operations = told("health and metrics on ").parse().unwrap();
         let address = told("listening on ");
         // Shows the server's errors in the test output.
         std::thread::spawn(move || lines.for_each(|line| println!("serve: {line}")));
-        Self { child, address, operations }
+        Self { child, address, operations, postgres }
     }
 
     pub(super) async fn client(&self) -> Client {
         let channel = Channel::from_shared(format!("http://{}", self.address)).unwrap();
         FlightSqlServiceClient::new(channel.connect().await.unwrap())
+    }
+
+    pub(super) async fn postgres(&self) -> tokio_postgres::Client {
+        let mut config = tokio_postgres::Config::new();
+        config.host(self.postgres.ip().to_string()).port(self.postgres.port()).user("ada").dbname("savedsearch");
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
     }
 
     fn metric(&self, name: &str) -> u64 {

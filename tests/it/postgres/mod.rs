@@ -1,6 +1,8 @@
 //! The server for clients of PostgreSQL, with a real driver and with bytes written by hand: rows and costs, the extended
 //! protocol, logins, catalogs, and how statements end.
 
+mod hostile;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -514,7 +516,7 @@ async fn catalogs_answer_what_clients_ask_without_a_request() {
     let served = Served::new().await;
     let client = served.client().await;
     let asked = async {
-        for sql in include_str!("postgres_catalogs.sql").split("\n;;\n").filter(|sql| !sql.trim().is_empty()) {
+        for sql in include_str!("catalogs.sql").split("\n;;\n").filter(|sql| !sql.trim().is_empty()) {
             // Drivers ask in the extended protocol too.
             client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {:?}", error.as_db_error()));
             let statement =

@@ -1,0 +1,194 @@
+//! Clients of PostgreSQL that mean no good: random messages, those of others, and computations without an end.
+
+use std::io::{Read, Write};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config as Cases, TestRunner};
+
+use super::*;
+
+/// A message of any kind, most of them with a body that fits.
+fn sent() -> impl Strategy<Value = Vec<u8>> {
+    let text = || prop_oneof![Just(String::new()), Just("s".to_owned()), "[ -~]{0,12}"];
+    let sql = prop_oneof![
+        Just("SELECT 1".to_owned()),
+        Just("SELECT $1::int".to_owned()),
+        Just("BEGIN".to_owned()),
+        Just("COPY (SELECT 1) TO STDOUT".to_owned()),
+        Just("SELECT relname FROM pg_class".to_owned()),
+        Just("SELECT id FROM mentions LIMIT 1".to_owned()),
+        "\\PC{0,30}",
+    ];
+    let terminated = |text: String| [text.replace('\0', "").as_bytes(), b"\0"].concat();
+    let numbers = || prop::collection::vec(any::<u8>(), 0..10);
+    let framed = |kind: u8, body: Vec<u8>| message(kind, i32::try_from(body.len() + 4).unwrap(), &body);
+    prop_oneof![
+        sql.clone().prop_map(move |sql| framed(b'Q', terminated(sql))),
+        (text(), sql)
+            .prop_map(move |(name, sql)| framed(b'P', [terminated(name), terminated(sql), vec![0; 2]].concat())),
+        (text(), text()).prop_map(move |(portal, name)| {
+            framed(b'B', [terminated(portal), terminated(name), vec![0; 6]].concat())
+        }),
+        (text(), numbers()).prop_map(move |(name, rest)| framed(b'B', [terminated(name), rest].concat())),
+        (text(), any::<i32>()).prop_map(move |(portal, most)| {
+            framed(b'E', [terminated(portal), most.to_be_bytes().to_vec()].concat())
+        }),
+        (prop_oneof![Just(b'S'), Just(b'P'), any::<u8>()], text(), any::<bool>()).prop_map(
+            move |(of, name, describe)| {
+                framed(if describe { b'D' } else { b'C' }, [vec![of], terminated(name)].concat())
+            }
+        ),
+        Just(framed(b'S', Vec::new())),
+        Just(framed(b'H', Vec::new())),
+        (any::<u8>(), numbers()).prop_map(move |(kind, body)| framed(kind, body)),
+        (any::<u8>(), any::<i32>(), numbers()).prop_map(|(kind, length, body)| message(kind, length, &body)),
+    ]
+}
+
+/// Returns the messages of an answer, or None if it is not made of messages.
+fn messages(mut answer: &[u8]) -> Option<Vec<(u8, Vec<u8>)>> {
+    let mut found = Vec::new();
+    while let [kind, a, b, c, d, rest @ ..] = answer {
+        let length = usize::try_from(i32::from_be_bytes([*a, *b, *c, *d])).ok()?.checked_sub(4)?;
+        // The connection may have ended within one.
+        let Some((body, after)) = rest.split_at_checked(length) else { break };
+        found.push((*kind, body.to_vec()));
+        answer = after;
+    }
+    Some(found)
+}
+
+#[test]
+fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let served = runtime.block_on(Served::new());
+    let address = served.postgres.address();
+    let knob = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let cases = Cases { cases: knob("POSTGRES_CASES", 200), failure_persistence: None, ..Cases::default() };
+    let sequences = prop::collection::vec(sent(), 1..8);
+    let outcome = TestRunner::new(cases).run(&sequences, |sequence| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // Terminate, at the end, so that the server closes the connection whatever was understood.
+        let bytes = [startup(&[("user", "ada")]), sequence.concat(), message(b'X', 4, b"")].concat();
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            prop_assert!(error.kind() == std::io::ErrorKind::ConnectionReset, "no answer: {error}");
+        }
+        let Some(answer) = messages(&answer) else { return Err(TestCaseError::fail("not messages")) };
+        for (_, body) in answer.iter().filter(|(kind, _)| *kind == b'E') {
+            let text = String::from_utf8_lossy(body).into_owned();
+            let code = text.split('\0').find_map(|field| field.strip_prefix('C')).unwrap_or_default();
+            prop_assert!(code.len() == 5 && !["XX000", "00000"].contains(&code), "{text:?}");
+            prop_assert!(!text.contains('\n') && !text.contains(KEY), "{text:?}");
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failed| panic!("{failed}"));
+    assert_eq!(runtime.block_on(async { text(&served.client().await, "SELECT 1").await }), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_share_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    let verifier = scram_verifier("swordfish");
+    let one = |name| format!("[users.{name}]\nscram_sha_256 = \"{verifier}\"\n");
+    let budget = "budget = [{ requests = 3, seconds = 3600 }]\n";
+    std::fs::write(&path, [one("ada"), one("bob"), budget.to_owned()].concat()).unwrap();
+    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let log_in = async |user: &str| {
+        let mut config = served.config();
+        config.user(user).password("swordfish");
+        served.try_client(&config).await.unwrap()
+    };
+    let (ada, bob) = (log_in("ada").await, log_in("bob").await);
+    let some = format!("SELECT id FROM mentions WHERE aid = '{BIG}' LIMIT 1");
+    ada.batch_execute("CREATE TEMPORARY TABLE own AS SELECT 'private' AS a; SET savedsearch.partial = on")
+        .await
+        .unwrap();
+    ada.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {some}; DECLARE d CURSOR FOR SELECT 'private'"))
+        .await
+        .unwrap();
+    assert_eq!(texts(&ada, &some).await.len(), 1);
+    assert_eq!(text(&ada, "SELECT a FROM own").await, "private");
+    assert_eq!(text(&ada, "SELECT count(*) FROM system.requests").await, "1");
+    for (sql, expected) in
+        [("SELECT a FROM own", "42P01"), ("FETCH 1 FROM d", "34000"), ("CLOSE c", "34000"), ("EXECUTE s", "0A000")]
+    {
+        assert_eq!(code(&bob, sql).await.0, expected, "{sql}");
+    }
+    assert_eq!(text(&bob, "SELECT count(*) FROM system.requests").await, "0");
+    assert_eq!(text(&bob, "SHOW savedsearch.partial").await, "off");
+    let named = "SELECT count(*) FROM pg_class WHERE relname = 'own'";
+    assert_eq!(text(&bob, named).await, "0");
+
+    // A budget is one over all connections of a user; others have their own.
+    for _ in 0..3 {
+        texts(&log_in("bob").await, &some).await;
+    }
+    let ((sqlstate, line), cost) = served.cost(code(&log_in("bob").await, &some)).await;
+    assert_eq!((sqlstate.as_str(), cost), ("53400", 0), "{line}");
+    assert!(line.contains("retry in"), "{line}");
+    assert_eq!(texts(&log_in("ada").await, &some).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_computation_without_a_pause_keeps_nobody_waiting() {
+    let served = Served::with(Settings::default(), |spec| spec.limits.statement_seconds = 2).await;
+    let busy =
+        "SELECT count(*) FROM generate_series(1, 10000) a(v), generate_series(1, 10000) b(v) WHERE a.v * b.v = 7";
+    let computing = join_all((0..3).map(|_| async { code(&served.client().await, busy).await.0 }));
+    let watching = async {
+        sleep(Duration::from_millis(500)).await;
+        timeout(Duration::from_secs(20), async { text(&served.client().await, "SELECT current_user").await }).await
+    };
+    let (codes, watched) = tokio::join!(computing, watching);
+    assert_eq!((codes, watched.expect("an answer").as_str()), (vec!["57014".to_owned(); 3], "ada"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_who_stand_there_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
+    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let mut strangers = Vec::new();
+    for at in 0..400 {
+        let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
+        // Some say nothing, some stop before their password.
+        let said = if at % 2 == 0 { Vec::new() } else { startup(&[("user", "ada")]) };
+        let _ = stream.write_all(&said).await;
+        strangers.push(stream);
+    }
+    let mut config = served.config();
+    config.password("swordfish");
+    let client = served.try_client(&config).await.unwrap();
+    assert_eq!(text(&client, "SELECT 1").await, "1");
+    let mut rest = Vec::new();
+    let closed = timeout(Duration::from_secs(20), strangers[0].read_to_end(&mut rest)).await;
+    assert!(closed.is_ok(), "the oldest connection without a login is still open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_keeps_so_many_statements_and_so_much_text() {
+    let served = Served::with(Settings::default(), |spec| spec.limits.statements = 20).await;
+    let client = served.client().await;
+    let mut held = Vec::new();
+    let refused = loop {
+        match client.prepare(&format!("SELECT {}", held.len())).await {
+            Ok(statement) => held.push(statement),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((held.len(), refused.code().unwrap().code()), (20, "53400"));
+    drop(held);
+    assert_eq!(text(&client, "SELECT 1").await, "1");
+    // The message is not taken in.
+    let large = format!("SELECT '{}'", "x".repeat(100 << 20));
+    let refused = client.simple_query(&large).await.expect_err("too large");
+    assert!(refused.as_db_error().is_none_or(|error| error.code().code() == "54000"), "{refused:?}");
+    assert_eq!(text(&served.client().await, "SELECT 1").await, "1");
+}
