@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 
 use super::*;
+use crate::support::knob;
 
 /// A message of any kind, most of them with a body that fits.
 fn sent() -> impl Strategy<Value = Vec<u8>> {
@@ -63,8 +64,8 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let served = runtime.block_on(Served::new());
     let address = served.postgres.address();
-    let knob = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
-    let cases = Cases { cases: knob("POSTGRES_CASES", 200), failure_persistence: None, ..Cases::default() };
+    let cases = u32::try_from(knob("POSTGRES_CASES", 200)).unwrap();
+    let cases = Cases { cases, failure_persistence: None, ..Cases::default() };
     let sequences = prop::collection::vec(sent(), 1..8);
     let outcome = TestRunner::new(cases).run(&sequences, |sequence| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
