@@ -6,15 +6,16 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use flate2::bufread::GzDecoder;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::story::{self, Setting};
+use super::record::{rfc3339, written};
+use super::story::Setting;
 
 /// The size and seed of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,72 +355,11 @@ fn seeded_facts(id: Box<str>, published: DateTime<Utc>, seed: u64, symbols: &Sym
 }
 
 /// A random index, skewed towards the first ones.
-fn skewed(rng: &mut ChaCha8Rng, len: usize) -> usize {
+pub(super) fn skewed(rng: &mut ChaCha8Rng, len: usize) -> usize {
     let unit: f64 = rng.random();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below len")]
     let at = (unit * unit * len as f64) as usize;
     at.min(len - 1)
-}
-
-fn written(facts: &Facts, seed: u64, seq: i64, setting: &Setting) -> String {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5bd1_e995);
-    // Words were once drawn here. The draws remain, so that the fields drawn after them keep their values.
-    for _ in 0..20 + skewed(&mut rng, 220) {
-        let _: usize = rng.random_range(0..40);
-    }
-    let (title, text) = setting.tell(facts, seed);
-    let source = SOURCES.iter().find(|(name, ..)| facts.source.as_deref() == Some(name));
-    let indexed = facts.published + TimeDelta::seconds(rng.random_range(0..20_000));
-    let score: Option<f64> = facts.sentiment.as_deref().map(|label| {
-        let strength = f64::from(rng.random_range(1..100)) / 100.0;
-        match label {
-            "positive" => strength,
-            "negative" => -strength,
-            _ => 0.0,
-        }
-    });
-    let likes = facts.engagement.map(|total| total / 2);
-    let snippet: String = text.chars().take(120).collect();
-    let record = json!({
-        "id": facts.id,
-        "seq": seq,
-        "url": rng.random_bool(0.9).then(|| format!("https://example.org/{}/{seq}", facts.id)),
-        "title": (rng.random_bool(0.4) || setting.titled(facts)).then_some(title),
-        "text": text,
-        "snippet": snippet,
-        "publishedAt": rfc3339(facts.published),
-        "indexedAt": rfc3339(indexed),
-        "updatedAt": rfc3339(indexed),
-        "source": {"name": facts.source, "type": source.map(|s| s.1), "platform": source.map(|s| s.2)},
-        "author": facts.author.as_ref().map(|handle| json!({
-            "id": format!("a-{handle}"),
-            "name": rng.random_bool(0.5).then(|| story::name_of(handle)),
-            "handle": handle,
-            "followers": rng.random_bool(0.6).then(|| rng.random_range(0..1_000_000)),
-        })),
-        "language": facts.language,
-        "country": facts.country,
-        "sentiment": facts.sentiment.as_ref().map(|label| json!({"label": label, "score": score})),
-        "reach": facts.reach,
-        "engagement": {
-            "likes": likes,
-            "comments": facts.engagement.map(|total| total - total / 2),
-            "shares": facts.engagement.map(|_| 0),
-            "views": Value::Null,
-            "total": facts.engagement,
-        },
-        "type": facts.kind,
-        "parentId": Value::Null,
-        "tags": [],
-        "hashtags": facts.hashtag.iter().collect::<Vec<_>>(),
-        "images": (0..rng.random_range(0..3)).map(|n| format!("https://img.example.org/{seq}/{n}.jpg")).collect::<Vec<_>>(),
-    });
-    record.to_string()
-}
-
-/// Formats an instant as the service does.
-pub(super) fn rfc3339(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 fn whole_second(at: DateTime<Utc>) -> DateTime<Utc> {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Serves over real HTTP on loopback what `openapi.yaml` beside this file specifies: `/list` for the keys of two
-//! teams, and `/search` with every parameter. Equal seeds give equal bytes; `story` supplies the words of generated
-//! mentions. Windows, zones, filters and sort orders are evaluated by separate code that shares nothing with the
+//! teams, and `/search` with every parameter. Equal seeds give equal bytes; `record` writes generated mentions, and `story`
+//! supplies their words. Windows, zones, filters and sort orders are evaluated by separate code that shares nothing with the
 //! client, so that both cannot have the same bug.
 //!
 //! Invariant: without faults, the responses are exactly the content of [`Corpus`], and with mutations that of
@@ -20,6 +20,7 @@ mod fault_injection;
 mod mutation;
 mod overview;
 mod query;
+mod record;
 mod render;
 mod routes;
 mod server;

@@ -11,9 +11,10 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::dataset::{Corpus, SavedSearch, rfc3339};
+use super::dataset::{Corpus, SavedSearch};
 use super::dialect::Preset;
 use super::query::Query;
+use super::record::rfc3339;
 
 const TEAMS: [(&str, &str); 2] = [("t-12", "Comms"), ("t-27", "Research")];
 
@@ -241,11 +242,11 @@ impl Preset {
     }
 
     /// Converts a record from the form of V4.
-    pub(super) fn record(self, record: &str) -> String {
+    pub(super) fn record(self, record: String) -> String {
         if self == Self::V4 {
-            return record.to_owned();
+            return record;
         }
-        let of: Value = serde_json::from_str(record).unwrap_or_default();
+        let of: Value = serde_json::from_str(&record).unwrap_or_default();
         let instant = |name: &str| of[name].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
         let (millis, seconds) =
             (|name| instant(name).map(|at| at.timestamp_millis()), |name| instant(name).map(|at| at.timestamp()));
@@ -351,11 +352,11 @@ impl Preset {
                 if !place.is_empty() {
                     error["field"] = place.trim_end_matches(": ").into();
                 }
-                answer(status, &json!({"error": error, "requestId": request_id}).to_string())
+                answer(status, json!({"error": error, "requestId": request_id}).to_string())
             }
-            Self::Flags => answer(status, &json!({"reason": code, "message": format!("{place}{message}")}).to_string()),
+            Self::Flags => answer(status, json!({"reason": code, "message": format!("{place}{message}")}).to_string()),
             Self::Pages => {
-                let mut response = answer(status, &format!("{place}{message}"));
+                let mut response = answer(status, format!("{place}{message}"));
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
                 response
             }
@@ -364,7 +365,7 @@ impl Preset {
                     status = StatusCode::OK;
                 }
                 let error = json!({"type": code, "detail": format!("{place}{message}")});
-                answer(status, &json!({"status": "error", "error": error}).to_string())
+                answer(status, json!({"status": "error", "error": error}).to_string())
             }
         }
     }
@@ -375,8 +376,8 @@ fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }
 
-pub(super) fn answer(status: StatusCode, body: &str) -> Response {
-    let mut response = Response::new(Body::from(body.to_owned()));
+pub(super) fn answer(status: StatusCode, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

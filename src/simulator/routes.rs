@@ -162,7 +162,7 @@ async fn list(
     if let Some((name, _)) = parameters.into_iter().next().filter(|_| preset.dialect().strict) {
         return service.refuse(invalid(Invalid { message: "is not a parameter of list".into(), field: name }));
     }
-    answer(StatusCode::OK, &preset.list(&service.corpus, team, &service.request_id()))
+    answer(StatusCode::OK, preset.list(&service.corpus, team, &service.request_id()))
 }
 
 async fn search(
@@ -171,7 +171,7 @@ async fn search(
     headers: HeaderMap,
 ) -> Response {
     match respond(&service, &arrived, &headers) {
-        Ok(body) => answer(StatusCode::OK, &body),
+        Ok(body) => answer(StatusCode::OK, body),
         Err(refusal) => service.refuse(refusal),
     }
 }
@@ -214,7 +214,7 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
             Refusal { field: Some("dataFrom".to_owned()), ..Refusal::new(status, code, "page out of range") }
         })?;
         let rows = &selection.order[page.rows];
-        let items = rows.iter().map(|at| preset.record(&search.mentions[*at as usize].json())).collect();
+        let items = rows.iter().map(|at| preset.record(search.mentions[*at as usize].json())).collect();
         Ok(Records { total: page.total, items: spoil::records(&kinds, items) })
     });
     Ok(preset.search(&Found {
