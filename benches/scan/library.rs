@@ -1,5 +1,6 @@
 //! Scans inside this process.
 
+use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +8,9 @@ use std::time::{Duration, Instant};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::session;
+use datafusion_saved_search::simulator::KEY;
 use futures::{StreamExt, TryStreamExt};
+use reqwest::Client;
 
 use super::service::Service;
 use super::{AID, CONCURRENCY, Figure, Goal, PAIRS, Result, WINDOW, download, median, pages, plain_client};
@@ -85,11 +88,14 @@ async fn processor_time() -> Result<Vec<Figure>> {
     let client = plain_client();
     let begun = processor()?;
     let bytes = download(&client, pages(&service.base_url, MENTIONS, PAGE)).await? as f64;
-    let mut figures = vec![Figure::new(
-        "MB/s of JSON a core, download without decoding",
-        bytes / 1e6 / (processor()? - begun),
-        Goal::None,
-    )];
+    let received = bytes / 1e6 / (processor()? - begun);
+    let parsed = tape(&client, pages(&service.base_url, MENTIONS, PAGE).next().ok_or("no page")?).await?;
+    let both = (1.0 / received + 1.0 / parsed).recip();
+    let mut figures = vec![
+        Figure::new("MB/s of JSON a core, download without decoding", received, Goal::None),
+        Figure::new("MB/s of JSON a core, simd-json's tape, which has no columns", parsed, Goal::None),
+        Figure::new("MB/s of JSON a core, download and tape", both, Goal::None),
+    ];
     for (columns, what, least) in [("*", "SELECT *", 600.0), (SEVEN, "seven columns", 900.0)] {
         scan(&context, columns, MENTIONS).await?;
         let begun = processor()?;
@@ -98,6 +104,20 @@ async fn processor_time() -> Result<Vec<Figure>> {
         figures.push(Figure::new(format!("MB/s of JSON a core, {what} to Arrow"), speed, Goal::AtLeast(least)));
     }
     Ok(figures)
+}
+
+/// MB of JSON for each second of processor time in which simd-json finds the values of a page.
+async fn tape(client: &Client, page: String) -> Result<f64> {
+    const TIMES: usize = 300;
+    let body = client.get(page).bearer_auth(KEY).send().await?.error_for_status()?.bytes().await?;
+    let (mut copy, mut buffers) = (body.to_vec(), simd_json::Buffers::new(body.len()));
+    let begun = processor()?;
+    for _ in 0..TIMES {
+        // The parser writes into its input.
+        copy.copy_from_slice(&body);
+        black_box(simd_json::to_tape_with_buffers(&mut copy, &mut buffers)?);
+    }
+    Ok((body.len() * TIMES) as f64 / 1e6 / (processor()? - begun))
 }
 
 /// Peak memory above an idle session while the results of a scan of `mentions` are discarded.

@@ -14,7 +14,7 @@ use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder}
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, StatusCode};
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
@@ -228,14 +228,20 @@ pub async fn receive(
             });
         }
     };
-    let body = read_capped(decoded, limits).await?;
+    let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let body = read_capped(decoded, told.unwrap_or(0), limits).await?;
     Ok(HttpResponse { status, headers, body, wire_bytes })
 }
 
-async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes, HttpFailure> {
+/// Reads a body to its end. `told`: its size on the wire in bytes, or 0.
+async fn read_capped(reader: impl AsyncRead, told: usize, limits: HttpLimits) -> Result<Bytes, HttpFailure> {
+    /// Room for the next read.
+    const ROOM: usize = 16 << 10;
+    /// What is reserved for a body because of its told size alone.
+    const TRUSTED: usize = 4 << 20;
     let cap = limits.body_bytes;
     let mut reader = std::pin::pin!(reader.take(cap + 1));
-    let mut body = BytesMut::with_capacity(64 << 10);
+    let mut body = BytesMut::with_capacity(told.clamp(64 << 10, TRUSTED) + ROOM);
     loop {
         let Ok(read) = timeout(limits.idle, reader.read_buf(&mut body)).await else {
             return Err(HttpFailure {
@@ -247,7 +253,7 @@ async fn read_capped(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes
         match read {
             Ok(0) if body.len() as u64 > cap => return Err(too_large("after decompression", cap)),
             Ok(0) => return Ok(body.freeze()),
-            Ok(_) => body.reserve(16 << 10),
+            Ok(_) => body.reserve(ROOM),
             Err(error) => {
                 return Err(match error.downcast::<Carried>() {
                     Ok(Carried(failure)) => failure,

@@ -1,12 +1,16 @@
 //! Reads JSON text (RFC 8259) from value to value, each byte once, without building a document.
 //!
-//! Values are slices of the text. Callers convert those that they need; all others are only validated. Strings are searched eight
-//! bytes at a time, and long ones in larger blocks.
+//! Values are slices of the text. Callers convert those that they need; all others are only validated. Strings are searched in
+//! blocks of 16 bytes, which every processor compares at once.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+use wide::u8x16;
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of a string that are compared at once.
+const BLOCK: usize = 16;
 
 /// A position in a text.
 #[derive(Debug, Clone)]
@@ -51,37 +55,56 @@ impl<'t> Raw<'t> {
         if !self.escaped {
             return Ok(Cow::Borrowed(self.inner()));
         }
-        let mut characters = String::with_capacity(self.text.len());
-        self.unescape(&mut characters)?;
-        Ok(Cow::Owned(characters))
+        let mut buffer = Vec::new();
+        Ok(Cow::Owned(self.unescape(&mut buffer)?.to_owned()))
     }
 
-    /// Writes the characters of a string with escape sequences.
+    /// The characters of a string with escape sequences, written into a buffer that grows as needed.
     ///
     /// # Errors
     /// As [`unquoted`](Self::unquoted).
-    pub(super) fn unescape(self, characters: &mut impl Write) -> Result<()> {
-        let failed = |_| Error::new(ErrorKind::Malformed, "cannot store a decoded string");
-        let mut rest = self.inner();
+    pub(super) fn unescape(self, buffer: &mut Vec<u8>) -> Result<&str> {
+        let (text, bytes) = (self.inner(), self.inner().as_bytes());
+        // No character is longer than what stands for it, but a block is copied before its end is known.
+        let most = bytes.len() + BLOCK;
+        if buffer.len() < most {
+            buffer.resize(most, 0);
+        }
+        let (mut at, mut end) = (0, 0);
         loop {
-            let at = plain(rest.as_bytes());
-            characters.write_str(&rest[..at]).map_err(failed)?;
-            if at == rest.len() {
-                return Ok(());
+            let plain = match bytes[at..].first_chunk::<BLOCK>() {
+                Some(block) => {
+                    buffer[end..end + BLOCK].copy_from_slice(block);
+                    (backslashes(block).trailing_zeros() as usize).min(BLOCK)
+                }
+                None => {
+                    let rest = &bytes[at..];
+                    let plain = rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len());
+                    buffer[end..end + plain].copy_from_slice(&rest[..plain]);
+                    plain
+                }
+            };
+            (at, end) = (at + plain, end + plain);
+            if at == bytes.len() {
+                break;
             }
-            let (character, length) = match rest.as_bytes().get(at + 1) {
+            if plain == BLOCK {
+                continue;
+            }
+            let (character, length) = match bytes.get(at + 1) {
                 Some(b'n') => ('\n', 2),
                 Some(b't') => ('\t', 2),
                 Some(b'r') => ('\r', 2),
                 Some(b'b') => ('\u{8}', 2),
                 Some(b'f') => ('\u{c}', 2),
-                Some(b'u') => unicode(&rest[at..]).ok_or_else(unpaired)?,
+                Some(b'u') => unicode(&text[at..]).ok_or_else(unpaired)?,
                 Some(other) => (char::from(*other), 2),
                 None => return Err(unpaired()),
             };
-            characters.write_char(character).map_err(failed)?;
-            rest = &rest[at + length..];
+            end += character.encode_utf8(&mut buffer[end..]).len();
+            at += length;
         }
+        simdutf8::basic::from_utf8(&buffer[..end]).map_err(|_| unpaired())
     }
 
     /// The text between the quotes of a string.
@@ -392,38 +415,30 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
 
+/// A bit for each byte of a block, set for special ones.
+#[inline]
+fn specials(block: &[u8; BLOCK]) -> u32 {
+    let block = u8x16::new(*block);
+    let control = block.min(u8x16::splat(0x1f)).simd_eq(block);
+    (control | block.simd_eq(u8x16::splat(b'"')) | block.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
+}
+
+/// A bit for each byte of a block, set for backslashes.
+#[inline]
+fn backslashes(block: &[u8; BLOCK]) -> u32 {
+    u8x16::new(*block).simd_eq(u8x16::splat(b'\\')).to_bitmask()
+}
+
 /// Number of bytes before the first special one.
 #[inline]
 pub(super) fn plain(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    /// Most strings end before it.
-    const LONG: usize = 16;
-    /// Bytes that are compared at once, by vector instructions.
-    const BLOCK: usize = 32;
     let mut at = 0;
-    while let Some(word) = bytes[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
-        // The highest bit of each byte that is below 0x20, or zero in one of the others. A borrow can set bits above a true one
-        // only, and the lowest one counts.
-        let found = (word.wrapping_sub(ONES * 0x20) & !word)
-            | (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash);
-        let found = found & HIGH;
+    while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
+        let found = specials(block);
         if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+            return at + found.trailing_zeros() as usize;
         }
-        at += 8;
-        if at == LONG {
-            // To the block that has a special byte.
-            while let Some(block) = bytes[at..].first_chunk::<BLOCK>()
-                && !block.iter().fold(false, |any, byte| any | is_special(*byte))
-            {
-                at += BLOCK;
-            }
-        }
+        at += BLOCK;
     }
     let rest = bytes[at..].iter().position(|byte| is_special(*byte));
     rest.map_or(bytes.len(), |position| at + position)

@@ -93,7 +93,12 @@ pub struct Decoder {
     id: Option<usize>,
     time: Option<usize>,
     version: Option<usize>,
-    extra: bool,
+    /// Builders of the columns that [`Rows`] fills itself: section label, rank, extra.
+    origins: [Option<usize>; 3],
+    /// Columns that are a field of the record: position, and builder.
+    fields: Vec<(usize, usize)>,
+    /// Position of the column `extra`, if it is wanted.
+    extra: Option<usize>,
     lossy: bool,
     /// Set if an answer must have a section of the table.
     needs_section: bool,
@@ -141,7 +146,9 @@ impl Decoder {
         let full = arrow_schema(&table);
         // `project` fails only for positions out of bounds.
         let schema = Arc::new(full.project(columns).expect("column positions are within the table"));
-        let extra = columns.iter().any(|column| table.columns[*column].origin == Origin::Extra);
+        let of_origin = |origin: &Origin| columns.iter().position(|column| table.columns[*column].origin == *origin);
+        let extra_at = of_origin(&Origin::Extra);
+        let extra = extra_at.is_some();
 
         let mut records = Tree::default();
         let mut envelope = Tree::default();
@@ -206,8 +213,17 @@ impl Decoder {
             columns.iter().position(|column| Some(&table.columns[*column].name) == name.as_ref())
         };
         let (id, time, version) = (position(&table.id), position(&table.time), position(&table.version));
-        let sources =
+        let sources: Vec<Source> =
             columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
+        let slot = |source: &Source| match source {
+            Source::Row(slot) => Some(*slot),
+            _ => None,
+        };
+        let origins = [Origin::Section, Origin::Rank, Origin::Extra];
+        let origins = origins.map(|origin| of_origin(&origin).and_then(|at| slot(&sources[at])));
+        let is_field = |at: &usize| matches!(table.columns[columns[*at]].origin, Origin::Field(_, Scope::Record));
+        let fields = (0..columns.len()).filter(is_field);
+        let fields = fields.filter_map(|at| Some((at, slot(&sources[at])?))).collect();
         Self {
             profile,
             table,
@@ -221,7 +237,9 @@ impl Decoder {
             id,
             time,
             version,
-            extra,
+            origins,
+            fields,
+            extra: extra_at,
             lossy: false,
             needs_section: false,
         }
@@ -279,7 +297,7 @@ impl Decoder {
 
     fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
-        let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.extra, self.origins(), most);
+        let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.origins, most);
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
         let mut sections = self.table.sections.iter().zip(&answer.sections);
@@ -318,7 +336,7 @@ impl Decoder {
         let told = answer.text(TOTAL).filter(|_| total.is_none() && request.plan.pages.is_some());
         let hint = told.and_then(|told| told.parse().ok());
         let count = rows.count;
-        let present = self.present(&rows);
+        let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let mut conflicts = rows.conflicts;
         let mut built = rows.finish();
         let mut columns: Vec<ArrayRef> = self
@@ -376,21 +394,10 @@ impl Decoder {
         })
     }
 
-    /// Number of records that have the field of each column.
-    fn present(&self, rows: &Rows<'_, '_>) -> Vec<(usize, u64)> {
-        let fields = self.schema.fields().iter().zip(&self.sources).enumerate();
-        let present = fields.filter_map(|(column, (field, source))| match (self.origin(field.name()), source) {
-            (Some(Origin::Field(_, Scope::Record)), Source::Row(slot)) => Some((column, rows.present(*slot))),
-            _ => None,
-        });
-        present.collect()
-    }
-
     /// The fields in the column `extra`, each with the number of records that have it.
     fn unknown(&self, batch: &RecordBatch) -> Vec<(String, u64)> {
-        let extra = self.schema.fields().iter().position(|field| self.origin(field.name()) == Some(&Origin::Extra));
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
-        let texts = extra.and_then(|extra| batch.column(extra).as_string_opt::<i32>());
+        let texts = self.extra.and_then(|extra| batch.column(extra).as_string_opt::<i32>());
         for text in texts.into_iter().flatten().flatten().filter(|text| *text != "{}") {
             places::each(text, |at| *found.entry(at.to_owned()).or_default() += 1);
         }
@@ -436,18 +443,6 @@ impl Decoder {
         let unnamed = known.null_count() - ids.null_count();
         columns[at] = Arc::new(ids);
         Ok(unnamed as u64)
-    }
-
-    /// Builders of the columns filled by [`Rows`] itself: section label, rank, extra.
-    fn origins(&self) -> [Option<usize>; 3] {
-        let find = |origin: &Origin| {
-            let sources = self.schema.fields().iter().zip(&self.sources);
-            sources.into_iter().find_map(|(field, source)| match (self.table.column(field.name()), source) {
-                (Some(column), Source::Row(slot)) if column.origin == *origin => Some(*slot),
-                _ => None,
-            })
-        };
-        [find(&Origin::Section), find(&Origin::Rank), find(&Origin::Extra)]
     }
 
     fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {

@@ -29,6 +29,8 @@ pub(super) struct Rows<'t, 'j> {
     seen: Vec<Vec<Seen<'j>>>,
     columns: &'t [Column],
     builders: Vec<ColumnBuilder>,
+    /// Characters of the string that is being converted.
+    buffer: Vec<u8>,
     /// For each builder, set if it has a value in the current row.
     filled: Vec<bool>,
     /// For each builder, the number of rows in which it got a value.
@@ -65,7 +67,6 @@ impl<'t, 'j> Rows<'t, 'j> {
     pub(super) fn new(
         (tree, objects): (&'t Tree<usize>, usize),
         columns: &'t [Column],
-        extra: bool,
         [label, rank, extra_slot]: [Option<usize>; 3],
         most: usize,
     ) -> Self {
@@ -75,12 +76,13 @@ impl<'t, 'j> Rows<'t, 'j> {
             seen: vec![Vec::new(); objects],
             columns,
             builders: columns.iter().map(Column::builder).collect(),
+            buffer: Vec::new(),
             filled,
             present,
             label,
             rank,
             extra_slot,
-            extra,
+            extra: extra_slot.is_some(),
             count: 0,
             most,
             conflicts: 0,
@@ -103,7 +105,7 @@ impl<'t, 'j> Rows<'t, 'j> {
             self.conflicts += 1;
             return Ok(Fit::Conflict);
         }
-        let fit = self.builders[slot].append(raw)?;
+        let fit = self.builders[slot].append(raw, &mut self.buffer)?;
         self.conflicts += u64::from(fit == Fit::Conflict);
         Ok(fit)
     }

@@ -80,10 +80,10 @@ impl Column {
                 format!("a value of the whole response, repeated in {count} rows, takes more than a gigabyte");
             return Err(Error::new(ErrorKind::TooLarge, message).advice("leave its column out of the query"));
         }
-        let (mut builder, mut fits) = (self.builder(), true);
+        let (mut builder, mut fits, mut buffer) = (self.builder(), true, Vec::new());
         for _ in 0..count {
             match raw {
-                Some(raw) => fits &= builder.append(raw)? == Fit::Yes,
+                Some(raw) => fits &= builder.append(raw, &mut buffer)? == Fit::Yes,
                 None => builder.append_null(),
             }
         }
@@ -118,18 +118,18 @@ pub(super) enum Fit {
 }
 
 impl ColumnBuilder {
-    /// Appends a value.
+    /// Appends a value. `buffer`: memory for strings with escape sequences, which is used again for each of them.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for a string with an invalid escape, such as an unpaired surrogate.
     #[inline]
-    pub(super) fn append(&mut self, raw: Raw<'_>) -> Result<Fit> {
+    pub(super) fn append(&mut self, raw: Raw<'_>, buffer: &mut Vec<u8>) -> Result<Fit> {
         if raw.is_null() {
             self.append_null();
             return Ok(Fit::Yes);
         }
         let fits = match self {
-            Self::Utf8(builder) => append_text(builder, raw)?,
+            Self::Utf8(builder) => append_text(builder, raw, buffer)?,
             Self::Json(builder) => {
                 builder.append_value(raw.text);
                 Some(())
@@ -260,14 +260,10 @@ fn any_micros(text: &str) -> Option<i64> {
 
 /// Appends the text of a scalar; `None`, and nothing is appended, for anything else.
 #[inline]
-fn append_text(builder: &mut StringBuilder, raw: Raw<'_>) -> Result<Option<()>> {
+fn append_text(builder: &mut StringBuilder, raw: Raw<'_>, buffer: &mut Vec<u8>) -> Result<Option<()>> {
     match raw.first() {
         b'{' | b'[' => return Ok(None),
-        b'"' if raw.escaped => {
-            raw.unescape(builder)?;
-            // Ends the value that was written.
-            builder.append_value("");
-        }
+        b'"' if raw.escaped => builder.append_value(raw.unescape(buffer)?),
         b'"' => builder.append_value(raw.inner()),
         _ => builder.append_value(raw.text),
     }
@@ -315,7 +311,8 @@ mod tests {
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
         let column = Column::new(kind, None);
         let mut builder = column.builder();
-        let fits = raws.iter().map(|raw| builder.append(Raw::of(raw)).expect("valid escapes")).collect();
+        let fits =
+            raws.iter().map(|raw| builder.append(Raw::of(raw), &mut Vec::new()).expect("valid escapes")).collect();
         (column.finish(&mut builder), fits)
     }
 
@@ -368,7 +365,7 @@ mod tests {
         assert_eq!(values, [Some("a\né"), Some("90071992547409931234"), Some("1.50"), Some("true"), None]);
         assert_eq!(fits[4], Fit::Conflict);
         let mut builder = Column::new(ColumnType::Utf8, None).builder();
-        let half = builder.append(Raw::of("\"\\ud800\"")).expect_err("half a pair");
+        let half = builder.append(Raw::of("\"\\ud800\""), &mut Vec::new()).expect_err("half a pair");
         assert_eq!(half.kind(), ErrorKind::Malformed);
     }
 
