@@ -22,7 +22,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use crate::error::{Error, ErrorKind};
 
 /// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
-/// deep as it is long. The parser has its own limit for parentheses. `dialect` is the one that the statement is parsed with.
+/// deep as it is long. So are words that the parser follows without its limit, which holds for parentheses, subqueries and
+/// prefixes. `dialect` is the one that the statement is parsed with.
 pub(crate) fn depth(sql: &str, dialect: &dyn Dialect) -> Result<()> {
     /// Number of operators that fit on a thread's stack, with a margin.
     const MOST: usize = 1_000;
@@ -32,16 +33,38 @@ pub(crate) fn depth(sql: &str, dialect: &dyn Dialect) -> Result<()> {
         Token::Word(word) => matches!(
             word.keyword,
             Keyword::AND
-                | Keyword::OR
-                | Keyword::NOT
-                | Keyword::UNION
+                | Keyword::APPLY
+                | Keyword::AT
+                | Keyword::BETWEEN
+                | Keyword::COLLATE
+                | Keyword::DIV
                 | Keyword::EXCEPT
+                | Keyword::EXPLAIN
+                | Keyword::ILIKE
+                | Keyword::IN
                 | Keyword::INTERSECT
+                | Keyword::INTERVAL
+                | Keyword::IS
                 | Keyword::JOIN
                 | Keyword::LIKE
-                | Keyword::IS
-                | Keyword::AT
+                | Keyword::MATCH
+                | Keyword::MATCH_RECOGNIZE
+                | Keyword::MEMBER
+                | Keyword::MINUS
+                | Keyword::NOT
+                | Keyword::NOTNULL
+                | Keyword::OPERATOR
+                | Keyword::OR
+                | Keyword::OVERLAPS
+                | Keyword::PIVOT
+                | Keyword::REGEXP
+                | Keyword::RLIKE
+                | Keyword::SIMILAR
+                | Keyword::STRAIGHT_JOIN
+                | Keyword::UNION
+                | Keyword::UNPIVOT
                 | Keyword::WHEN
+                | Keyword::XOR
         ),
         Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,

@@ -276,6 +276,10 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (format!("SELECT 1 FROM t{}", ", t".repeat(30_000)), Code::ResourceExhausted),
         (doubled(22), Code::ResourceExhausted),
         (format!("SELECT {}1", "NOT ".repeat(30_000)), Code::ResourceExhausted),
+        (chain(100_000, " IN(1)"), Code::ResourceExhausted),
+        (chain(30_000, " ILIKE 1"), Code::ResourceExhausted),
+        (format!("SELECT {}1", "INTERVAL ".repeat(30_000)), Code::ResourceExhausted),
+        (format!("{}SELECT 1", "EXPLAIN ".repeat(30_000)), Code::ResourceExhausted),
         (format!("SELECT {}1{}", "[".repeat(30_000), "]".repeat(30_000)), Code::ResourceExhausted),
     ] {
         let status = refusal(&mut client, &sql).await;
