@@ -27,8 +27,8 @@ pub use self::fields::UnknownField;
 use self::fields::Fields;
 pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
-    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, QuerySpan, RetryPolicy, Scan,
-    Secret, parse_base_url,
+    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
+    RetryPolicy, Scan, Secret, parse_base_url,
 };
 use crate::clock::Clock;
 #[cfg(feature = "store")]
@@ -100,6 +100,23 @@ type Queries = HashMap<String, (Weak<Execution>, Arc<Query>)>;
 
 /// Execution of a query; it lives as long as the query does.
 type Execution = dyn Any + Send + Sync;
+
+/// The counts of the queries that run, by name and execution.
+static COUNTS: Mutex<Vec<(String, Weak<Execution>, SharedCounts)>> = Mutex::new(Vec::new());
+type SharedCounts = Arc<QueryCounts>;
+
+/// Returns the counts of a query, which all connections that it reads share.
+fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
+    let this = Arc::downgrade(execution);
+    let mut running = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    running.retain(|(_, execution, _)| execution.strong_count() > 0);
+    if let Some((.., counts)) = running.iter().find(|(known, run, _)| known == id && run.ptr_eq(&this)) {
+        return Arc::clone(counts);
+    }
+    let counts = Arc::new(QueryCounts::default());
+    running.push((id.to_owned(), this, Arc::clone(&counts)));
+    counts
+}
 
 /// A response without mentions.
 #[derive(Debug)]
@@ -424,7 +441,8 @@ impl Connection {
         let budget =
             QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
                 .with_completeness(settings.completeness)
-                .with_caller(caller);
+                .with_caller(caller)
+                .with_counts(counts_of(id, execution));
         // Before taking the lock: another process may hold the ledger.
         let possible = self.client.possible_until(budget.deadline);
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);

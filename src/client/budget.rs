@@ -96,6 +96,12 @@ pub struct QueryBudget {
     max_requests: u64,
     /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
+    counts: Arc<QueryCounts>,
+}
+
+/// Requests of a query: of all its connections, which share its budget.
+#[derive(Debug, Default)]
+pub struct QueryCounts {
     issued: AtomicU64,
     /// Requests announced by scans.
     planned: AtomicU64,
@@ -113,7 +119,6 @@ impl QueryBudget {
         let longest = Duration::from_secs(Self::LONGEST_DEADLINE);
         let (query_deadline, request_timeout) = (query_deadline.min(longest), request_timeout.min(longest));
         let deadline = Instant::now() + query_deadline;
-        let zero = AtomicU64::default;
         let completeness = Completeness::Strict;
         // The id begins with the name of the session.
         let share = id.split('-').next().unwrap_or_default().into();
@@ -127,9 +132,14 @@ impl QueryBudget {
             share,
             max_requests,
             possible: None,
-            issued: zero(),
-            planned: zero(),
+            counts: Arc::default(),
         }
+    }
+
+    /// Counts its requests together with those of other connections.
+    #[must_use]
+    pub fn with_counts(self, counts: Arc<QueryCounts>) -> Self {
+        Self { counts, ..self }
     }
 
     /// Sets the behaviour if not all mentions can be read.
@@ -157,7 +167,7 @@ impl QueryBudget {
     /// [`ErrorKind::Budget`] if none is left.
     pub fn spend(&self) -> Result<()> {
         let taken = |issued| (issued < self.max_requests).then_some(issued + 1);
-        match self.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
+        match self.counts.issued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
             Ok(_) => self.allowance().map_or(Ok(()), Allowance::spend).inspect_err(|_| self.take_back()),
             Err(issued) => Err(self.used_up(issued)),
         }
@@ -165,7 +175,7 @@ impl QueryBudget {
 
     /// Gives back a request that was spent but not sent.
     pub(super) fn take_back(&self) {
-        self.issued.fetch_sub(1, Ordering::Relaxed);
+        self.counts.issued.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Checks that a request is left to spend.
@@ -173,7 +183,7 @@ impl QueryBudget {
     /// # Errors
     /// [`ErrorKind::Budget`] if none is left.
     pub(super) fn check(&self) -> Result<()> {
-        let issued = self.issued.load(Ordering::Relaxed);
+        let issued = self.counts.issued.load(Ordering::Relaxed);
         if issued >= self.max_requests {
             return Err(self.used_up(issued));
         }
@@ -182,7 +192,7 @@ impl QueryBudget {
 
     /// Requests announced by scans so far.
     pub fn announced(&self) -> u64 {
-        self.planned.load(Ordering::Relaxed)
+        self.counts.planned.load(Ordering::Relaxed)
     }
 
     /// Announces requests that a scan is about to issue, and fails if the sum of all announcements exceeds the budget.
@@ -190,7 +200,7 @@ impl QueryBudget {
     /// # Errors
     /// [`ErrorKind::Budget`], naming the requests needed.
     pub fn require(&self, requests: u64) -> Result<()> {
-        let needed = self.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
+        let needed = self.counts.planned.fetch_add(requests, Ordering::Relaxed).saturating_add(requests);
         self.allow(needed)
     }
 
@@ -213,7 +223,7 @@ impl QueryBudget {
             .advice(self.more_time(needed, possible))),
             // The requests issued so far are already spent from the allowance.
             _ => {
-                let left = needed.saturating_sub(self.issued.load(Ordering::Relaxed));
+                let left = needed.saturating_sub(self.counts.issued.load(Ordering::Relaxed));
                 self.allowance().map_or(Ok(()), |allowance| allowance.allow(left))
             }
         }

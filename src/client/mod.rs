@@ -38,7 +38,7 @@ mod trace;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
-pub use self::budget::{Completeness, Held, Memory, QueryBudget, Scan};
+pub use self::budget::{Completeness, Held, Memory, QueryBudget, QueryCounts, Scan};
 pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
 pub use self::http::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, Network, receive};

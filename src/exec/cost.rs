@@ -12,6 +12,7 @@ use super::prune::possible;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::StoreUse;
+use crate::connection::Connection;
 #[cfg(feature = "distributed")]
 use crate::profile::TableKind;
 use crate::pushdown::{Aids, SummaryRows};
@@ -87,6 +88,7 @@ pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
 }
 
 /// A scan of a plan.
+#[derive(Clone, Copy)]
 struct Planned<'p> {
     scan: &'p FetchExec,
     /// Set if the plan is certain to start it.
@@ -100,6 +102,22 @@ struct Total {
 }
 
 fn total(scans: &[Planned<'_>]) -> Total {
+    let mut all = Total { at_least: 0, exact: true };
+    let mut connections: Vec<&Arc<Connection>> = Vec::new();
+    for connection in scans.iter().map(|planned| &planned.scan.config.connection) {
+        if connections.iter().any(|known| Arc::ptr_eq(known, connection)) {
+            continue;
+        }
+        connections.push(connection);
+        let of_it = scans.iter().filter(|planned| Arc::ptr_eq(&planned.scan.config.connection, connection));
+        let Total { at_least, exact } = total_of_one(&of_it.copied().collect::<Vec<_>>());
+        all = Total { at_least: all.at_least.saturating_add(at_least), exact: all.exact && exact };
+    }
+    all
+}
+
+/// The total of the scans of one connection, which share the responses to equal requests.
+fn total_of_one(scans: &[Planned<'_>]) -> Total {
     let lists = scans.iter().any(|planned| planned.certain && planned.scan.cost().lists);
     let certain = || {
         let certain = scans.iter().filter(|planned| planned.certain).map(|planned| planned.scan);

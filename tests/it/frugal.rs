@@ -671,3 +671,28 @@ async fn a_range_without_an_end_beside_a_period_of_the_past_is_no_sign_of_a_wron
     found.sort();
     assert!(!expected.is_empty() && expected == found);
 }
+
+/// The budget of a query, and its estimate, are those of all connections that it reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_several_connections_has_one_budget() {
+    let (mine, theirs) = (World::new().await, World::new().await);
+    let context = &mine.context;
+    context.register_catalog("theirs", catalog(&connection(&theirs, Profile::v4())).unwrap());
+    let requests = || mine.service.requests() + theirs.service.requests();
+    let both = "SELECT aid FROM saved_searches UNION ALL SELECT aid FROM theirs.v4.saved_searches";
+    let plan = context.sql(both).await.unwrap().create_physical_plan().await.unwrap();
+    let cost = plan_cost(&plan);
+    assert_eq!((cost.at_least, cost.exact), (2, true));
+    context.sql("SET savedsearch.max_requests = 1").await.unwrap();
+    assert_eq!((failure(context, both).await.kind(), requests()), (ErrorKind::Budget, 0));
+    // How many requests this needs is known while it runs.
+    let pages = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
+    let both = format!("{pages} UNION ALL {}", pages.replace("mentions", "theirs.v4.mentions"));
+    context.sql("SET savedsearch.max_requests = 4").await.unwrap();
+    assert_eq!(failure(context, &both).await.kind(), ErrorKind::Budget);
+    assert!(requests() <= 4, "{}", requests());
+    let before = requests();
+    context.sql("SET savedsearch.max_requests = 1000").await.unwrap();
+    context.sql(&both).await.unwrap().collect().await.unwrap();
+    assert!(requests() - before > 4);
+}
