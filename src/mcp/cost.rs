@@ -32,7 +32,8 @@ impl Estimate {
         let PlanCost { scans, at_least, exact } = plan_cost(plan);
         let (needed, exact) = match scans.as_slice() {
             // Scans of one query share requests, so that their expected costs cannot be added.
-            [Cost { by_last_list: Some(expected), .. }] if expected.at_least >= at_least => {
+            // Nothing is certain of a scan that may stop early, such as one below a limit.
+            [Cost { by_last_list: Some(expected), .. }] if at_least > 0 && expected.at_least >= at_least => {
                 (expected.at_least, expected.exact)
             }
             _ => (at_least, exact),

@@ -102,6 +102,7 @@ impl McpServer {
     /// [`ErrorKind::Config`] for an unusable address, an invalid certificate or an invalid combination of settings.
     pub async fn start(spec: McpSpec) -> Result<Self> {
         let McpSpec { listen, auth, tls, insecure, operations, limits, settings, upstream, mcp } = spec;
+        let mcp = mcp.within(&settings);
         check_exposure(listen, &auth, tls.is_some(), insecure)?;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
         let tls = match &tls {
@@ -145,7 +146,11 @@ impl McpServer {
             .with_cancellation_token(ending.clone())
             .enforce_origin_validation();
         // Beyond loopback credentials are required, which such a page does not have, and the names of this machine are unknown.
-        let config = if address.ip().is_loopback() { config } else { config.disable_allowed_hosts() };
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
+        let config = match address.ip().is_loopback() {
+            true => config.with_allowed_hosts(names),
+            false => config.disable_allowed_hosts(),
+        };
         let handler = Handler::new(Arc::clone(&host), mcp, None);
         let protocol =
             StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);

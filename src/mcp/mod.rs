@@ -53,6 +53,14 @@ pub struct McpLimits {
     pub text_bytes: usize,
 }
 
+impl McpLimits {
+    /// These limits, within the settings of the server's queries.
+    fn within(mut self, settings: &SessionSettings) -> Self {
+        self.max_requests = self.max_requests.min(settings.max_requests);
+        self
+    }
+}
+
 impl Default for McpLimits {
     fn default() -> Self {
         Self { max_requests: 100, max_rows: 1_000, text_bytes: 64 << 10 }
@@ -72,7 +80,7 @@ pub struct StdioSpec {
     pub mcp: McpLimits,
 }
 
-/// Longest message of a client, in bytes. Further ones are dropped with a line in the log.
+/// Longest message of a client, in bytes. Longer ones are dropped with a line in the log.
 const MESSAGE: usize = 4 << 20;
 /// Time for which answers are awaited once the server ends.
 const ENDING: Duration = Duration::from_secs(2);
@@ -98,6 +106,7 @@ pub async fn serve_streams(
     ended: impl Future<Output = ()>,
 ) -> Result<()> {
     let StdioSpec { upstream, settings, limits, mcp } = spec;
+    let mcp = mcp.within(&settings);
     let host = Host::start(HostSpec {
         auth: Auth::None,
         upstream,

@@ -22,8 +22,9 @@ use tokio::time::Instant;
 use super::McpLimits;
 use super::cheaper::{Form, Hints, forms};
 use super::cost::Estimate;
-use super::text::{Full, SHOWN, TextTable};
+use super::text::{Full, SHOWN, TextTable, quoted};
 use super::tools::Query;
+use crate::client::Warning;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, one_line};
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
@@ -38,6 +39,10 @@ use crate::shell::{Mistake, period_in_words, summary};
 
 /// Rows shown of a result that is refused.
 const PREVIEW: usize = 5;
+/// Characters of a name that are shown in a suggestion.
+const NAME: usize = 60;
+/// Characters of an error that are shown.
+const LINE: usize = 1_000;
 /// Cheaper forms suggested.
 const SUGGESTED: usize = 3;
 
@@ -74,6 +79,8 @@ pub(super) async fn query(
         let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
         return Err(format!("{refusal}{forms}{}", again(&estimate, most)));
     }
+    // Until it has ended: a client that leaves.
+    account.end = None;
     let limited = match is_small(&plan, max_rows) {
         true => plan.clone(),
         false => {
@@ -83,10 +90,12 @@ pub(super) async fn query(
     };
     let Runnable { plan: running, task, query } = planned(&context, limited, &sql).await?;
     if running.schema().fields().is_empty() {
+        account.end = Some(Code::InvalidArgument);
         return Err("the query selects no columns".to_owned());
     }
     let span = account.begin(statement_kind(&plan), query.clone(), &running);
-    let mut table = TextTable::new(&running.schema(), most.text_bytes);
+    let is_plan = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+    let mut table = TextTable::new(&running.schema(), most.text_bytes, is_plan);
     let read = async {
         let mut stream = execute_stream(Arc::clone(&running), in_span(task, &span))?;
         while let Some(batch) = stream.try_next().await? {
@@ -100,13 +109,14 @@ pub(super) async fn query(
     // No request is sent for rows that are not returned: the stream is dropped here.
     let ended: Result<Option<Full>, DataFusionError> = read.await;
     let (cost, windows) = (spent(&running), windows(&running));
-    let warnings = warnings(&session, &query);
+    let warnings = session.warnings(&query);
     match ended {
         Ok(None) => {
             account.end = Some(Code::Ok);
             Ok(result(&table, begun, cost, windows, &warnings))
         }
         Ok(Some(full)) => {
+            account.end = Some(Code::ResourceExhausted);
             let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
             Err(too_much(full, &table, cost, max_rows, most) + &forms)
         }
@@ -170,9 +180,10 @@ async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -
         return own.map(|own| own.message().to_owned()).unwrap_or_default();
     }
     let mistake = Mistake::of(error, sql, context, "list_tables shows the tables").await;
-    let mut line = mistake.line;
+    // An error may quote what a third party wrote.
+    let mut line = quoted(&mistake.line, LINE);
     if line.contains("SET savedsearch.") {
-        line.push_str(" (this server only reads: whoever runs it changes a setting with --set)");
+        line.push_str(" (calls cannot change settings; the operator of this server can, with --set)");
     }
     match mistake.marked {
         Some([text, mark]) => format!("{line}\n{text}\n{mark}"),
@@ -186,20 +197,11 @@ fn is_small(plan: &LogicalPlan, most: usize) -> bool {
     rooted || plan.max_rows().is_some_and(|rows| rows <= most)
 }
 
-/// Warnings and notes about a query. In pass-through mode the log is that of the caller's key alone.
-fn warnings(session: &Session, query: &str) -> Vec<String> {
-    let all = session.warnings(query).into_iter();
-    all.map(|warning| {
-        let kind = if warning.incomplete { "warning: incomplete result" } else { "note" };
-        format!("{kind}: {}\n", warning.message)
-    })
-    .collect()
-}
-
-/// Rows, a summary, and notes.
-fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRead>, warnings: &[String]) -> String {
+/// Rows, a summary, and what was noted. In pass-through mode the notes are those of the caller's key alone.
+fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRead>, warnings: &[Warning]) -> String {
     let default = windows.iter().find(|window| window.default).map(|window| period_in_words(&window.words));
-    let summary = summary(table.rows(), begun.elapsed(), cost, windows, !warnings.is_empty());
+    let incomplete = warnings.iter().any(|warning| warning.incomplete);
+    let summary = summary(table.rows(), begun.elapsed(), cost, windows, incomplete);
     let mut text = format!("{}\n{summary}\n", table.text());
     if let Some(period) = default {
         text.push_str(&format!(
@@ -213,7 +215,10 @@ fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRea
             SHOWN + 1
         ));
     }
-    text.extend(warnings.iter().map(String::as_str));
+    for Warning { incomplete, message, .. } in warnings {
+        let kind = if *incomplete { "warning: incomplete result" } else { "note" };
+        text.push_str(&format!("{kind}: {}\n", quoted(message, LINE)));
+    }
     text
 }
 
@@ -309,7 +314,7 @@ fn hints(session: &Session, plan: &LogicalPlan, estimate: &Estimate) -> Hints {
     // One with a name is the one that people follow.
     let one = listed.iter().find(|(_, name)| !name.is_empty()).or(listed.first()).cloned();
     let search = column(Origin::Aid).zip(one).map(|(column, (aid, name))| {
-        let name = if name.is_empty() { aid.clone() } else { name };
+        let name = quoted(if name.is_empty() { &aid } else { &name }, NAME);
         (column, aid, name)
     });
     Hints { aggregates, window, search }

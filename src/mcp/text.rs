@@ -33,9 +33,8 @@ pub(super) enum Full {
 }
 
 impl TextTable {
-    /// Creates a table of at most `longest` bytes, its header included.
-    pub(super) fn new(schema: &Schema, longest: usize) -> Self {
-        let is_plan = schema.fields().last().is_some_and(|field| field.name() == "plan");
+    /// Creates a table of at most `longest` bytes, its header included. `is_plan`: the rows are those of EXPLAIN.
+    pub(super) fn new(schema: &Schema, longest: usize, is_plan: bool) -> Self {
         let mut table = Self { text: String::new(), longest, rows: 0, cut: 0, is_plan };
         if !is_plan {
             table.line(schema.fields().iter().map(|field| field.name().as_str()));
@@ -120,12 +119,29 @@ impl TextTable {
 /// # Errors
 /// Errors of formatting a value.
 pub(super) fn table(batch: &RecordBatch) -> Result<String, ArrowError> {
-    let mut table = TextTable::new(&batch.schema(), usize::MAX);
+    let mut table = TextTable::new(&batch.schema(), usize::MAX, false);
     table.add(batch, usize::MAX)?;
     Ok(table.text)
 }
 
 const REPLACED: char = char::REPLACEMENT_CHARACTER;
+
+/// One line of a text that may quote third parties: without its unusual characters, and cut like a value.
+pub(super) fn quoted(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(most) {
+        shown.push(match character {
+            '\n' | '\r' | '\t' => ' ',
+            other if is_marked(other) => REPLACED,
+            other => other,
+        });
+    }
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
 
 fn escape(character: char, text: &mut String) {
     match character {
@@ -138,12 +154,13 @@ fn escape(character: char, text: &mut String) {
     }
 }
 
-/// True for control characters, and for those that change how their neighbours are read: marks of direction, and line and
-/// paragraph separators (Unicode Standard Annex 9).
+/// True for control characters, for those that change how their neighbours are read (marks of direction, line and paragraph
+/// separators, Unicode Standard Annex 9), and for those that are not seen but read: spaces of no width, and tags. Joiners and
+/// variation selectors are part of emoji and of scripts.
 fn is_marked(character: char) -> bool {
-    let invisible = ['\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{061c}', '\u{feff}'];
-    let directions = ('\u{202a}'..='\u{202e}').contains(&character) || ('\u{2066}'..='\u{2069}').contains(&character);
-    character.is_control() || directions || invisible.contains(&character)
+    let invisible = ['\u{200b}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{2060}', '\u{061c}', '\u{feff}'];
+    let hidden = ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}', '\u{e0000}'..='\u{e007f}'];
+    character.is_control() || invisible.contains(&character) || hidden.iter().any(|range| range.contains(&character))
 }
 
 #[cfg(test)]
@@ -163,8 +180,10 @@ mod tests {
 
     #[test]
     fn a_value_cannot_break_its_line() {
-        let shown = table(&batch(vec![Some("a|b\\\n\tc\r"), None, Some("\u{202e}x\u{7}\u{2028}"), Some("")]));
-        assert_eq!(shown.expect("text"), "n|text\n1|a\\|b\\\\\\n\\tc\\r\n2|NULL\n3|\u{fffd}x\u{fffd}\u{fffd}\n4|\n");
+        let shown = table(&batch(vec![Some("a|b\\\n\tc\r"), None, Some("\u{202e}x\u{7}\u{2028}\u{e0041}"), Some("")]));
+        let expected = "n|text\n1|a\\|b\\\\\\n\\tc\\r\n2|NULL\n3|\u{fffd}x\u{fffd}\u{fffd}\u{fffd}\n4|\n";
+        assert_eq!(shown.expect("text"), expected);
+        assert_eq!(quoted("a\n\u{200b}b\u{e0041}cd", 5), "a \u{fffd}b\u{fffd}…");
     }
 
     #[test]
@@ -172,7 +191,7 @@ mod tests {
         let long = "é".repeat(SHOWN + 1);
         let exact = "é".repeat(SHOWN);
         let batch = batch(vec![Some(&long), Some(&exact)]);
-        let mut table = TextTable::new(&batch.schema(), usize::MAX);
+        let mut table = TextTable::new(&batch.schema(), usize::MAX, false);
         assert_eq!(table.add(&batch, 10).expect("text"), None);
         assert_eq!((table.rows(), table.cut()), (2, 1));
         assert_eq!(table.text(), format!("n|text\n1|{exact}…\n2|{exact}\n"));
@@ -181,11 +200,11 @@ mod tests {
     #[test]
     fn a_table_ends_before_the_row_that_does_not_fit() {
         let batch = batch(vec![Some("one"), Some("two"), Some("three")]);
-        let mut table = TextTable::new(&batch.schema(), usize::MAX);
+        let mut table = TextTable::new(&batch.schema(), usize::MAX, false);
         assert_eq!(table.add(&batch, 2).expect("text"), Some(Full::Rows));
         assert_eq!(table.text(), "n|text\n1|one\n2|two\n");
         assert_eq!(table.first(1), "n|text\n1|one\n");
-        let mut table = TextTable::new(&batch.schema(), "n|text\n1|one\n2|tw".len());
+        let mut table = TextTable::new(&batch.schema(), "n|text\n1|one\n2|tw".len(), false);
         assert_eq!(table.add(&batch, 3).expect("text"), Some(Full::Length));
         assert_eq!((table.text(), table.rows()), ("n|text\n1|one\n", 1));
     }

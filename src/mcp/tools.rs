@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Number, Value, json};
 
 use super::McpLimits;
 
@@ -75,8 +75,20 @@ struct SqlArguments {
 #[serde(deny_unknown_fields)]
 struct QueryArguments {
     sql: String,
+    #[serde(default, deserialize_with = "whole")]
     max_requests: Option<u64>,
-    max_rows: Option<usize>,
+    #[serde(default, deserialize_with = "whole")]
+    max_rows: Option<u64>,
+}
+
+/// A whole number, which JSON Schema also sees in `20.0`.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let text = number.to_string();
+    let digits = text.strip_suffix(".0").unwrap_or(&text);
+    let whole =
+        digits.parse().map_err(|_| D::Error::custom(format!("invalid value: {number}, expected a whole number")));
+    whole.map(Some)
 }
 
 impl Call {
@@ -93,9 +105,10 @@ impl Call {
             QUERY => {
                 let QueryArguments { sql, max_requests, max_rows } = read(name, arguments)?;
                 let max_requests = max_requests.unwrap_or(REQUESTS.min(limits.max_requests));
-                let max_rows = max_rows.unwrap_or(ROWS.min(limits.max_rows));
+                let max_rows = max_rows.unwrap_or(ROWS.min(limits.max_rows) as u64);
                 within("max_requests", max_requests, limits.max_requests)?;
-                within("max_rows", max_rows as u64, limits.max_rows as u64)?;
+                within("max_rows", max_rows, limits.max_rows as u64)?;
+                let max_rows = usize::try_from(max_rows).unwrap_or(limits.max_rows);
                 Ok(Self::Query(Query { sql, max_requests, max_rows }))
             }
             _ => Err(Misread::Tool(format!("unknown tool `{name}`; available: {}", NAMES.join(", ")))),
@@ -125,7 +138,7 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
     let sql = |what: &str| json!({ "type": "string", "description": what });
     let number = |what: &str, most: u64, default: u64| {
         let description = format!("{what} (default {default})");
-        json!({ "type": "integer", "minimum": 1, "maximum": most, "description": description })
+        json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default, "description": description })
     };
     vec![
         tool(
@@ -153,7 +166,8 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
             QUERY,
             "Run a query",
             "Runs one SQL query and returns its rows as text. Refuses, before the first request where possible, what needs \
-             more than max_requests or returns more than max_rows. A result is complete, or the call fails.",
+             more than max_requests or returns more than max_rows, or than a text can hold. All rows are returned, or the call \
+             fails; long values are cut, and then counted below the rows.",
             json!({
                 "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),
                 "max_requests": number(
@@ -236,12 +250,15 @@ mod tests {
     fn numbers_beyond_the_limits_are_refused() {
         let asked = call(QUERY, json!({ "sql": "SELECT 1" }));
         assert_eq!(asked, Ok(Call::Query(Query { sql: "SELECT 1".to_owned(), max_requests: 20, max_rows: 100 })));
+        let asked = call(QUERY, json!({ "sql": "SELECT 1", "max_rows": 20.0, "max_requests": 7 }));
+        assert_eq!(asked, Ok(Call::Query(Query { sql: "SELECT 1".to_owned(), max_requests: 7, max_rows: 20 })));
         let refused = [
             (json!({ "sql": "SELECT 1", "max_requests": 51 }), "max_requests is 51, but this server allows at most 50"),
             (json!({ "sql": "SELECT 1", "max_rows": 0 }), "max_rows must be at least 1"),
             (json!({ "sql": "SELECT 1", "limit": 5 }), "unknown field `limit`, expected one of `sql`, `max_requests`"),
             (json!({ "max_rows": 5 }), "missing field `sql`"),
             (json!({ "sql": "SELECT 1", "max_rows": -1 }), "invalid value"),
+            (json!({ "sql": "SELECT 1", "max_rows": 1.5 }), "invalid value: 1.5, expected a whole number"),
         ];
         for (arguments, text) in refused {
             let Err(Misread::Arguments(line)) = call(QUERY, arguments) else { panic!("{text}") };
