@@ -15,6 +15,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::failure::{Code, Failure};
 use super::metrics::Metrics;
+#[cfg(feature = "postgres")]
+use super::planner::may_set;
 use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
 use super::sessions::Session;
 use super::state::{Host, timed_out};
@@ -53,6 +55,28 @@ pub(crate) async fn run(
         },
         () = host.cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "the server is shutting down")),
     }
+}
+
+/// Drops what statements have added to a session: temporary tables, views, and changed settings.
+///
+/// # Errors
+/// Errors of looking up a table.
+#[cfg(feature = "postgres")]
+pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
+    let _busy = session.busy();
+    let _making = session.making.lock().await;
+    let dropped = super::temporary::drop_all(&session.context).await;
+    dropped.map_err(|error| session.failure(&error))?;
+    session.views.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let state = session.context.state_ref();
+    let mut state = state.write();
+    let options = state.config_mut().options_mut();
+    for entry in session_config().options().entries() {
+        if let Some(value) = entry.value.filter(|_| may_set(&entry.key)) {
+            options.set(&entry.key, &value).map_err(|error| session.failure(&error))?;
+        }
+    }
+    Ok(())
 }
 
 async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u64) -> Result<()> {

@@ -11,6 +11,8 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as Utility};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
@@ -91,7 +93,10 @@ impl Statement {
         } else {
             let nulls = parameters.fields().iter().map(|field| ScalarValue::try_from(field.data_type()));
             let known = bound(&plan, nulls.collect::<Result<_>>()?)?;
-            result_schema(known.schema().as_arrow())
+            // Types of the rows: a plan that was only parsed has those of the first branch of a CASE or UNION. One that cannot be
+            // coerced fails when it is run.
+            let coerced = TypeCoercion::new().analyze(known.clone(), state.config_options());
+            result_schema(coerced.as_ref().unwrap_or(&known).schema().as_arrow())
         };
         Ok(Self { plan, effect, parameters, schema })
     }

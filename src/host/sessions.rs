@@ -429,7 +429,10 @@ impl Sessions {
         let mut connections = vec![connection];
         for (name, other) in named {
             context.register_catalog(name, catalog(other)?);
-            connections.push(Arc::clone(other));
+            // The first one may have a name as well.
+            if !connections.iter().any(|known| Arc::ptr_eq(known, other)) {
+                connections.push(Arc::clone(other));
+            }
         }
         // Requests run on this runtime: in a lane, a long computation would delay requests that others wait for.
         connections.iter().for_each(|connection| connection.client().requests_run_here());

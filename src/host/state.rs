@@ -163,13 +163,20 @@ impl Host {
         sql: &str,
         types: &[Option<DataType>],
     ) -> Result<Statement, Failure> {
-        if sql.len() > self.limits.statement_bytes {
-            let (has, most) = (sql.len(), self.limits.statement_bytes);
-            let line = format!("statement too long: {has} bytes, the limit is {most}");
-            return Err(Failure::new(Code::ResourceExhausted, line));
-        }
+        self.allow_length(sql)?;
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
         Statement::with_types(&session.context, sql, types).await.map_err(|error| session.failure(&error))
+    }
+
+    /// # Errors
+    /// RESOURCE_EXHAUSTED for a text that is longer than statements may be.
+    pub(crate) fn allow_length(&self, sql: &str) -> Result<(), Failure> {
+        let (has, most) = (sql.len(), self.limits.statement_bytes);
+        if has <= most {
+            return Ok(());
+        }
+        let line = format!("statement too long: {has} bytes, the limit is {most}");
+        Err(Failure::new(Code::ResourceExhausted, line))
     }
 
     /// Closes the sessions of a closed connection.

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use datafusion::catalog::{Session as Planning, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
+#[cfg(feature = "postgres")]
+use datafusion::datasource::ViewTable;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr, TableType};
@@ -123,6 +125,26 @@ pub(crate) async fn for_each(
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Drops all temporary tables and views.
+///
+/// # Errors
+/// Errors of looking up a table.
+#[cfg(feature = "postgres")]
+pub(crate) async fn drop_all(context: &SessionContext) -> Result<()> {
+    let mut found = Vec::new();
+    for_each(context, |[catalog, schema], name, table| {
+        if table.downcast_ref::<TemporaryTable>().is_some() || table.downcast_ref::<ViewTable>().is_some() {
+            found.push(TableReference::full(catalog.as_str(), schema.as_str(), name));
+        }
+        Ok(())
+    })
+    .await?;
+    for name in found {
+        context.deregister_table(name)?;
     }
     Ok(())
 }

@@ -10,6 +10,8 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use super::printed::{check_names, printed};
+
 /// A statement by what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
@@ -18,6 +20,8 @@ pub(super) enum Command {
     Begin,
     Commit,
     Rollback,
+    /// Back to a savepoint.
+    RollbackTo,
     /// Done as soon as it is read, with this tag: SAVEPOINT and the like.
     Nothing(&'static str),
     Set {
@@ -75,15 +79,13 @@ pub(super) enum CopyFormat {
 /// statement, for the parser to explain.
 pub(super) fn split(text: &str) -> Vec<String> {
     let Some(tokens) = tokens(text) else { return vec![text.to_owned()] };
-    let lines: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    // Locations count lines and characters from 1.
-    let offset = |location: Location| {
-        let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
-        let start = *lines.get(line)?;
-        let column = usize::try_from(location.column).ok()?.checked_sub(1)?;
-        let rest = text.get(start..)?;
-        Some(start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at))
-    };
+    // Locations count lines and characters from 1, and tokens are in order.
+    let mut places = text.char_indices().scan((1, 1), |(line, column), (at, character)| {
+        let here = ((*line, *column), at);
+        (*line, *column) = if character == '\n' { (*line + 1, 1) } else { (*line, *column + 1) };
+        Some(here)
+    });
+    let mut offset = |Location { line, column }| places.find(|(place, _)| *place == (line, column)).map(|(_, at)| at);
     let (mut statements, mut start, mut empty) = (Vec::new(), 0, true);
     for token in &tokens {
         match token.token {
@@ -109,10 +111,28 @@ fn tokens(sql: &str) -> Option<Vec<TokenWithSpan>> {
 }
 
 /// The words of a statement in lower case, as far as it begins with words; strings and numbers count as words.
-fn words(sql: &str) -> Vec<String> {
+pub(super) fn words(sql: &str) -> Vec<String> {
+    words_but(sql, |_| false)
+}
+
+/// The words of a statement outside its strings.
+fn words_outside_strings(sql: &str) -> Vec<String> {
+    words_but(sql, |token| {
+        matches!(
+            token,
+            Token::SingleQuotedString(_)
+                | Token::DollarQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::NationalStringLiteral(_)
+                | Token::UnicodeStringLiteral(_)
+        )
+    })
+}
+
+fn words_but(sql: &str, left_out: fn(&Token) -> bool) -> Vec<String> {
     let tokens = tokens(sql).unwrap_or_default().into_iter().map(|token| token.token);
     tokens
-        .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF))
+        .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF) && !left_out(token))
         .map(|token| match token {
             Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
             Token::Word(word) => word.value,
@@ -130,7 +150,7 @@ impl Command {
         match words.as_slice() {
             ["begin", ..] | ["start", "transaction", ..] => Self::Begin,
             ["commit" | "end", ..] => Self::Commit,
-            ["rollback" | "abort", rest @ ..] if rest.contains(&"to") => Self::Nothing("ROLLBACK"),
+            ["rollback" | "abort", rest @ ..] if rest.contains(&"to") => Self::RollbackTo,
             ["rollback" | "abort", ..] => Self::Rollback,
             ["savepoint", ..] => Self::Nothing("SAVEPOINT"),
             ["release", ..] => Self::Nothing("RELEASE"),
@@ -240,8 +260,11 @@ fn copy(sql: &str) -> Command {
     if target != CopyTarget::Stdout {
         return refused("COPY to a file or program of the server is not supported: use COPY … TO STDOUT");
     }
+    if let Err(error) = check_names(sql) {
+        return refused(error.message());
+    }
     let sql = match source {
-        CopySource::Query(query) => query.to_string(),
+        CopySource::Query(query) => printed(query),
         CopySource::Table { table_name, columns } if columns.is_empty() => format!("SELECT * FROM {table_name}"),
         CopySource::Table { table_name, columns } => {
             let columns = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -258,7 +281,7 @@ fn copy(sql: &str) -> Command {
                 other => return refused(&format!("COPY format \"{other}\" not recognized")),
             },
             CopyOption::Header(header) => copy.header = header,
-            CopyOption::Delimiter(delimiter) => copy.delimiter = Some(delimiter),
+            CopyOption::Delimiter(delimiter) if separates(delimiter, copy.format) => copy.delimiter = Some(delimiter),
             CopyOption::Null(null) => copy.null = Some(null),
             CopyOption::Encoding(encoding) if is_utf8(&encoding) => {}
             other => return refused(&format!("COPY option {other} is not supported")),
@@ -267,7 +290,9 @@ fn copy(sql: &str) -> Command {
     for option in legacy_options {
         match option {
             CopyLegacyOption::Binary => copy.format = CopyFormat::Binary,
-            CopyLegacyOption::Delimiter(delimiter) => copy.delimiter = Some(delimiter),
+            CopyLegacyOption::Delimiter(delimiter) if separates(delimiter, copy.format) => {
+                copy.delimiter = Some(delimiter);
+            }
             CopyLegacyOption::Null(null) => copy.null = Some(null),
             CopyLegacyOption::Header => copy.header = true,
             CopyLegacyOption::Csv(options) => {
@@ -285,6 +310,12 @@ fn copy(sql: &str) -> Command {
     Command::Copy(copy)
 }
 
+/// True for a character that can separate values: one byte, and in text none that values have or that escapes have.
+fn separates(delimiter: char, format: CopyFormat) -> bool {
+    let in_text = !delimiter.is_ascii_alphanumeric() && !"\\.".contains(delimiter);
+    delimiter.is_ascii() && !"\r\n\"".contains(delimiter) && (format != CopyFormat::Text || in_text)
+}
+
 /// True for the names of the only encoding. SQL_ASCII promises nothing about bytes beyond ASCII.
 pub(super) fn is_utf8(encoding: &str) -> bool {
     let plain: String = encoding.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -293,7 +324,8 @@ pub(super) fn is_utf8(encoding: &str) -> bool {
 
 /// The largest number of a parameter in a statement.
 pub(super) fn parameter_count(sql: &str) -> usize {
-    let numbers = words(sql).into_iter().filter_map(|word| word.strip_prefix('$')?.parse::<usize>().ok());
+    let numbers =
+        words_outside_strings(sql).into_iter().filter_map(|word| word.strip_prefix('$')?.parse::<usize>().ok());
     // As many as a message can bind.
     numbers.filter(|number| *number <= usize::from(u16::MAX)).max().unwrap_or(0)
 }
@@ -332,7 +364,7 @@ pub(super) fn reads_catalog(sql: &str) -> bool {
         "quote_ident",
         "txid_current",
     ];
-    let words = words(sql);
+    let words = words_outside_strings(sql);
     words.iter().enumerate().any(|(at, word)| {
         word.starts_with("pg_")
             || word.starts_with("to_reg")
@@ -362,7 +394,7 @@ mod tests {
             ("begin", Command::Begin),
             ("START TRANSACTION READ ONLY", Command::Begin),
             ("END", Command::Commit),
-            ("ROLLBACK TO SAVEPOINT a", Command::Nothing("ROLLBACK")),
+            ("ROLLBACK TO SAVEPOINT a", Command::RollbackTo),
             ("abort", Command::Rollback),
             ("SET extra_float_digits = 3", set("extra_float_digits", Some("3"))),
             ("SET SESSION savedsearch.freshness TO '15m'", set("savedsearch.freshness", Some("15m"))),

@@ -30,10 +30,10 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
 use postgres_types::Type;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Command, Copy, parameter_count, reads_catalog, split};
+use super::command::{Command, Copy, parameter_count, reads_catalog, split, words};
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
@@ -58,6 +58,8 @@ use crate::numbers::counted;
 const AROUND: usize = 1 << 20;
 /// Portals of a connection.
 const PORTALS: usize = 64;
+/// The engine's setting of the time zone.
+const ZONE: &str = "datafusion.execution.time_zone";
 
 /// Why a message is not done.
 enum Stop {
@@ -92,6 +94,8 @@ struct Prepared {
     parameters: Vec<Type>,
     /// Result; without columns if there is none.
     schema: SchemaRef,
+    /// Set once the client was told its types.
+    described: bool,
     _held: Option<MemoryReservation>,
 }
 
@@ -99,6 +103,7 @@ struct Prepared {
 struct Portal {
     work: Work,
     layout: Layout,
+    schema: SchemaRef,
     /// First word of the line that tells its end.
     tag: String,
     /// Memory of its parameters.
@@ -182,6 +187,7 @@ impl Connection {
     async fn converse(&mut self) -> Result<(), Lost> {
         dialect::register(&self.session.context);
         self.use_database().await?;
+        self.begin_zone().await?;
         if self.session.is_proven() {
             self.shared.host.standing.prove(self.caller.peer);
         }
@@ -217,6 +223,19 @@ impl Connection {
             format!("SET datafusion.catalog.default_catalog = '{}'", self.settings.database().replace('\'', "''"));
         let set = self.session.context.sql(&set).await;
         set.map(drop).map_err(|error| Lost::Told(Report::new(Severity::Fatal, "3D000", describe(&error))))
+    }
+
+    /// Makes the time zone of the startup message that of the engine. Drivers send that of their machine: one that is not known
+    /// here is told to be UTC.
+    async fn begin_zone(&mut self) -> Result<(), Lost> {
+        if self.settings.get("timezone").is_none_or(|zone| zone == "UTC") {
+            return Ok(());
+        }
+        match self.use_zone().await {
+            Ok(()) => Ok(()),
+            Err(Stop::Lost(lost)) => Err(lost),
+            Err(Stop::Failed(_)) => self.settings.begin_with("timezone", "UTC").map_err(Lost::Told),
+        }
     }
 
     /// Answers one message.
@@ -267,6 +286,8 @@ impl Connection {
                 self.portals.clear();
                 self.wire.report(&report).await?;
                 self.skipping = !simple;
+                // A client may wait for it before it sends Sync.
+                self.wire.flush().await?;
             }
         }
         if simple { self.ready().await } else { Ok(()) }
@@ -280,6 +301,7 @@ impl Connection {
     async fn act(&mut self, message: Message) -> Result<(), Stop> {
         match message {
             Message::Query(text) => {
+                self.shared.host.allow_length(&text)?;
                 let statements = split(&text);
                 if statements.is_empty() {
                     self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
@@ -314,7 +336,8 @@ impl Connection {
                 Ok(self.wire.send(Reply::BindComplete(BindComplete::new())).await?)
             }
             Message::DescribeStatement(name) => {
-                let prepared = self.statements.get(&name).ok_or_else(|| unknown_statement(&name))?;
+                let prepared = self.statements.get_mut(&name).ok_or_else(|| unknown_statement(&name))?;
+                prepared.described = true;
                 let types = prepared.parameters.iter().map(Type::oid).collect();
                 let layout = Layout::new(&prepared.schema, &[]);
                 self.wire.send(Reply::ParameterDescription(ParameterDescription::new(types))).await?;
@@ -364,6 +387,7 @@ impl Connection {
             let line = format!("too many prepared statements: the session is limited to {most}; close some");
             return Err(Report::error("53400", line).into());
         }
+        self.shared.host.allow_length(sql)?;
         let mut statements = split(sql);
         if statements.len() > 1 {
             let line = "cannot insert multiple commands into a prepared statement";
@@ -407,18 +431,19 @@ impl Connection {
                 (Arc::clone(&statement.schema), both.collect())
             }
             Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
+            Command::Fetch { cursor, skip: false, .. } => (self.schema_of(cursor), Vec::new()),
             Command::Show(name) => {
                 let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
                 (value_alone(statement, name)?.schema, Vec::new())
             }
             _ => (empty(), Vec::new()),
         };
-        Ok(Prepared { sql, command, parameters, schema, _held: None })
+        Ok(Prepared { sql, command, parameters, schema, described: false, _held: None })
     }
 
     /// In a failed transaction, only its end is accepted.
     fn may_run(&self, command: &Command) -> Result<(), Report> {
-        let ends = matches!(command, Command::Commit | Command::Rollback | Command::Nothing("ROLLBACK"));
+        let ends = matches!(command, Command::Commit | Command::Rollback | Command::RollbackTo);
         match self.status {
             TransactionStatus::Error if !ends => Err(Report::error(
                 "25P02",
@@ -482,6 +507,7 @@ impl Connection {
             let line = format!("bind message supplies {has} parameters, but the statement requires {needs}");
             return Err(Report::error("08P01", line).into());
         }
+        let zone = self.settings.get("timezone").unwrap_or_default();
         let binary = |at: usize| match formats {
             [] => Some(false),
             [one] => Some(*one == 1),
@@ -491,11 +517,17 @@ impl Connection {
         let wrong = || Report::error("08P01", "bind message has another number of formats than of parameters");
         let mut bound = Vec::new();
         for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
-            bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1)?);
+            bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, &zone)?);
         }
         let bytes = values.iter().flatten().map(Bytes::len).sum();
         let held = self.shared.host.hold("bound parameters", bytes)?;
-        Ok(Portal { _held: Some(held), ..self.bind(prepared, bound, results).await? })
+        let portal = self.bind(prepared, bound, results).await?;
+        // Tables may have changed since, and the types of parameters may decide.
+        let told = Layout::new(&prepared.schema, &[]).filter(|_| prepared.described);
+        if told.is_some_and(|told| !told.fits(&portal.layout)) {
+            return Err(Report::error("0A000", "cached plan must not change result type").into());
+        }
+        Ok(Portal { _held: Some(held), ..portal })
     }
 
     async fn bind(&mut self, prepared: &Prepared, values: Vec<ScalarValue>, formats: &[i16]) -> Result<Portal, Stop> {
@@ -509,6 +541,9 @@ impl Connection {
         };
         let (work, schema) = match engine {
             None if sql.is_empty() => (Work::Empty, Arc::new(Schema::empty())),
+            None if let Command::Fetch { cursor, skip: false, .. } = command => {
+                (Work::Command(command.clone()), self.schema_of(cursor))
+            }
             None => (Work::Command(command.clone()), Arc::clone(&prepared.schema)),
             Some(()) => {
                 let types = values.iter().map(|value| Some(value.data_type())).collect();
@@ -533,7 +568,12 @@ impl Connection {
             let (has, needs) = (formats.len(), schema.fields().len());
             Report::error("08P01", format!("bind message has {has} result formats but query has {needs} columns"))
         })?;
-        Ok(Portal { work, layout, tag: tag(sql), _held: None })
+        Ok(Portal { work, layout, schema, tag: tag(sql), _held: None })
+    }
+
+    /// Schema of the rows of a cursor; empty if there is none of this name.
+    fn schema_of(&self, cursor: &str) -> SchemaRef {
+        self.portals.get(cursor).map_or_else(|| Arc::new(Schema::empty()), |portal| Arc::clone(&portal.schema))
     }
 
     async fn pending(
@@ -558,13 +598,17 @@ impl Connection {
                 portal.work = Work::Empty;
                 Ok(self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?)
             }
+            Work::Command(Command::Fetch { cursor, rows, skip }) => {
+                self.fetch(cursor, rows, (!skip).then(|| portal.layout.clone())).await
+            }
             Work::Command(command) => Box::pin(self.command(command)).await,
             Work::Effect { statement, values } => {
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let applied = async move { effects::run(&host, &session, &statement, Some(vec![values])).await };
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-                let outcome = self.unless_cancelled(host.away::<_, Failure>(&session, applied)).await;
-                outcome?;
+                let limit = self.settings.statement_timeout().unwrap_or(Duration::MAX);
+                let applied = self.unless_cancelled(host.away::<_, Failure>(&session, applied));
+                timeout(limit, applied).await.map_err(|_| timed_out())??;
                 self.complete(&portal.tag).await
             }
             Work::Query(pending) => {
@@ -616,7 +660,7 @@ impl Connection {
         tokio::select! {
             batch = timeout_at(deadline, running.batches.next()) => match batch {
                 Ok(batch) => Ok(batch.transpose()?),
-                Err(_) => Err(Report::error("57014", "canceling statement due to statement timeout").into()),
+                Err(_) => Err(timed_out().into()),
             },
             () = self.cancelled.cancelled() => Err(cancelled().into()),
             () = self.wire.gone() => Err(Lost::Gone.into()),
@@ -665,12 +709,15 @@ impl Connection {
                 let commits = matches!(command, Command::Commit) && !failed;
                 self.complete(if commits { "COMMIT" } else { "ROLLBACK" }).await
             }
-            Command::Nothing(tag) => {
-                if tag == "ROLLBACK" {
-                    self.status = TransactionStatus::Transaction;
+            Command::RollbackTo => {
+                if self.status == TransactionStatus::Idle {
+                    let line = "ROLLBACK TO SAVEPOINT can only be used in transaction blocks";
+                    return Err(Report::error("25P01", line).into());
                 }
-                self.complete(tag).await
+                self.status = TransactionStatus::Transaction;
+                self.complete("ROLLBACK").await
             }
+            Command::Nothing(tag) => self.complete(tag).await,
             Command::Set { name, value } => {
                 self.set(&name, value.as_deref()).await?;
                 self.complete("SET").await
@@ -704,7 +751,6 @@ impl Connection {
                 self.portals.insert(cursor, portal);
                 self.complete("DECLARE CURSOR").await
             }
-            Command::Fetch { cursor, rows, skip } => self.fetch(cursor, rows, skip).await,
             Command::CloseCursor(cursor) => {
                 match cursor {
                     Some(cursor) => {
@@ -731,12 +777,17 @@ impl Connection {
                 self.statements.clear();
                 self.portals.clear();
                 self.reset().await?;
+                let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+                let discarded = async move { effects::discard(&session).await };
+                let session = Arc::clone(&self.session);
+                self.unless_cancelled(host.away::<_, Failure>(&session, discarded)).await?;
+                self.use_zone().await?;
                 self.complete("DISCARD ALL").await
             }
             Command::Refused(line) => Err(Report::error("0A000", line).into()),
             Command::Malformed(line) => Err(Report::error("42601", line).into()),
-            // Planned, and not a command.
-            Command::Statement => Ok(()),
+            // Planned or read, and not a command.
+            Command::Statement | Command::Fetch { .. } => Ok(()),
         }
     }
 
@@ -746,32 +797,40 @@ impl Connection {
 
     /// Changes a setting of the connection, or of the engine's session; `None` restores its default.
     async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
-        let engine = match name {
-            "timezone" => "datafusion.execution.time_zone",
-            name => name,
-        };
-        if may_set(engine) {
-            let sql = match value {
-                Some(value) => format!("SET {engine} = '{}'", value.replace('\'', "''")),
-                None => format!("RESET {engine}"),
-            };
-            let (statement, _) = self.plan(sql, Vec::new(), Vec::new()).await?;
-            effects::run(&self.shared.host, &self.session, &statement, None).await?;
+        if may_set(name) {
+            return self.set_in_engine(name, value).await;
         }
-        if (name != engine || !may_set(engine))
-            && let Some((name, value)) = self.settings.set(name, value)?
+        if name == "timezone"
+            && let Some(zone) = value
         {
+            self.set_in_engine(ZONE, Some(zone)).await?;
+        }
+        if let Some((name, value)) = self.settings.set(name, value)? {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
-        Ok(())
+        if name == "timezone" { self.use_zone().await } else { Ok(()) }
+    }
+
+    async fn set_in_engine(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        let sql = match value {
+            Some(value) => format!("SET {name} = '{}'", value.replace('\'', "''")),
+            None => format!("RESET {name}"),
+        };
+        let (statement, _) = self.plan(sql, Vec::new(), Vec::new()).await?;
+        Ok(effects::run(&self.shared.host, &self.session, &statement, None).await?)
+    }
+
+    /// Makes the connection's time zone that of the engine.
+    async fn use_zone(&mut self) -> Result<(), Stop> {
+        let zone = self.settings.get("timezone");
+        self.set_in_engine(ZONE, zone.as_deref()).await
     }
 
     async fn reset(&mut self) -> Result<(), Stop> {
-        self.set("timezone", None).await?;
         for (name, value) in self.settings.reset() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
-        Ok(())
+        self.use_zone().await
     }
 
     async fn show(&mut self, name: &str) -> Result<(), Stop> {
@@ -830,17 +889,20 @@ impl Connection {
         self.complete(&format!("COPY {sent}")).await
     }
 
-    /// Sends the next rows of a cursor; 0: all that are left.
-    async fn fetch(&mut self, cursor: String, most: usize, skip: bool) -> Result<(), Stop> {
+    /// Sends the next rows of a cursor in a layout, or skips them without one; 0: all that are left.
+    async fn fetch(&mut self, cursor: String, most: usize, layout: Option<Layout>) -> Result<(), Stop> {
         let mut portal = self.portals.remove(&cursor).ok_or_else(|| unknown_cursor(&cursor))?;
-        if !skip {
-            self.wire.send(Reply::RowDescription(portal.layout.description())).await?;
+        if layout.as_ref().is_some_and(|layout| !layout.fits(&portal.layout)) {
+            return Err(Report::error("0A000", "cached plan must not change result type").into());
         }
         let mut running = match std::mem::replace(&mut portal.work, Work::Done) {
             Work::Query(pending) => Some(self.start(&pending)?),
             Work::Rows(running) => Some(running),
             _ => None,
         };
+        if let (Some(Running { rest: Some((rows, _)), .. }), Some(layout)) = (running.as_deref_mut(), &layout) {
+            rows.encode_as(layout);
+        }
         let mut sent = 0;
         while let Some(current) = &mut running {
             if most > 0 && sent == most {
@@ -848,7 +910,7 @@ impl Connection {
             }
             match &mut current.rest {
                 Some((rows, next)) if *next < rows.len() => {
-                    if !skip {
+                    if layout.is_some() {
                         self.wire.send_row(rows, *next).await?;
                     }
                     *next += 1;
@@ -856,22 +918,29 @@ impl Connection {
                 }
                 _ => match self.batch(current).await? {
                     Some(batch) => {
-                        let rows = portal.layout.rows(&batch);
+                        let rows = layout.as_ref().unwrap_or(&portal.layout).rows(&batch);
                         let rows = rows.map_err(|error| Report::error("22000", error.to_string()))?;
                         current.rest = Some((rows, 0));
                     }
-                    None => running = None,
+                    None => {
+                        self.notices(current.query.take(), current.pending.spent()).await?;
+                        running = None;
+                    }
                 },
             }
         }
         portal.work = running.map_or(Work::Done, Work::Rows);
         self.portals.insert(cursor, portal);
-        self.complete(&format!("{} {sent}", if skip { "MOVE" } else { "FETCH" })).await
+        self.complete(&format!("{} {sent}", if layout.is_some() { "FETCH" } else { "MOVE" })).await
     }
 }
 
 fn cancelled() -> Report {
     Report::error("57014", "canceling statement due to user request")
+}
+
+fn timed_out() -> Report {
+    Report::error("57014", "canceling statement due to statement timeout")
 }
 
 fn unknown_statement(name: &str) -> Report {
@@ -907,8 +976,7 @@ fn value_alone(statement: Statement, setting: &str) -> Result<Statement, Report>
 
 /// What a client is told when a statement has ended, without the number of rows.
 fn tag(sql: &str) -> String {
-    let mut words =
-        sql.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty()).map(str::to_uppercase);
+    let mut words = words(sql).into_iter().map(|word| word.to_uppercase());
     let first = words.next().unwrap_or_default();
     match first.as_str() {
         "EXPLAIN" | "SHOW" | "SET" | "RESET" => first,

@@ -8,11 +8,19 @@
 //! Sources: PostgreSQL documentation, "Data Type Formatting Functions", "Date/Time Functions and Operators".
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use arrow::array::types::IntervalMonthDayNano;
+use arrow::array::timezone::Tz;
+use arrow::array::types::{
+    ArrowTimestampType, IntervalMonthDayNano, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_null_array};
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::plan_err;
+use arrow::error::ArrowError;
+use chrono::{DateTime, MappedLocalTime, Offset, TimeDelta, TimeZone as _};
+use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -28,6 +36,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::catalog::call;
+use super::printed::{check_names, printed};
 use super::report::Report;
 
 /// Words of which one is in every statement that is translated.
@@ -56,7 +65,10 @@ pub(super) fn translated(sql: String) -> Result<String, Report> {
     let mut translator = Translator { changed: false };
     match VisitMut::visit(statement, &mut translator) {
         ControlFlow::Break(report) => Err(report),
-        ControlFlow::Continue(()) if translator.changed => Ok(statement.to_string()),
+        ControlFlow::Continue(()) if translator.changed => {
+            check_names(&sql).map_err(|error| Report::error("0A000", error.to_string()))?;
+            Ok(printed(statement.clone()))
+        }
         ControlFlow::Continue(()) => Ok(sql),
     }
 }
@@ -120,9 +132,13 @@ fn template(function: &mut Function) -> Result<bool, Report> {
     Ok(true)
 }
 
-/// Patterns in any case, and their formats. Longer ones first.
-const NUMBERS: [(&str, &str); 16] = [
+/// Patterns in any case, and their formats, empty if there is none. Longer ones first.
+const NUMBERS: [(&str, &str); 20] = [
+    ("sssss", ""),
+    ("ssss", ""),
+    ("iddd", ""),
     ("yyyy", "%Y"),
+    ("yyy", ""),
     ("iyyy", "%G"),
     ("hh24", "%H"),
     ("hh12", "%I"),
@@ -177,6 +193,9 @@ fn format_of(template: &str, parses: bool) -> Result<String, String> {
             format.push_str(named);
             rest = &pattern[name.len()..];
         } else if let Some((name, number)) = NUMBERS.iter().find(number) {
+            if number.is_empty() {
+                return Err((*name).to_uppercase());
+            }
             format.push_str(&if unpadded { number.replace('%', "%-") } else { (*number).to_owned() });
             rest = &pattern[name.len()..];
         } else if next.is_alphabetic() {
@@ -218,6 +237,7 @@ fn times(interval: &SqlExpr, number: &SqlExpr, divide: bool) -> Option<SqlExpr> 
         return None;
     }
     let micros = i64::from(days) * 86_400_000_000 + nanoseconds / 1_000;
+    let number = printed(number.clone());
     let operator = if divide { '/' } else { '*' };
     expression(&format!(
         "arrow_cast(CAST(round(CAST({micros} AS DOUBLE) {operator} ({number})) AS BIGINT), '{MICROSECONDS}')"
@@ -230,7 +250,8 @@ fn expression(sql: &str) -> Option<SqlExpr> {
 }
 
 /// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one without
-/// becomes the instant at which it is that time in `zone`. Replaced by casts when a plan is optimized.
+/// becomes the instant at which it is that time in `zone`. The former is replaced by a cast when a plan is optimized. The latter
+/// is not: a cast fails for a time that the clocks pass twice or leave out, where PostgreSQL takes the standard time.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TimeZone {
     signature: Signature,
@@ -279,16 +300,58 @@ impl ScalarUDFImpl for TimeZone {
         else {
             return Ok(ExprSimplifyResult::Original(arguments));
         };
+        if known.is_none() {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        }
         let there = cast(time.clone(), DataType::Timestamp(unit, Some(zone.into())));
-        Ok(ExprSimplifyResult::Simplified(match known {
-            Some(_) => to_local_time().call(vec![there]),
-            None => cast(there, DataType::Timestamp(unit, Some(UTC.into()))),
-        }))
+        Ok(ExprSimplifyResult::Simplified(to_local_time().call(vec![there])))
     }
 
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        plan_err!("AT TIME ZONE takes the name of a time zone as a constant")
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [ColumnarValue::Scalar(zone), time] = arguments.args.as_slice() else {
+            return plan_err!("AT TIME ZONE takes the name of a time zone as a constant");
+        };
+        let DataType::Timestamp(unit, None) = time.data_type() else {
+            return plan_err!("AT TIME ZONE takes the name of a time zone as a constant");
+        };
+        let times = time.to_array(arguments.number_rows)?;
+        let Some(zone) = zone.try_as_str().flatten() else {
+            return Ok(ColumnarValue::Array(new_null_array(arguments.return_type(), times.len())));
+        };
+        let zone: Tz = zone.parse()?;
+        let instants = match unit {
+            TimeUnit::Second => instants::<TimestampSecondType>(&times, zone, 1),
+            TimeUnit::Millisecond => instants::<TimestampMillisecondType>(&times, zone, 1_000),
+            TimeUnit::Microsecond => instants::<TimestampMicrosecondType>(&times, zone, 1_000_000),
+            TimeUnit::Nanosecond => instants::<TimestampNanosecondType>(&times, zone, 1_000_000_000),
+        }?;
+        match time {
+            ColumnarValue::Scalar(_) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&instants, 0)?)),
+            ColumnarValue::Array(_) => Ok(ColumnarValue::Array(instants)),
+        }
     }
+}
+
+/// The instants at which it is these times in a zone.
+fn instants<T: ArrowTimestampType>(times: &ArrayRef, zone: Tz, second: i64) -> Result<ArrayRef> {
+    let beyond = || ArrowError::ComputeError("a time with a zone is beyond the representable range".to_owned());
+    let instant = |time: i64| {
+        let naive = DateTime::from_timestamp(time.div_euclid(second), 0).ok_or_else(beyond)?.naive_utc();
+        let offset = match zone.offset_from_local_datetime(&naive) {
+            MappedLocalTime::Single(offset) => offset,
+            // When clocks are set back, the later one is the standard time.
+            MappedLocalTime::Ambiguous(_, standard) => standard,
+            // When they are set forward, the standard time is the one before.
+            MappedLocalTime::None => {
+                let before = naive.checked_sub_signed(TimeDelta::hours(3)).ok_or_else(beyond)?;
+                zone.offset_from_local_datetime(&before).earliest().ok_or_else(beyond)?
+            }
+        };
+        let ahead = i64::from(offset.fix().local_minus_utc()) * second;
+        time.checked_sub(ahead).ok_or_else(beyond)
+    };
+    let instants: PrimitiveArray<T> = times.as_primitive::<T>().try_unary(instant)?;
+    Ok(Arc::new(instants.with_timezone(UTC)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! - `server` accepts connections, `startup` logs clients in, `wire` reads and writes messages.
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
 //! - `command` recognizes statements, `settings` holds those that PostgreSQL has, `catalog` answers questions about tables.
-//! - `dialect` translates what PostgreSQL writes differently from the engine.
+//! - `dialect` translates what PostgreSQL writes differently from the engine; `printed` writes what was parsed.
 //! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` words errors.
 //!
 //! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the Flight SQL server.
@@ -21,6 +21,7 @@ mod command;
 mod connection;
 mod dialect;
 mod parameters;
+mod printed;
 mod report;
 mod rows;
 mod server;

@@ -14,7 +14,7 @@ use postgres_types::{FromSql, Kind, Type};
 
 use super::report::Report;
 
-/// Decodes one value. `number` counts parameters from 1, for errors.
+/// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
 /// # Errors
 /// 22P02 or 22P03 for a value that is not of its type, 0A000 for a type that is not supported.
@@ -23,6 +23,7 @@ pub(super) fn decode(
     binary: bool,
     postgres: &Type,
     number: usize,
+    zone: &str,
 ) -> Result<ScalarValue, Report> {
     let data_type = arrow_type(postgres).ok_or_else(|| {
         Report::error("0A000", format!("parameter ${number} has type {}, which is not supported", postgres.name()))
@@ -39,7 +40,7 @@ pub(super) fn decode(
     let wrong = || Report::error("22P02", format!("parameter ${number} is not a value of type {}", postgres.name()));
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Report::error("22021", format!("parameter ${number} is not valid UTF-8")))?;
-    from_text(text, &data_type).ok_or_else(wrong)
+    from_text(text, &data_type, zone).ok_or_else(wrong)
 }
 
 /// The engine's type for a PostgreSQL type; `None` if there is none.
@@ -70,8 +71,13 @@ pub(super) fn arrow_type(postgres: &Type) -> Option<DataType> {
     })
 }
 
-fn from_text(text: &str, data_type: &DataType) -> Option<ScalarValue> {
+fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue> {
     match data_type {
+        DataType::Timestamp(unit, Some(_)) => {
+            let there = DataType::Timestamp(*unit, Some(zone.into()));
+            let at = ScalarValue::from(text.trim()).cast_to(&there).and_then(|at| at.cast_to(data_type));
+            at.ok().filter(|value| !value.is_null())
+        }
         DataType::Utf8 => Some(ScalarValue::from(text)),
         DataType::Boolean => {
             // Unambiguous beginnings count as well.
@@ -90,7 +96,7 @@ fn from_text(text: &str, data_type: &DataType) -> Option<ScalarValue> {
         DataType::List(item) => {
             let items = items(text)?;
             let items = items.into_iter().map(|text| match text {
-                Some(text) => from_text(&text, item.data_type()),
+                Some(text) => from_text(&text, item.data_type(), zone),
                 None => ScalarValue::try_from(item.data_type()).ok(),
             });
             let items = items.collect::<Option<Vec<_>>>()?;
@@ -289,8 +295,9 @@ mod tests {
 
     #[test]
     fn texts_become_values_of_their_type() {
-        let text =
-            |text: &str, postgres: &Type| decode(Some(&Bytes::copy_from_slice(text.as_bytes())), false, postgres, 1);
+        let text = |text: &str, postgres: &Type| {
+            decode(Some(&Bytes::copy_from_slice(text.as_bytes())), false, postgres, 1, "UTC")
+        };
         assert_eq!(text("12", &Type::INT4), Ok(ScalarValue::Int32(Some(12))));
         assert_eq!(text("t", &Type::BOOL), Ok(ScalarValue::Boolean(Some(true))));
         assert_eq!(text("of", &Type::BOOL), Ok(ScalarValue::Boolean(Some(false))));
@@ -309,7 +316,8 @@ mod tests {
 
     #[test]
     fn binary_values_are_decoded_and_malformed_ones_refused() {
-        let binary = |bytes: &[u8], postgres: &Type| decode(Some(&Bytes::copy_from_slice(bytes)), true, postgres, 1);
+        let binary =
+            |bytes: &[u8], postgres: &Type| decode(Some(&Bytes::copy_from_slice(bytes)), true, postgres, 1, "UTC");
         assert_eq!(binary(&[0, 0, 0, 7], &Type::INT4), Ok(ScalarValue::Int32(Some(7))));
         assert_eq!(
             binary(&[0, 0, 0, 0, 0, 0, 0, 0], &Type::DATE).map(|_| ()),
@@ -323,6 +331,6 @@ mod tests {
         assert_eq!(binary(&list, &Type::INT4_ARRAY).expect("a list").to_string(), "[9, ]");
         assert!(binary(&list[..20], &Type::INT4_ARRAY).is_err());
         assert!(binary(&[1, 2, 3], &Type::UUID).is_err());
-        assert_eq!(decode(None, true, &Type::INT8, 1), Ok(ScalarValue::Int64(None)));
+        assert_eq!(decode(None, true, &Type::INT8, 1, "UTC"), Ok(ScalarValue::Int64(None)));
     }
 }

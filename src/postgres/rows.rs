@@ -52,6 +52,12 @@ impl Layout {
         self.columns.is_empty()
     }
 
+    /// True if both have the same number of columns and the same types.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        let types = |layout: &Self| layout.columns.iter().map(|column| column.postgres.clone()).collect::<Vec<_>>();
+        types(self) == types(other)
+    }
+
     /// Number of columns.
     pub(super) fn len(&self) -> usize {
         self.columns.len()
@@ -85,6 +91,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// Encodes the rest as this layout says, which has the same types.
+    pub(super) fn encode_as(&mut self, layout: &Layout) {
+        self.binary.clone_from(&layout.binary);
+    }
+
     /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows

@@ -134,6 +134,13 @@ fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
             let [inner] = args.as_slice() else { return None };
             Some(Instant { wall: true, ..instant_of(inner, time)? })
         }
+        // `AT TIME ZONE` of PostgreSQL, from a local time to an instant.
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "timezone" => {
+            let [zone, inner] = args.as_slice() else { return None };
+            let of = instant_of(inner, time).filter(|of| of.wall)?;
+            let in_zone = |zone: &str| DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
+            cast(cast(of, &in_zone(&text(zone)?))?, &in_zone("UTC"))
+        }
         _ => None,
     }
 }

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::super::printed::{check_names, printed};
 use super::tables::{is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
@@ -33,8 +34,9 @@ pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[S
     let mut statements = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements()).map_err(wrong)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
+            check_names(sql)?;
             let _ = VisitMut::visit(&mut statement, &mut Rewriter { names, values });
-            Ok(statement.to_string())
+            Ok(printed(statement))
         }
         _ => Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into()),
     }
@@ -620,7 +622,8 @@ mod tests {
         let values = [ScalarValue::from("it's"), ScalarValue::from(7_i64)];
         let bound =
             rewritten("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = $3", &names, &values);
-        let expected = "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = 'it''s' AND oid = 7 AND relkind = NULL";
+        let expected =
+            "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = E'it\\'s' AND oid = 7 AND relkind = NULL";
         assert_eq!(bound.expect("rewritten"), expected);
         assert!(rewritten("DELETE FROM pg_class", &names, &[]).is_err());
         assert!(rewritten("SELECT 1 FROM (pg_class", &names, &[]).is_err());

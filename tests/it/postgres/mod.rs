@@ -1,6 +1,7 @@
 //! The server for clients of PostgreSQL, with a real driver and with bytes written by hand: rows and costs, the extended
 //! protocol, logins, catalogs, and how statements end.
 
+mod exact;
 mod hostile;
 
 use std::sync::Arc;
@@ -244,6 +245,11 @@ async fn what_postgresql_writes_differently_is_translated() {
             "date_trunc('day', timestamptz '2026-05-01 22:30:00Z' AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Europe/Berlin'",
             "2026-05-01 22:00:00+00",
         ),
+        (
+            "date_trunc('hour', timestamptz '2026-10-25 00:30:00Z' AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Europe/Berlin'",
+            "2026-10-25 01:00:00+00",
+        ),
+        ("timestamp '2026-03-29 02:30:00' AT TIME ZONE 'Europe/Berlin'", "2026-03-29 01:30:00+00"),
         ("timestamptz '2026-05-01 22:30:00Z' + INTERVAL '5 minutes' * floor(2.5)", "2026-05-01 22:40:00+00"),
         ("timestamptz '2026-05-01 22:30:00Z' - 2 * interval '1 month'", "2026-03-01 22:30:00+00"),
         ("timestamptz '2026-05-01 22:30:00Z' - interval '1 hour' / 2", "2026-05-01 22:00:00+00"),
