@@ -101,20 +101,21 @@ type Queries = HashMap<String, (Weak<Execution>, Arc<Query>)>;
 /// Execution of a query; it lives as long as the query does.
 type Execution = dyn Any + Send + Sync;
 
-/// The counts of the queries that run, by name and execution.
-static COUNTS: Mutex<Vec<(String, Weak<Execution>, SharedCounts)>> = Mutex::new(Vec::new());
-type SharedCounts = Arc<QueryCounts>;
+/// The counts of the queries of all connections, by name and execution, for as long as one of them knows the query.
+static COUNTS: Mutex<Vec<(String, Weak<Execution>, WeakCounts)>> = Mutex::new(Vec::new());
+type WeakCounts = Weak<QueryCounts>;
 
 /// Returns the counts of a query, which all connections that it reads share.
 fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
     let this = Arc::downgrade(execution);
     let mut running = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-    running.retain(|(_, execution, _)| execution.strong_count() > 0);
-    if let Some((.., counts)) = running.iter().find(|(known, run, _)| known == id && run.ptr_eq(&this)) {
-        return Arc::clone(counts);
+    running.retain(|(.., counts)| counts.strong_count() > 0);
+    let known = running.iter().find(|(known, run, _)| known == id && run.ptr_eq(&this));
+    if let Some(counts) = known.and_then(|(.., counts)| counts.upgrade()) {
+        return counts;
     }
     let counts = Arc::new(QueryCounts::default());
-    running.push((id.to_owned(), this, Arc::clone(&counts)));
+    running.push((id.to_owned(), this, Arc::downgrade(&counts)));
     counts
 }
 
