@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigEntry;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{
@@ -71,7 +72,7 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
     let state = session.context.state_ref();
     let mut state = state.write();
     let options = state.config_mut().options_mut();
-    for entry in session_config().options().entries() {
+    for entry in defaults(session) {
         if let Some(value) = entry.value.filter(|_| may_set(&entry.key)) {
             options.set(&entry.key, &value).map_err(|error| session.failure(&error))?;
         }
@@ -79,14 +80,19 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The settings that a session began with.
+fn defaults(session: &Session) -> Vec<ConfigEntry> {
+    session_config().with_option_extension(session.defaults.clone()).options().entries()
+}
+
 async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u64) -> Result<()> {
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan {
         return create(session, table, metrics, most).await;
     }
     let plan = match plan {
-        // RESET restores this crate's default, not DataFusion's.
+        // RESET restores the session's default, not DataFusion's.
         LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })) => {
-            let default = session_config().options().entries().into_iter().find(|entry| entry.key == variable);
+            let default = defaults(session).into_iter().find(|entry| entry.key == variable);
             match default.and_then(|entry| entry.value) {
                 Some(value) => LogicalPlan::Statement(Utility::SetVariable(SetVariable { variable, value })),
                 None => LogicalPlan::Statement(Utility::ResetVariable(ResetVariable { variable })),

@@ -129,6 +129,19 @@ async fn a_session_that_is_discarded_keeps_nothing() {
     assert!(text(&client, "SELECT count(*) FROM saved_searches").await.parse::<u64>().unwrap() > 0);
 }
 
+/// The settings of the server are those that a session goes back to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_back_to_the_settings_of_its_server() {
+    let served = Served::with(Settings::default(), |spec| spec.settings.max_requests = 7).await;
+    let client = served.client().await;
+    for back in ["RESET savedsearch.max_requests", "DISCARD ALL"] {
+        client.batch_execute("SET savedsearch.max_requests = 99").await.unwrap();
+        assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "99");
+        client.batch_execute(back).await.unwrap();
+        assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "7", "{back}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_semicolons_take_no_longer_than_their_number() {
     let served = Served::new().await;
