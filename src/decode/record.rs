@@ -38,8 +38,6 @@ pub(super) struct Rows<'t, 'j> {
     label: Option<usize>,
     rank: Option<usize>,
     extra_slot: Option<usize>,
-    /// Set if `extra` is wanted.
-    extra: bool,
     /// Rows read.
     pub(super) count: usize,
     /// Rows allowed.
@@ -82,7 +80,6 @@ impl<'t, 'j> Rows<'t, 'j> {
             label,
             rank,
             extra_slot,
-            extra: extra_slot.is_some(),
             count: 0,
             most,
             conflicts: 0,
@@ -111,9 +108,9 @@ impl<'t, 'j> Rows<'t, 'j> {
     }
 
     /// Completes the current row.
-    fn end_row(&mut self, label: &str, position: usize, extra: Option<&str>) {
-        for (slot, text) in [(self.label, Some(label)), (self.extra_slot, extra)] {
-            if let (Some(slot), Some(text)) = (slot, text) {
+    fn end_row(&mut self, label: &str, position: usize, extra: &str) {
+        for (slot, text) in [(self.label, label), (self.extra_slot, extra)] {
+            if let Some(slot) = slot {
                 self.builders[slot].append_text(text);
                 self.filled[slot] = true;
             }
@@ -143,7 +140,7 @@ impl<'t, 'j> Rows<'t, 'j> {
                 self.set(*slot, raw)?;
             }
         }
-        self.end_row(label, position, self.extra.then_some("{}"));
+        self.end_row(label, position, "{}");
         Ok(())
     }
 
@@ -160,7 +157,7 @@ impl<'t, 'j> Rows<'t, 'j> {
             _ => return Err(json.mismatch("a record")),
         };
         let extra = extra.map(Extra::close);
-        self.end_row(label, position, self.extra.then(|| extra.as_deref().unwrap_or("{}")));
+        self.end_row(label, position, extra.as_deref().unwrap_or("{}"));
         Ok(())
     }
 
@@ -264,7 +261,7 @@ impl<'t, 'j> Rows<'t, 'j> {
 
     /// A value that no column takes, if `extra` is wanted.
     fn left(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
-        self.extra.then_some(Cow::Borrowed(raw.text))
+        self.extra_slot.map(|_| Cow::Borrowed(raw.text))
     }
 }
 
