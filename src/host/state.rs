@@ -168,6 +168,8 @@ impl Host {
         Statement::with_types(&session.context, sql, types).await.map_err(|error| session.failure(&error))
     }
 
+    /// Checks the length of a statement, or of several.
+    ///
     /// # Errors
     /// RESOURCE_EXHAUSTED for a text that is longer than statements may be.
     pub(crate) fn allow_length(&self, sql: &str) -> Result<(), Failure> {

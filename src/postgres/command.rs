@@ -260,7 +260,7 @@ fn copy(sql: &str) -> Command {
     if target != CopyTarget::Stdout {
         return refused("COPY to a file or program of the server is not supported: use COPY … TO STDOUT");
     }
-    if let Err(error) = check_names(sql) {
+    if let Err(error) = check_names(sql, &PostgreSqlDialect {}) {
         return refused(error.message());
     }
     let sql = match source {

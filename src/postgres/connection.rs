@@ -525,7 +525,7 @@ impl Connection {
         // Tables may have changed since, and the types of parameters may decide.
         let told = Layout::new(&prepared.schema, &[]).filter(|_| prepared.described);
         if told.is_some_and(|told| !told.fits(&portal.layout)) {
-            return Err(Report::error("0A000", "cached plan must not change result type").into());
+            return Err(changed_type().into());
         }
         Ok(Portal { _held: Some(held), ..portal })
     }
@@ -776,12 +776,11 @@ impl Connection {
             Command::DiscardAll => {
                 self.statements.clear();
                 self.portals.clear();
-                self.reset().await?;
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let discarded = async move { effects::discard(&session).await };
                 let session = Arc::clone(&self.session);
                 self.unless_cancelled(host.away::<_, Failure>(&session, discarded)).await?;
-                self.use_zone().await?;
+                self.reset().await?;
                 self.complete("DISCARD ALL").await
             }
             Command::Refused(line) => Err(Report::error("0A000", line).into()),
@@ -808,7 +807,7 @@ impl Connection {
         if let Some((name, value)) = self.settings.set(name, value)? {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
-        if name == "timezone" { self.use_zone().await } else { Ok(()) }
+        if name == "timezone" && value.is_none() { self.use_zone().await } else { Ok(()) }
     }
 
     async fn set_in_engine(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
@@ -893,7 +892,7 @@ impl Connection {
     async fn fetch(&mut self, cursor: String, most: usize, layout: Option<Layout>) -> Result<(), Stop> {
         let mut portal = self.portals.remove(&cursor).ok_or_else(|| unknown_cursor(&cursor))?;
         if layout.as_ref().is_some_and(|layout| !layout.fits(&portal.layout)) {
-            return Err(Report::error("0A000", "cached plan must not change result type").into());
+            return Err(changed_type().into());
         }
         let mut running = match std::mem::replace(&mut portal.work, Work::Done) {
             Work::Query(pending) => Some(self.start(&pending)?),
@@ -941,6 +940,10 @@ fn cancelled() -> Report {
 
 fn timed_out() -> Report {
     Report::error("57014", "canceling statement due to statement timeout")
+}
+
+fn changed_type() -> Report {
+    Report::error("0A000", "cached plan must not change result type")
 }
 
 fn unknown_statement(name: &str) -> Report {

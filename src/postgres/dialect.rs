@@ -61,13 +61,14 @@ pub(super) fn translated(sql: String) -> Result<String, Report> {
         return Ok(sql);
     }
     let Ok(mut statements) = Parser::parse_sql(&GenericDialect {}, &sql) else { return Ok(sql) };
-    let [statement] = statements.as_mut_slice() else { return Ok(sql) };
+    let (Some(mut statement), true) = (statements.pop(), statements.is_empty()) else { return Ok(sql) };
     let mut translator = Translator { changed: false };
-    match VisitMut::visit(statement, &mut translator) {
+    match VisitMut::visit(&mut statement, &mut translator) {
         ControlFlow::Break(report) => Err(report),
         ControlFlow::Continue(()) if translator.changed => {
-            check_names(&sql).map_err(|error| Report::error("0A000", error.to_string()))?;
-            Ok(printed(statement.clone()))
+            let named = check_names(&sql, &GenericDialect {});
+            named.map_err(|error| Report::error("0A000", error.to_string()))?;
+            Ok(printed(statement))
         }
         ControlFlow::Continue(()) => Ok(sql),
     }

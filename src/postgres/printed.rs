@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Value, ValueWithSpan, VisitMut, VisitorMut};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
@@ -19,16 +19,18 @@ pub(super) fn printed(mut parsed: impl VisitMut + Display) -> String {
     parsed.to_string()
 }
 
-/// Checks the names of a statement that is about to be parsed and printed.
+/// Checks the names of a statement that is parsed in a dialect and printed.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for a name with a double quote in it.
-pub(super) fn check_names(sql: &str) -> Result<(), Error> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize().unwrap_or_default();
-    let quoted =
-        |token: &Token| matches!(token, Token::Word(word) if word.quote_style.is_some() && word.value.contains('"'));
+/// [`ErrorKind::Unsupported`] for a name with its quote in it.
+pub(super) fn check_names(sql: &str, dialect: &dyn Dialect) -> Result<(), Error> {
+    let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
+    let quoted = |token: &Token| match token {
+        Token::Word(word) => word.quote_style.is_some_and(|quote| word.value.contains(quote)),
+        _ => false,
+    };
     if tokens.iter().any(quoted) {
-        let line = "names with a double quote in them are not supported in this statement";
+        let line = "names with a quote in them are not supported in this statement";
         return Err(Error::new(ErrorKind::Unsupported, line));
     }
     Ok(())
@@ -51,7 +53,7 @@ impl VisitorMut for Quotes {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
+    use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
     use datafusion::sql::sqlparser::parser::Parser;
     use proptest::prelude::*;
 
@@ -84,7 +86,9 @@ mod tests {
 
     #[test]
     fn names_with_quotes_are_refused() {
-        check_names("SELECT id AS \"a b\", 'it''s \"quoted\"' FROM mentions").expect("plain names");
-        check_names("SELECT id AS \"a\"\"b\" FROM mentions").expect_err("a quote");
+        let check = |sql| check_names(sql, &PostgreSqlDialect {});
+        check("SELECT id AS \"a b\", 'it''s \"quoted\"' FROM mentions").expect("plain names");
+        check("SELECT id AS \"a\"\"b\" FROM mentions").expect_err("a quote");
+        check_names("SELECT id AS `a\\``b` FROM mentions", &GenericDialect {}).expect_err("a quote");
     }
 }

@@ -34,7 +34,7 @@ pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[S
     let mut statements = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements()).map_err(wrong)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
-            check_names(sql)?;
+            check_names(sql, &PostgreSqlDialect {})?;
             let _ = VisitMut::visit(&mut statement, &mut Rewriter { names, values });
             Ok(printed(statement))
         }

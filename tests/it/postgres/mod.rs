@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use datafusion_saved_search::client::HttpLimits;
-use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{
-    Auth, FlightServer, Limits, PassThrough, ServerSpec, Upstream, Users, hash_password,
-};
+use datafusion_saved_search::flight::{Auth, FlightServer, PassThrough, ServerSpec, Upstream, Users, hash_password};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
@@ -24,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
+use crate::flight::open;
 use crate::queries::{self, NOW};
 use crate::support::{BIG, InProcess, OTHER, connect, corpus, now, rows};
 
@@ -33,20 +31,6 @@ struct Served {
     connection: Arc<Connection>,
     flight: FlightServer,
     postgres: PostgresServer,
-}
-
-fn spec(upstream: Upstream) -> ServerSpec {
-    ServerSpec {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        auth: Auth::None,
-        tls: None,
-        insecure: false,
-        operations: None,
-        limits: Limits::default(),
-        settings: SessionSettings::default(),
-        upstream,
-        workers: None,
-    }
 }
 
 async fn listen(flight: &FlightServer) -> PostgresServer {
@@ -67,7 +51,7 @@ impl Served {
         let clock = Clock::fixed(now());
         let simulator = Simulator::new(corpus, Settings { clock: clock.clone(), ..settings });
         let connection = connect(&simulator, clock, Profile::v4());
-        let mut spec = spec(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
+        let mut spec = open(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
         change(&mut spec);
         let flight = FlightServer::start(spec).await.unwrap();
         let postgres = listen(&flight).await;
@@ -124,7 +108,7 @@ async fn a_client_gets_the_rows_that_the_library_gives_at_the_same_cost() {
     let settings = Settings { clock: Clock::fixed(NOW.parse().unwrap()), ..Settings::default() };
     let simulator = Simulator::new(queries::corpus(), settings.clone());
     let connection = connect(&simulator, settings.clock, Profile::v4());
-    let flight = FlightServer::start(spec(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() }));
+    let flight = FlightServer::start(open(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() }));
     let flight = flight.await.unwrap();
     let postgres = listen(&flight).await;
     let served = Served { simulator, connection, flight, postgres };
@@ -425,7 +409,7 @@ async fn a_password_is_the_key_where_keys_are_passed_through() {
         let builder = Connection::builder("http://passed.test/v4", key).profile(Profile::v4());
         builder.service(Arc::clone(&service) as _).clock(clock.clone()).build()
     });
-    let flight = FlightServer::start(ServerSpec { auth: Auth::PassThrough, ..spec(Upstream::PassThrough(keys)) });
+    let flight = FlightServer::start(ServerSpec { auth: Auth::PassThrough, ..open(Upstream::PassThrough(keys)) });
     let flight = flight.await.unwrap();
     let postgres = listen(&flight).await;
     let log_in = async |password: &str| {
