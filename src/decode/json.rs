@@ -1,16 +1,33 @@
 //! Reads JSON text (RFC 8259) from value to value, each byte once, without building a document.
 //!
 //! Values are slices of the text. Callers convert those that they need; all others are only validated. Strings are searched in
-//! blocks of 16 bytes, which every processor compares at once.
+//! blocks of 64 bytes, whose positions do not depend on what is found in them, so that a processor searches several at once.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use wide::u8x16;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes of a string that are compared at once.
-const BLOCK: usize = 16;
+/// Bytes of a string that are searched at once.
+const BLOCK: usize = 64;
+/// Bytes that every processor compares at once.
+const LANE: usize = 16;
+
+/// The character of each escape sequence of two bytes, by its second byte; 0 for all other bytes.
+const ESCAPED: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'/' as usize] = b'/';
+    table[b'b' as usize] = 8;
+    table[b'f' as usize] = 12;
+    table[b'n' as usize] = b'\n';
+    table[b'r' as usize] = b'\r';
+    table[b't' as usize] = b'\t';
+    table
+};
 
 /// A position in a text.
 #[derive(Debug, Clone)]
@@ -56,55 +73,18 @@ impl<'t> Raw<'t> {
             return Ok(Cow::Borrowed(self.inner()));
         }
         let mut buffer = Vec::new();
-        Ok(Cow::Owned(self.unescape(&mut buffer)?.to_owned()))
+        Ok(Cow::Owned(self.characters(&mut buffer)?.to_owned()))
     }
 
-    /// The characters of a string with escape sequences, written into a buffer that grows as needed.
+    /// The characters of a string, written into a buffer if it has escape sequences.
     ///
     /// # Errors
     /// As [`unquoted`](Self::unquoted).
-    pub(super) fn unescape(self, buffer: &mut Vec<u8>) -> Result<&str> {
-        let (text, bytes) = (self.inner(), self.inner().as_bytes());
-        // No character is longer than what stands for it, but a block is copied before its end is known.
-        let most = bytes.len() + BLOCK;
-        if buffer.len() < most {
-            buffer.resize(most, 0);
-        }
-        let (mut at, mut end) = (0, 0);
-        loop {
-            let plain = match bytes[at..].first_chunk::<BLOCK>() {
-                Some(block) => {
-                    buffer[end..end + BLOCK].copy_from_slice(block);
-                    (backslashes(block).trailing_zeros() as usize).min(BLOCK)
-                }
-                None => {
-                    let rest = &bytes[at..];
-                    let plain = rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len());
-                    buffer[end..end + plain].copy_from_slice(&rest[..plain]);
-                    plain
-                }
-            };
-            (at, end) = (at + plain, end + plain);
-            if at == bytes.len() {
-                break;
-            }
-            if plain == BLOCK {
-                continue;
-            }
-            let (character, length) = match bytes.get(at + 1) {
-                Some(b'n') => ('\n', 2),
-                Some(b't') => ('\t', 2),
-                Some(b'r') => ('\r', 2),
-                Some(b'b') => ('\u{8}', 2),
-                Some(b'f') => ('\u{c}', 2),
-                Some(b'u') => unicode(&text[at..]).ok_or_else(unpaired)?,
-                Some(other) => (char::from(*other), 2),
-                None => return Err(unpaired()),
-            };
-            end += character.encode_utf8(&mut buffer[end..]).len();
-            at += length;
-        }
-        simdutf8::basic::from_utf8(&buffer[..end]).map_err(|_| unpaired())
+    pub(super) fn characters<'b>(self, buffer: &'b mut Vec<u8>) -> Result<&'b str>
+    where
+        't: 'b,
+    {
+        if self.escaped { Json::new(self.text).characters(buffer) } else { Ok(self.inner()) }
     }
 
     /// The text between the quotes of a string.
@@ -309,36 +289,101 @@ impl<'t> Json<'t> {
     /// Reads the string that begins here.
     #[inline]
     fn string(&mut self) -> Result<Raw<'t>> {
-        let (start, mut escaped) = (self.at, false);
-        self.at += 1;
+        Ok(self.scan::<false>(&mut Vec::new())?.0)
+    }
+
+    /// Reads the string that begins here, and returns its characters: a slice of the text, or of the buffer if it has escape
+    /// sequences.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] for an invalid string or an unpaired surrogate.
+    #[inline]
+    pub(super) fn characters<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<&'b str>
+    where
+        't: 'b,
+    {
+        let (raw, end) = self.scan::<true>(buffer)?;
+        if !raw.escaped {
+            return Ok(raw.inner());
+        }
+        simdutf8::basic::from_utf8(&buffer[..end]).map_err(|_| unpaired())
+    }
+
+    /// Reads the string that begins here. If `COPY`, the characters of a string with escape sequences are written to the
+    /// beginning of the buffer; returns how many bytes they have.
+    #[inline]
+    fn scan<const COPY: bool>(&mut self, buffer: &mut Vec<u8>) -> Result<(Raw<'t>, usize)> {
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        // Bytes before `from` have been read.
+        let (mut block_at, mut from) = (start + 1, start + 1);
+        let (mut escaped, mut end) = (false, 0);
         loop {
-            self.at += plain(&self.text.as_bytes()[self.at..]);
-            match self.text.as_bytes().get(self.at) {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(Raw { text: &self.text[start..self.at], escaped });
+            let rest = bytes.get(block_at..).unwrap_or_default();
+            let mut found = match rest.first_chunk::<BLOCK>() {
+                Some(block) => specials(block),
+                None => {
+                    let mut block = [b' '; BLOCK];
+                    block[..rest.len()].copy_from_slice(rest);
+                    specials(&block)
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
+            };
+            while found != 0 {
+                let at = block_at + found.trailing_zeros() as usize;
+                found &= found - 1;
+                if at < from {
+                    continue;
                 }
-                Some(_) => return Err(self.malformed("no unescaped control character")),
-                None => return Err(self.malformed("the end of a string")),
+                self.at = at;
+                let special = bytes[at];
+                if COPY && (escaped || special == b'\\') {
+                    copy(bytes, from..at, buffer, &mut end);
+                }
+                match special {
+                    b'"' => {
+                        self.at += 1;
+                        return Ok((Raw { text: &self.text[start..self.at], escaped }, end));
+                    }
+                    b'\\' => {
+                        escaped = true;
+                        self.escape::<COPY>(buffer, &mut end)?;
+                        from = self.at;
+                    }
+                    _ => return Err(self.malformed("no unescaped control character")),
+                }
             }
+            if rest.len() < BLOCK {
+                self.at = bytes.len();
+                return Err(self.malformed("the end of a string"));
+            }
+            block_at += BLOCK;
         }
     }
 
-    fn escape(&mut self) -> Result<()> {
-        let bytes = self.text.as_bytes();
-        match bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
-            Some(b'u')
-                if bytes.get(self.at + 2..self.at + 6).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
-            {
-                self.at += 6;
+    /// Reads the escape sequence that begins here. If `COPY`, its character is written to the buffer at `end`; of two surrogates,
+    /// both sequences are read then, and an unpaired one is an error.
+    #[inline]
+    fn escape<const COPY: bool>(&mut self, buffer: &mut Vec<u8>, end: &mut usize) -> Result<()> {
+        let bytes = &self.text.as_bytes()[self.at..];
+        let character = bytes.get(1).map_or(0, |second| ESCAPED[usize::from(*second)]);
+        if character != 0 {
+            if COPY {
+                room(buffer, *end)[*end] = character;
+                *end += 1;
             }
-            _ => return Err(self.malformed("a valid escape")),
+            self.at += 2;
+            return Ok(());
         }
+        let digits = bytes.get(..6).and_then(|escape| escape.strip_prefix(b"\\u"));
+        if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+            return Err(self.malformed("a valid escape"));
+        }
+        let mut length = 6;
+        if COPY {
+            let character;
+            (character, length) = unicode(&self.text[self.at..]).ok_or_else(unpaired)?;
+            *end += character.encode_utf8(&mut room(buffer, *end)[*end..]).len();
+        }
+        self.at += length;
         Ok(())
     }
 
@@ -417,31 +462,53 @@ fn is_special(byte: u8) -> bool {
 
 /// A bit for each byte of a block, set for special ones.
 #[inline]
-fn specials(block: &[u8; BLOCK]) -> u32 {
-    let block = u8x16::new(*block);
-    let control = block.min(u8x16::splat(0x1f)).simd_eq(block);
-    (control | block.simd_eq(u8x16::splat(b'"')) | block.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
+fn specials(block: &[u8; BLOCK]) -> u64 {
+    let lanes = block.as_chunks::<LANE>().0.iter().enumerate();
+    lanes.fold(0, |found, (at, lane)| found | u64::from(specials_of_lane(lane)) << (at * LANE))
 }
 
-/// A bit for each byte of a block, set for backslashes.
 #[inline]
-fn backslashes(block: &[u8; BLOCK]) -> u32 {
-    u8x16::new(*block).simd_eq(u8x16::splat(b'\\')).to_bitmask()
+fn specials_of_lane(lane: &[u8; LANE]) -> u32 {
+    let lane = u8x16::new(*lane);
+    let control = lane.min(u8x16::splat(0x1f)).simd_eq(lane);
+    (control | lane.simd_eq(u8x16::splat(b'"')) | lane.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
 }
 
 /// Number of bytes before the first special one.
 #[inline]
 pub(super) fn plain(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
-        let found = specials(block);
+    let (lanes, rest) = bytes.as_chunks::<LANE>();
+    for (at, lane) in lanes.iter().enumerate() {
+        let found = specials_of_lane(lane);
         if found != 0 {
-            return at + found.trailing_zeros() as usize;
+            return at * LANE + found.trailing_zeros() as usize;
         }
-        at += BLOCK;
     }
-    let rest = bytes[at..].iter().position(|byte| is_special(*byte));
-    rest.map_or(bytes.len(), |position| at + position)
+    let special = rest.iter().position(|byte| is_special(*byte));
+    special.map_or(bytes.len(), |special| bytes.len() - rest.len() + special)
+}
+
+/// Writes a part of a text to a buffer at `end`.
+#[inline]
+fn copy(bytes: &[u8], part: Range<usize>, buffer: &mut Vec<u8>, end: &mut usize) {
+    let length = part.len();
+    let room = room(buffer, *end + length);
+    match bytes[part.start..].first_chunk::<BLOCK>() {
+        // A copy of a constant size is much faster; what is too much will be overwritten.
+        Some(block) if length <= BLOCK => room[*end..*end + BLOCK].copy_from_slice(block),
+        _ => room[*end..*end + length].copy_from_slice(&bytes[part]),
+    }
+    *end += length;
+}
+
+/// A buffer with room for a block and a character at `end`.
+#[inline]
+fn room(buffer: &mut Vec<u8>, end: usize) -> &mut [u8] {
+    let needed = end + BLOCK + 4;
+    if buffer.len() < needed {
+        buffer.resize(2 * needed, 0);
+    }
+    buffer
 }
 
 /// As the method of slices, without the call that it makes: names are short.
@@ -510,10 +577,21 @@ mod tests {
         }
 
         #[test]
-        fn strings_have_the_characters_that_serde_json_finds(text in values()) {
-            if let Ok(raw) = read(&text) && raw.first() == b'"' {
-                let expected = serde_json::from_str::<String>(raw.text).ok();
-                prop_assert_eq!(raw.unquoted().ok().map(Cow::into_owned), expected);
+        fn strings_have_the_characters_that_serde_json_finds(
+            // Escape sequences lie across the borders of blocks.
+            long in "\"([ -!#-\\[\\]-~é漢🚀]{0,70}(\\\\[\"\\\\/bfnrt]|\\\\u[0-9a-fA-F]{4}|\\\\u[dD][89ab][0-9a-f]{2}\\\\u[dD][c-f]00)){0,8}\"",
+            any in values(),
+            after in "[ -~]{0,80}",
+        ) {
+            for text in [&long, &any] {
+                if let Ok(raw) = read(text) && raw.first() == b'"' {
+                    let expected = serde_json::from_str::<String>(raw.text).ok();
+                    prop_assert_eq!(raw.unquoted().ok().map(Cow::into_owned), expected.clone());
+                    let (text, mut buffer) = (format!("{}{after}", raw.text), vec![b'?'; 100]);
+                    let mut json = Json::new(&text);
+                    prop_assert_eq!(json.characters(&mut buffer).ok().map(str::to_owned), expected.clone());
+                    prop_assert!(expected.is_none() || json.at == raw.text.len());
+                }
             }
         }
 

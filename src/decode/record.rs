@@ -224,6 +224,15 @@ impl<'t, 'j> Rows<'t, 'j> {
     /// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
     fn member(&mut self, json: &mut Json<'j>, member: &Tree<usize>) -> Result<Option<Cow<'j, str>>> {
         if member.members.is_empty() {
+            // The most frequent values: a string for one column of texts is searched and converted in one pass.
+            if let [slot] = member.here[..]
+                && let (false, ColumnBuilder::Utf8(builder)) = (self.filled[slot], &mut self.builders[slot])
+                && json.peek()? == b'"'
+            {
+                builder.append_value(json.characters(&mut self.buffer)?);
+                self.filled[slot] = true;
+                return Ok(None);
+            }
             let raw = json.value()?;
             return self.set_all(&member.here, raw);
         }

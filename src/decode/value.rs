@@ -263,8 +263,7 @@ fn any_micros(text: &str) -> Option<i64> {
 fn append_text(builder: &mut StringBuilder, raw: Raw<'_>, buffer: &mut Vec<u8>) -> Result<Option<()>> {
     match raw.first() {
         b'{' | b'[' => return Ok(None),
-        b'"' if raw.escaped => builder.append_value(raw.unescape(buffer)?),
-        b'"' => builder.append_value(raw.inner()),
+        b'"' => builder.append_value(raw.characters(buffer)?),
         _ => builder.append_value(raw.text),
     }
     Ok(Some(()))
