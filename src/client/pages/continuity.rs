@@ -252,7 +252,13 @@ impl Chain {
                     ids.insert(*id);
                 }
                 Some((known, _)) if before(edge, *known) => {}
-                _ => self.edge = Some((edge, Ids::from_iter([*id]))),
+                Some((known, ids)) => {
+                    // Most spans have few rows: their memory is used again.
+                    ids.clear();
+                    ids.insert(*id);
+                    *known = edge;
+                }
+                None => self.edge = Some((edge, Ids::from_iter([*id]))),
             }
         }
         let Some(last) = times.last() else { return };
