@@ -5,7 +5,6 @@
 //! the syntax tree and operators in the plan, each before the engine walks them.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
@@ -13,12 +12,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, Query, SetExpr, Statement as SqlStatement,
-    Visit, Visitor, visit_expressions, visit_relations,
+    Visit,
 };
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::syntax::{self, Reader};
 use crate::error::{Error, ErrorKind};
 
 /// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
@@ -111,7 +111,7 @@ pub(crate) fn groups(statement: &Parsed) -> Result<()> {
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut groupings = Groupings(0);
-    let _ = Visit::visit(statement, &mut groupings);
+    syntax::read(statement, &mut groupings);
     match groupings.0 {
         ..=MOST => Ok(()),
         many => Err(Error::new(
@@ -126,12 +126,9 @@ pub(crate) fn groups(statement: &Parsed) -> Result<()> {
 /// Largest number of grouping sets of any SELECT seen so far.
 struct Groupings(u64);
 
-impl Visitor for Groupings {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+impl Reader for Groupings {
+    fn pre_visit_query(&mut self, query: &Query) {
         self.see(&query.body);
-        ControlFlow::Continue(())
     }
 }
 
@@ -166,11 +163,10 @@ pub(crate) fn types(statement: &Parsed) -> Result<()> {
     const MOST: u64 = 4_096;
     let Some(statement) = statement_of(statement) else { return Ok(()) };
     let mut largest = 0;
-    let _ = visit_expressions(statement, |expression| {
+    syntax::expressions(statement, &mut |expression| {
         if let SqlExpr::Cast { data_type, .. } = expression {
             largest = largest.max(slots(data_type));
         }
-        ControlFlow::<()>::Continue(())
     });
     match largest {
         ..=MOST => Ok(()),
@@ -199,33 +195,29 @@ struct Tables(HashMap<String, u64>);
 impl Tables {
     fn of(statement: &SqlStatement) -> Self {
         let mut tables = Self::default();
-        let _ = Visit::visit(statement, &mut tables);
+        syntax::read(statement, &mut tables);
         tables
     }
 
     fn in_all(&self, part: &impl Visit) -> u64 {
         let mut count = 0_u64;
-        let _ = visit_relations(part, |name| {
+        syntax::relations(part, &mut |name| {
             let known = self.0.get(&name.to_string().to_lowercase()).copied();
             count = count.saturating_add(known.unwrap_or(1));
-            ControlFlow::<()>::Continue(())
         });
         count
     }
 }
 
-impl Visitor for Tables {
-    type Break = ();
-
+impl Reader for Tables {
     // Post-order: inner queries are counted first.
-    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &Query) {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
             // A query that reads no table counts as one.
             let count = self.in_all(&table.query).max(1);
             let known = self.0.entry(table.alias.name.value.to_lowercase()).or_default();
             *known = count.max(*known);
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -31,5 +31,6 @@ pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod state;
+pub(crate) mod syntax;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;

@@ -1,7 +1,6 @@
 //! SQL planning: a single statement, read-only except for the session's own tables, views and settings.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
@@ -16,14 +15,12 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Statement as SqlStatement, Value, visit_expressions, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use super::complexity_limits;
 use super::type_compat::result_schema;
+use super::{complexity_limits, syntax};
 use crate::error::{Error, ErrorKind};
 use crate::session::{check_sizes, resolve_time_zone};
 use crate::table::query_name;
@@ -195,27 +192,25 @@ fn number_parameters(statement: &mut Parsed) -> Result<(), String> {
         _ => return Ok(()),
     };
     let (mut places, mut named) = (Vec::<Location>::new(), false);
-    let _ = visit_expressions(statement, |expression| {
+    syntax::expressions(statement, &mut |expression| {
         if let SqlExpr::Value(value) = expression
             && let Value::Placeholder(name) = &value.value
         {
             if name == "?" { places.push(value.span.start) } else { named = true }
         }
-        ControlFlow::<()>::Continue(())
     });
     if named && !places.is_empty() {
         return Err("parameters must be either all ? or all $1, $2, …".to_owned());
     }
     places.sort_by_key(|place| (place.line, place.column));
     let numbers: HashMap<Location, usize> = places.into_iter().zip(1..).collect();
-    let _ = visit_expressions_mut(statement, |expression| {
+    syntax::edit_expressions(statement, &mut |expression| {
         if let SqlExpr::Value(value) = expression
             && let Value::Placeholder(name) = &mut value.value
             && let Some(number) = numbers.get(&value.span.start)
         {
             *name = format!("${number}");
         }
-        ControlFlow::<()>::Continue(())
     });
     Ok(())
 }

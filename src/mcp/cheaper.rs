@@ -3,14 +3,11 @@
 //! A form is derived from the syntax of the statement alone. Whether it means anything, and is cheaper, is found by planning
 //! it, so that a form which does not fit a statement disappears.
 
-use std::ops::ControlFlow;
-
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value, visit_expressions,
-    visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::host::syntax;
 
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +97,7 @@ fn narrowed(query: &Query, period: &str, time: &str, short: &str) -> Option<Quer
             return and(select, equals(period, short)?);
         }
         let mut changed = false;
-        let _ = visit_expressions_mut(selection, |expression| {
+        syntax::edit_expressions(selection, &mut |expression| {
             if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = expression
                 && is_column(left, period)
                 && let Expr::Value(value) = right.as_mut()
@@ -110,7 +107,6 @@ fn narrowed(query: &Query, period: &str, time: &str, short: &str) -> Option<Quer
                 short.clone_into(words);
                 changed = true;
             }
-            ControlFlow::<()>::Continue(())
         });
         changed.then_some(())
     })
@@ -146,11 +142,9 @@ fn equals(column: &str, value: &str) -> Option<Expr> {
 }
 
 fn mentions(expression: &Expr, column: &str) -> bool {
-    let found = visit_expressions(expression, |part| match is_column(part, column) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    let mut found = false;
+    syntax::expressions(expression, &mut |part| found |= is_column(part, column));
+    found
 }
 
 fn is_column(expression: &Expr, column: &str) -> bool {

@@ -7,7 +7,6 @@
 //!
 //! Sources: PostgreSQL documentation, "Data Type Formatting Functions", "Date/Time Functions and Operators".
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
@@ -29,8 +28,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, VisitMut,
-    VisitorMut,
+    BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -38,6 +36,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::catalog::call;
 use super::printed::{check_names, printed};
 use super::report::Report;
+use crate::host::syntax::{self, Editor};
 
 /// Words of which one is in every statement that is translated.
 const WORDS: [&str; 5] = ["to_char", "to_timestamp", "to_date", "interval", "zone"];
@@ -62,33 +61,34 @@ pub(super) fn translated(sql: String) -> Result<String, Report> {
     }
     let Ok(mut statements) = Parser::parse_sql(&GenericDialect {}, &sql) else { return Ok(sql) };
     let (Some(mut statement), true) = (statements.pop(), statements.is_empty()) else { return Ok(sql) };
-    let mut translator = Translator { changed: false };
-    match VisitMut::visit(&mut statement, &mut translator) {
-        ControlFlow::Break(report) => Err(report),
-        ControlFlow::Continue(()) if translator.changed => {
-            let named = check_names(&sql, &GenericDialect {});
-            named.map_err(|error| Report::error("0A000", error.to_string()))?;
-            Ok(printed(statement))
-        }
-        ControlFlow::Continue(()) => Ok(sql),
+    let mut translator = Translator { changed: Ok(false) };
+    syntax::edit(&mut statement, &mut translator);
+    if !translator.changed? {
+        return Ok(sql);
     }
+    let named = check_names(&sql, &GenericDialect {});
+    named.map_err(|error| Report::error("0A000", error.to_string()))?;
+    Ok(printed(statement))
 }
 
 struct Translator {
-    changed: bool,
+    /// Set if anything has changed; the first error.
+    changed: Result<bool, Report>,
 }
 
-impl VisitorMut for Translator {
-    type Break = Report;
-
-    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Report> {
+impl Editor for Translator {
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) {
+        let Ok(changed) = &mut self.changed else { return };
         let new = match expr {
             SqlExpr::Function(function) => match template(function) {
-                Ok(changed) => {
-                    self.changed |= changed;
+                Ok(translated) => {
+                    *changed |= translated;
                     None
                 }
-                Err(report) => return ControlFlow::Break(report),
+                Err(report) => {
+                    self.changed = Err(report);
+                    return;
+                }
             },
             SqlExpr::AtTimeZone { timestamp, time_zone } => {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
@@ -102,9 +102,8 @@ impl VisitorMut for Translator {
         };
         if let Some(new) = new {
             *expr = new;
-            self.changed = true;
+            *changed = true;
         }
-        ControlFlow::Continue(())
     }
 }
 

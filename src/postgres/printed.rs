@@ -5,17 +5,17 @@
 //! unambiguous. Names have no such form, and are refused.
 
 use std::fmt::Display;
-use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Value, ValueWithSpan, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Value, ValueWithSpan, VisitMut};
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
+use crate::host::syntax::{self, Editor};
 
 /// Returns the text of a parsed statement, or of a part of it.
 pub(super) fn printed(mut parsed: impl VisitMut + Display) -> String {
-    let _ = VisitMut::visit(&mut parsed, &mut Quotes);
+    syntax::edit(&mut parsed, &mut Quotes);
     parsed.to_string()
 }
 
@@ -38,16 +38,13 @@ pub(super) fn check_names(sql: &str, dialect: &dyn Dialect) -> Result<(), Error>
 
 struct Quotes;
 
-impl VisitorMut for Quotes {
-    type Break = ();
-
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+impl Editor for Quotes {
+    fn visit_value(&mut self, value: &mut ValueWithSpan) {
         if let Value::SingleQuotedString(text) = &mut value.value
             && text.contains('\'')
         {
             value.value = Value::EscapedStringLiteral(std::mem::take(text));
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -5,15 +5,13 @@
 //! table without rows has none itself: it becomes one of its column names alone.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableFactor, Value, VisitMut,
-    VisitorMut,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableFactor, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -22,6 +20,7 @@ use super::super::printed::{check_names, printed};
 use super::tables::{is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
+use crate::host::syntax::{self, Editor};
 
 /// Rewrites a statement. `names` are the user and the database, `values` those of its parameters: what is replaced may have had
 /// some of them, so none are left. Missing values are NULL.
@@ -35,7 +34,7 @@ pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[S
     match (statements.pop(), statements.is_empty()) {
         (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
             check_names(sql, &PostgreSqlDialect {})?;
-            let _ = VisitMut::visit(&mut statement, &mut Rewriter { names, values });
+            syntax::edit(&mut statement, &mut Rewriter { names, values });
             Ok(printed(statement))
         }
         _ => Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into()),
@@ -47,20 +46,17 @@ struct Rewriter<'a> {
     values: &'a [ScalarValue],
 }
 
-impl VisitorMut for Rewriter<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+impl Editor for Rewriter<'_> {
+    fn pre_visit_query(&mut self, query: &mut Query) {
         if empty_body(&mut query.body) {
             // Positions and names in ORDER BY may refer to what is gone.
             query.order_by = None;
         }
         query.locks.clear();
         distinct_names(&mut query.body);
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) {
         match factor {
             // A table here.
             TableFactor::Table { name, args, .. } if last_name(name) == "pg_get_keywords" => *args = None,
@@ -68,10 +64,9 @@ impl VisitorMut for Rewriter<'_> {
             TableFactor::Function { name, .. } => strip(name),
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) {
         match expr {
             // Subqueries without rows, before their own expressions are visited.
             Expr::Subquery(query) if reads_empty(&query.body) => *expr = null(),
@@ -91,10 +86,9 @@ impl VisitorMut for Rewriter<'_> {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Value(value) => {
                 if let Value::Placeholder(name) = &value.value {
@@ -146,7 +140,6 @@ impl VisitorMut for Rewriter<'_> {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -1,0 +1,142 @@
+//! Visits the syntax tree of a statement.
+//!
+//! The parser's traversal is compiled again for each type of visitor, which takes half a megabyte each. Here are the only two
+//! types, one that reads and one that changes the tree; they call a [`Reader`] or an [`Editor`] that is chosen at run time.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, ObjectName, Query, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+};
+
+/// What to do at the nodes of a tree.
+pub(crate) trait Reader {
+    /// Before the parts of a query.
+    fn pre_visit_query(&mut self, _query: &Query) {}
+    /// After the parts of a query.
+    fn post_visit_query(&mut self, _query: &Query) {}
+    /// At the name of a table.
+    fn visit_relation(&mut self, _name: &ObjectName) {}
+    /// Before the parts of an expression.
+    fn pre_visit_expr(&mut self, _expr: &Expr) {}
+}
+
+/// As [`Reader`], to change the nodes.
+pub(crate) trait Editor {
+    /// Before the parts of a query.
+    fn pre_visit_query(&mut self, _query: &mut Query) {}
+    /// Before the parts of an item of FROM.
+    fn pre_visit_table_factor(&mut self, _factor: &mut TableFactor) {}
+    /// Before the parts of an expression.
+    fn pre_visit_expr(&mut self, _expr: &mut Expr) {}
+    /// After the parts of an expression.
+    fn post_visit_expr(&mut self, _expr: &mut Expr) {}
+    /// At a literal or a placeholder.
+    fn visit_value(&mut self, _value: &mut ValueWithSpan) {}
+}
+
+/// Visits a statement, or a part of one.
+pub(crate) fn read(part: &impl Visit, reader: &mut dyn Reader) {
+    let _ = part.visit(&mut Reading(reader));
+}
+
+/// Visits a statement, or a part of one, and changes it.
+pub(crate) fn edit(part: &mut impl VisitMut, editor: &mut dyn Editor) {
+    let _ = part.visit(&mut Editing(editor));
+}
+
+/// Calls `each` with every expression, outer ones first.
+pub(crate) fn expressions(part: &impl Visit, each: &mut dyn FnMut(&Expr)) {
+    read(part, &mut Expressions(each));
+}
+
+/// Calls `each` with every expression, inner ones first, to change it.
+pub(crate) fn edit_expressions(part: &mut impl VisitMut, each: &mut dyn FnMut(&mut Expr)) {
+    edit(part, &mut EditExpressions(each));
+}
+
+/// Calls `each` with the name of every table.
+pub(crate) fn relations(part: &impl Visit, each: &mut dyn FnMut(&ObjectName)) {
+    read(part, &mut Relations(each));
+}
+
+struct Reading<'a>(&'a mut dyn Reader);
+
+impl Visitor for Reading<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.0.pre_visit_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.0.post_visit_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.0.visit_relation(name);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.0.pre_visit_expr(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+struct Editing<'a>(&'a mut dyn Editor);
+
+impl VisitorMut for Editing<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.0.pre_visit_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.0.pre_visit_table_factor(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.0.pre_visit_expr(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.0.post_visit_expr(expr);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        self.0.visit_value(value);
+        ControlFlow::Continue(())
+    }
+}
+
+struct Expressions<'a>(&'a mut dyn FnMut(&Expr));
+
+impl Reader for Expressions<'_> {
+    fn pre_visit_expr(&mut self, expr: &Expr) {
+        (self.0)(expr);
+    }
+}
+
+struct EditExpressions<'a>(&'a mut dyn FnMut(&mut Expr));
+
+impl Editor for EditExpressions<'_> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) {
+        (self.0)(expr);
+    }
+}
+
+struct Relations<'a>(&'a mut dyn FnMut(&ObjectName));
+
+impl Reader for Relations<'_> {
+    fn visit_relation(&mut self, name: &ObjectName) {
+        (self.0)(name);
+    }
+}
