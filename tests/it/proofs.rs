@@ -171,6 +171,29 @@ async fn pages_without_a_total_are_believed_when_two_passes_agree() {
     }
 }
 
+/// Beyond the end, the service repeats its last page, which is then the first one as well.
+#[tokio::test(start_paused = true)]
+async fn a_full_page_may_be_all_of_them() {
+    let profile = Profile::builtin("pages").unwrap();
+    let size = usize::try_from(profile.page.max).unwrap();
+    let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 11, searches: 1, mentions: 2_400, now: now() }));
+    let search = &corpus.searches[0];
+    let mut instants: Vec<_> = search.mentions.iter().map(|mention| mention.facts.published).collect();
+    instants.sort_unstable();
+    // A window that ends between two instants, with one, two and three pages.
+    let ends = (1..instants.len()).filter(|at| instants[*at] > instants[at - 1]);
+    let exact: Vec<usize> = ends.filter(|at| [size, 2 * size, 3 * size].contains(at)).collect();
+    assert!(exact.contains(&size), "{exact:?}");
+    for count in exact {
+        let settings = Settings { preset: Preset::Pages, ..Settings::default() };
+        let world = Virtual::new(Arc::clone(&corpus), &[] as &[&str], settings, profile.clone());
+        let (aid, from, to) = (&search.aid, instants[0], instants[count]);
+        let window = format!("published_at >= '{}' AND published_at < '{}'", from.to_rfc3339(), to.to_rfc3339());
+        let rows = world.rows(&format!("SELECT id FROM mentions WHERE aid = '{aid}' AND {window}")).await;
+        assert_eq!(rows.concat().len(), count);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn orders_that_prove_nothing_are_made_here() {
     let all = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";

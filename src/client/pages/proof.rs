@@ -241,9 +241,10 @@ impl Proof {
         if span.row == skip {
             self.first_page = rows.ids.to_vec();
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
-            // A first page that is short, and not clamped, is the last one as well.
-            let short = (self.first_page.len() as u64) < policy.pages.size && !policy.is_clamped();
-            if !(self.repeats && short) {
+            // A first page that is short, and not clamped, is the last one as well; so is one that ends at the total.
+            let received = self.first_page.len() as u64;
+            let short = received < policy.pages.size && !policy.is_clamped();
+            if !(self.repeats && (short || total == Some(skip + received))) {
                 return Err(no_progress(span.row));
             }
         }
