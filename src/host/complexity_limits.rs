@@ -18,8 +18,8 @@ use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::syntax::{self, Reader};
 use crate::error::{Error, ErrorKind};
+use crate::session::syntax::{self, Reader};
 
 /// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
 /// deep as it is long. So are words that the parser follows without its limit, which holds for parentheses, subqueries and

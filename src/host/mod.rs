@@ -31,6 +31,5 @@ pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod state;
-pub(crate) mod syntax;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;

@@ -19,10 +19,10 @@ use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
+use super::complexity_limits;
 use super::type_compat::result_schema;
-use super::{complexity_limits, syntax};
 use crate::error::{Error, ErrorKind};
-use crate::session::{check_sizes, resolve_time_zone};
+use crate::session::{as_standard, check_sizes, resolve_time_zone, syntax};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -80,7 +80,8 @@ impl Statement {
     /// Those of [`of`](Self::of).
     pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
         let state = context.state();
-        let plan = state.statement_to_plan(resolve_time_zone(parse(sql)?)).await?;
+        let statement = as_standard(resolve_time_zone(parse(sql)?))?;
+        let plan = state.statement_to_plan(statement).await?;
         complexity_limits::size(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;

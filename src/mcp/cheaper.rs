@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::host::syntax;
+use crate::session::syntax;
 
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,7 +36,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::catalog::call;
 use super::printed::{check_names, printed};
 use super::report::Report;
-use crate::host::syntax::{self, Editor};
+use crate::session::syntax::{self, Editor};
 
 /// Words of which one is in every statement that is translated.
 const WORDS: [&str; 5] = ["to_char", "to_timestamp", "to_date", "interval", "zone"];

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
-use crate::host::syntax::{self, Editor};
+use crate::session::syntax::{self, Editor};
 
 /// Returns the text of a parsed statement, or of a part of it.
 pub(super) fn printed(mut parsed: impl VisitMut + Display) -> String {

@@ -2,7 +2,12 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
+#[cfg(any(feature = "flight", feature = "shell"))]
+mod misread;
 mod now;
+#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
+pub(crate) mod syntax;
 #[cfg(any(feature = "flight", feature = "shell"))]
 mod time_zone;
 
@@ -20,6 +25,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::misread::as_standard;
 use self::now::Now;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::time_zone::resolve_time_zone;

@@ -34,7 +34,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
-use crate::session::resolve_time_zone;
+use crate::session::{as_standard, resolve_time_zone};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -285,7 +285,8 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
-        let plan = self.context.state().statement_to_plan(resolve_time_zone(statement)).await?;
+        let statement = as_standard(resolve_time_zone(statement))?;
+        let plan = self.context.state().statement_to_plan(statement).await?;
         refuse_writes(&plan, &self.context).await?;
         if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
             return Ok(None);

@@ -20,7 +20,7 @@ use super::super::printed::{check_names, printed};
 use super::tables::{is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
-use crate::host::syntax::{self, Editor};
+use crate::session::syntax::{self, Editor};
 
 /// Rewrites a statement. `names` are the user and the database, `values` those of its parameters: what is replaced may have had
 /// some of them, so none are left. Missing values are NULL.
