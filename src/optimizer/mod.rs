@@ -1,7 +1,7 @@
 //! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
-//! analysis   key_literals   numbers compared with keys, as text
+//! analysis   literals       numbers compared with keys, as text; intervals compared, in nanoseconds
 //!            … engine's type coercion …
 //! logical    … engine's …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
@@ -32,7 +32,7 @@ mod budget_check;
 #[cfg(feature = "store")]
 mod divide_rows;
 mod filtered_aggregates;
-mod key_literals;
+mod literals;
 mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
@@ -53,7 +53,7 @@ use self::budget_check::BudgetCheck;
 #[cfg(feature = "store")]
 use self::divide_rows::DivideRows;
 use self::filtered_aggregates::FilteredAggregates;
-use self::key_literals::KeyLiterals;
+use self::literals::Literals;
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
 #[cfg(feature = "flight")]
@@ -81,7 +81,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     rules.insert(0, Arc::new(SoundProperties));
     rules.push(Arc::new(BudgetCheck));
     // Before type coercion, which would convert the column instead.
-    builder.analyzer().get_or_insert_default().rules.insert(0, Arc::new(KeyLiterals));
+    builder.analyzer().get_or_insert_default().rules.insert(0, Arc::new(Literals));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();
