@@ -150,7 +150,7 @@ mod tests {
             "SELECT a IS DISTINCT FROM (b AND c), (a IS DISTINCT FROM b) AND c FROM t",
             "SELECT c AND a IS DISTINCT FROM b FROM t",
             "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3",
-            "SELECT 1 WHERE a = ANY (ARRAY[1, 2])",
+            "SELECT 1 WHERE a = ANY(ARRAY[1, 2])",
             "SELECT 1 WHERE a IN (SELECT a FROM t)",
         ] {
             assert_eq!(read(sql).expect("supported"), sql);
