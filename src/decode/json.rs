@@ -15,6 +15,9 @@ const BLOCK: usize = 64;
 /// Bytes that every processor compares at once.
 const LANE: usize = 16;
 
+/// Bytes of a prefix that are compared as a number.
+const PREFIX: usize = 16;
+
 /// The character of each escape sequence of two bytes, by its second byte; 0 for all other bytes.
 const ESCAPED: [u8; 256] = {
     let mut table = [0; 256];
@@ -44,6 +47,37 @@ pub(super) struct Raw<'t> {
     pub(super) text: &'t str,
     /// Set for a string with escape sequences.
     pub(super) escaped: bool,
+}
+
+/// The text of a member between the brace or comma before it and its value: its name, the colon, and any white space.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prefix<'t> {
+    text: &'t [u8],
+    /// The first bytes of the text as a number, and a mask for them: most names are compared as a number, without a loop.
+    start: u128,
+    mask: u128,
+}
+
+impl<'t> Prefix<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        let (mut start, mut mask) = ([0; PREFIX], [0; PREFIX]);
+        for ((byte, start), mask) in text.iter().zip(&mut start).zip(&mut mask) {
+            (*start, *mask) = (*byte, 0xff);
+        }
+        Self { text, start: u128::from_ne_bytes(start), mask: u128::from_ne_bytes(mask) }
+    }
+
+    /// True if the prefix may begin with these bytes: what is longer is not compared.
+    #[inline]
+    fn begins(&self, bytes: &[u8; PREFIX]) -> bool {
+        u128::from_ne_bytes(*bytes) & self.mask == self.start
+    }
+
+    /// True if the rest of the prefix is in the text, which begins with the byte before the prefix.
+    #[inline]
+    fn ends(&self, text: &[u8]) -> bool {
+        self.text.len() <= PREFIX || text[1..].starts_with(self.text)
+    }
 }
 
 impl<'t> Raw<'t> {
@@ -124,9 +158,9 @@ impl<'t> Json<'t> {
     /// [`ErrorKind::Malformed`] at the end of the text.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<u8> {
-        match self.after_space() {
-            Some(byte) => Ok(byte),
-            None => Err(self.malformed("a value")),
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if *byte > b' ' => Ok(*byte),
+            _ => self.after_space().ok_or_else(|| self.malformed("a value")),
         }
     }
 
@@ -166,31 +200,89 @@ impl<'t> Json<'t> {
         Ok(Some(name))
     }
 
-    /// Advances past the next member's name and colon if they are exactly `name`. `first`: as for [`member`](Self::member).
+    /// Advances to the value of the next member if its text up to there is `before`, a brace or a comma, and then `prefix`.
     #[inline]
-    pub(super) fn repeats(&mut self, first: &mut bool, name: &str) -> bool {
-        let (bytes, start) = (self.text.as_bytes(), self.at);
-        if !*first {
-            if bytes.get(start) != Some(&b',') {
-                return false;
-            }
-            self.at += 1;
-        }
-        self.after_space();
-        if !starts_with(&bytes[self.at..], name.as_bytes()) {
-            self.at = start;
-            return false;
-        }
-        *first = false;
-        self.at += name.len();
-        true
+    pub(super) fn skips(&mut self, before: u8, prefix: &Prefix<'t>) -> bool {
+        let rest = self.rest();
+        let skips = match rest.first_chunk::<{ 1 + PREFIX }>() {
+            Some([first, start @ ..]) => *first == before && prefix.begins(start) && prefix.ends(rest),
+            None => rest.first() == Some(&before) && rest[1..].starts_with(prefix.text),
+        };
+        self.at += if skips { 1 + prefix.text.len() } else { 0 };
+        skips
     }
 
-    /// The name that was read last, in quotes and with its colon; `None` if white space is between them.
+    /// Leaves the object that ends here, if it does.
     #[inline]
-    pub(super) fn named(&self, name: Raw<'t>) -> Option<&'t str> {
-        let start = self.at.checked_sub(name.text.len() + 1)?;
-        self.text.get(start..self.at).filter(|text| text.starts_with(name.text))
+    pub(super) fn leaves(&mut self) -> bool {
+        let leaves = self.rest().first() == Some(&b'}');
+        self.at += usize::from(leaves);
+        leaves
+    }
+
+    /// Position in the text, in bytes.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The prefix of the value that begins here; `start` is the position of the brace or comma before it.
+    pub(super) fn prefix(&mut self, start: usize) -> Result<Prefix<'t>> {
+        self.peek()?;
+        Ok(Prefix::new(&self.text.as_bytes()[start + 1..self.at]))
+    }
+
+    /// The text from here on.
+    #[inline]
+    fn rest(&self) -> &'t [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    /// Reads a null, if one begins here.
+    #[inline]
+    pub(super) fn null(&mut self) -> bool {
+        let null = self.rest().first_chunk() == Some(b"null");
+        self.at += if null { 4 } else { 0 };
+        null
+    }
+
+    /// Reads an array without items or white space, if one begins here.
+    #[inline]
+    pub(super) fn empty_array(&mut self) -> bool {
+        let empty = self.rest().first_chunk() == Some(b"[]");
+        self.at += if empty { 2 } else { 0 };
+        empty
+    }
+
+    /// Reads a number that is an integer of at most 18 digits, if one begins here; any other value is left.
+    #[inline]
+    pub(super) fn short_integer(&mut self) -> Option<i64> {
+        let rest = self.rest();
+        let negative = rest.first() == Some(&b'-');
+        let digits = &rest[usize::from(negative)..];
+        let (mut number, mut length) = (0, 0);
+        while let Some(digit) = digits.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+            number = number * 10 + i64::from(digit);
+            length += 1;
+            if length > 18 {
+                return None;
+            }
+        }
+        let ends = matches!(digits.get(length), Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r'));
+        if length == 0 || !ends || (digits[0] == b'0' && length > 1) {
+            return None;
+        }
+        self.at += usize::from(negative) + length;
+        Some(if negative { -number } else { number })
+    }
+
+    /// Reads a string of `N` plain bytes for which `parse` returns a value, if one begins here; any other value is left.
+    #[inline]
+    pub(super) fn string_of<const N: usize, T>(&mut self, parse: impl FnOnce(&[u8; N]) -> Option<T>) -> Option<T> {
+        let text = self.rest().strip_prefix(b"\"")?;
+        let (inner, after) = text.split_first_chunk()?;
+        let value = parse(inner).filter(|_| after.first() == Some(&b'"'))?;
+        self.at += N + 2;
+        Some(value)
     }
 
     /// Moves to the next item of an array; false at its end. `first`: set before the first item.
@@ -289,7 +381,24 @@ impl<'t> Json<'t> {
     /// Reads the string that begins here.
     #[inline]
     fn string(&mut self) -> Result<Raw<'t>> {
-        Ok(self.scan::<false>(&mut Vec::new())?.0)
+        match self.short_string() {
+            Some(text) => Ok(Raw { text, escaped: false }),
+            None => Ok(self.scan::<false>(&mut Vec::new())?.0),
+        }
+    }
+
+    /// Reads the string that begins here if it has no escape sequence and ends within a block. Returns it with its quotes.
+    #[inline]
+    fn short_string(&mut self) -> Option<&'t str> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let found = specials(bytes.get(start + 1..)?.first_chunk()?);
+        let end = start + 1 + found.trailing_zeros() as usize;
+        if found == 0 || bytes.get(end) != Some(&b'"') {
+            return None;
+        }
+        self.at = end + 1;
+        self.text.get(start..=end)
     }
 
     /// Reads the string that begins here, and returns its characters: a slice of the text, or of the buffer if it has escape
@@ -302,6 +411,16 @@ impl<'t> Json<'t> {
     where
         't: 'b,
     {
+        match self.short_string() {
+            Some(text) => Ok(Raw { text, escaped: false }.inner()),
+            None => self.long_characters(buffer),
+        }
+    }
+
+    fn long_characters<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<&'b str>
+    where
+        't: 'b,
+    {
         let (raw, end) = self.scan::<true>(buffer)?;
         if !raw.escaped {
             return Ok(raw.inner());
@@ -311,7 +430,6 @@ impl<'t> Json<'t> {
 
     /// Reads the string that begins here. If `COPY`, the characters of a string with escape sequences are written to the
     /// beginning of the buffer; returns how many bytes they have.
-    #[inline]
     fn scan<const COPY: bool>(&mut self, buffer: &mut Vec<u8>) -> Result<(Raw<'t>, usize)> {
         let (bytes, start) = (self.text.as_bytes(), self.at);
         // Bytes before `from` have been read.
@@ -511,21 +629,6 @@ fn room(buffer: &mut Vec<u8>, end: usize) -> &mut [u8] {
     buffer
 }
 
-/// As the method of slices, without the call that it makes: names are short.
-#[inline]
-fn starts_with(text: &[u8], name: &[u8]) -> bool {
-    let Some(text) = text.get(..name.len()) else { return false };
-    match (text.last_chunk::<8>(), name.last_chunk::<8>()) {
-        // The last eight bytes overlap the chunks before them.
-        (Some(last), Some(expected)) => {
-            let chunks = text.as_chunks::<8>().0.iter().zip(name.as_chunks::<8>().0);
-            let same = |a: &[u8; 8], b: &[u8; 8]| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b);
-            same(last, expected) && chunks.fold(true, |all, (a, b)| all & same(a, b))
-        }
-        _ => text.iter().zip(name).fold(true, |all, (a, b)| all & (a == b)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -604,9 +707,33 @@ mod tests {
         }
 
         #[test]
-        fn texts_start_with_names_as_slices_do(text in "[ab]{0,40}", name in "[ab]{0,24}", same in any::<bool>()) {
-            let name = if same { text.get(..name.len()).unwrap_or(&name) } else { &name };
-            prop_assert_eq!(starts_with(text.as_bytes(), name.as_bytes()), text.starts_with(name));
+        fn prefixes_are_compared_as_slices_are(text in "[ab]{0,40}", prefix in "[ab]{0,24}", same in any::<bool>()) {
+            let prefix = if same { text.get(..prefix.len()).unwrap_or(&prefix) } else { &prefix };
+            let (whole, mut expected) = (format!(",{text}"), 0);
+            if text.starts_with(prefix) {
+                expected = 1 + prefix.len();
+            }
+            let mut json = Json::new(&whole);
+            prop_assert_eq!(json.skips(b',', &Prefix::new(prefix.as_bytes())), expected > 0);
+            prop_assert_eq!(json.at, expected);
+            prop_assert!(!Json::new(&whole).skips(b'{', &Prefix::new(prefix.as_bytes())), "another byte before it");
+        }
+
+        #[test]
+        fn short_integers_are_read_as_the_general_parser_reads_them(
+            text in prop_oneof!["-?[0-9]{1,20}", "[-+0-9.eE]{1,6}"],
+            after in "[,}\\] \n.x]?",
+        ) {
+            let text = text + &after;
+            let mut json = Json::new(&text);
+            match json.short_integer() {
+                Some(number) => {
+                    let mut general = Json::new(&text);
+                    let raw = general.value().expect("a number");
+                    prop_assert_eq!((raw.text.parse(), general.at), (Ok(number), json.at));
+                }
+                None => prop_assert_eq!(json.at, 0),
+            }
         }
     }
 

@@ -41,6 +41,12 @@ impl<T> Tree<T> {
         self.members.iter_mut().fold(next + 1, |next, (_, member)| member.numbered(next))
     }
 
+    /// Calls `found` with each target.
+    pub(super) fn each(&self, found: &mut impl FnMut(&T)) {
+        self.here.iter().for_each(&mut *found);
+        self.members.iter().for_each(|(_, member)| member.each(found));
+    }
+
     fn descend(&mut self, steps: &[String]) -> &mut Self {
         steps.iter().fold(self, |tree, step| {
             let at = tree.members.iter().position(|(name, _)| name == step).unwrap_or_else(|| {

@@ -4,37 +4,65 @@ use std::borrow::Cow;
 
 use arrow::array::ArrayRef;
 
-use super::json::{Json, Raw, plain};
+use super::json::{Json, Prefix, Raw, plain};
 use super::pointer_tree::Tree;
 use super::value::{Column, ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Members of an object that are remembered.
-const REMEMBERED: usize = 256;
+const REMEMBERED: usize = 64;
+/// Remembered members that are tried before the name of a member is read.
+const TRIED: usize = 4;
 
-/// A member of the object that was read last at a node of the tree, in the order of the text.
+/// A member of the objects that were read at a node of the tree.
 #[derive(Debug, Clone, Copy)]
-struct Seen<'j> {
-    /// Its name in quotes, and the colon.
+struct Seen<'t, 'j> {
+    prefix: Prefix<'j>,
     name: &'j str,
-    /// Its position among the known members.
-    known: Option<usize>,
+    target: Target<'t>,
+}
+
+/// Destination of a member's value.
+#[derive(Debug, Clone, Copy)]
+enum Target<'t> {
+    /// No column.
+    Nothing,
+    /// One column, by the position of its builder.
+    Column(usize),
+    /// Several columns, or columns of its own members.
+    Node(&'t Tree<usize>),
+}
+
+impl<'t> Target<'t> {
+    fn of(tree: &'t Tree<usize>, name: &str) -> Self {
+        let Some(known) = tree.find(name) else { return Self::Nothing };
+        let node = &tree.members[known].1;
+        match node.here[..] {
+            [slot] if node.members.is_empty() => Self::Column(slot),
+            _ => Self::Node(node),
+        }
+    }
 }
 
 /// The rows of a page that is being read.
 #[derive(Debug)]
 pub(super) struct Rows<'t, 'j> {
     tree: &'t Tree<usize>,
-    /// For each object of the tree, the members of the last one. Records usually repeat them, and then no name is looked up.
-    seen: Vec<Vec<Seen<'j>>>,
+    /// For each object of the tree, the members of those read so far, in their order. Records usually repeat them, and then no
+    /// name is looked up.
+    seen: Vec<Vec<Seen<'t, 'j>>>,
     columns: &'t [Column],
     builders: Vec<ColumnBuilder>,
     /// Characters of the string that is being converted.
     buffer: Vec<u8>,
-    /// For each builder, set if it has a value in the current row.
-    filled: Vec<bool>,
-    /// For each builder, the number of rows in which it got a value.
-    present: Vec<u64>,
+    /// For each builder, the number of the last row in which it got a value, counted from 1; the maximum if it gets none.
+    filled: Vec<usize>,
+    /// For each builder, the number of rows in which it got no value.
+    missing: Vec<u64>,
+    /// Number of builders that get values.
+    fillable: usize,
+    /// Number of builders that have a value in the current row.
+    filled_now: usize,
     label: Option<usize>,
     rank: Option<usize>,
     extra_slot: Option<usize>,
@@ -68,15 +96,21 @@ impl<'t, 'j> Rows<'t, 'j> {
         [label, rank, extra_slot]: [Option<usize>; 3],
         most: usize,
     ) -> Self {
-        let (filled, present) = (vec![false; columns.len()], vec![0; columns.len()]);
+        let mut filled = vec![usize::MAX; columns.len()];
+        tree.each(&mut |slot| filled[*slot] = 0);
+        for slot in [label, rank, extra_slot].into_iter().flatten() {
+            filled[slot] = 0;
+        }
         Self {
             tree,
             seen: vec![Vec::new(); objects],
             columns,
             builders: columns.iter().map(Column::builder).collect(),
             buffer: Vec::new(),
+            fillable: filled.iter().filter(|row| **row == 0).count(),
             filled,
-            present,
+            missing: vec![0; columns.len()],
+            filled_now: 0,
             label,
             rank,
             extra_slot,
@@ -88,21 +122,32 @@ impl<'t, 'j> Rows<'t, 'j> {
 
     /// Rows so far in which the builder got a value, NULL or not.
     pub(super) fn present(&self, slot: usize) -> u64 {
-        self.present[slot]
+        self.count as u64 - self.missing[slot]
     }
 
     pub(super) fn finish(self) -> Built<'t> {
         Built { arrays: vec![None; self.columns.len()], columns: self.columns, builders: self.builders }
     }
 
-    /// Appends a value to the current row. Of two members with the same name the first counts; the second is a
-    /// conflict.
-    fn set(&mut self, slot: usize, raw: Raw<'_>) -> Result<Fit> {
-        if std::mem::replace(&mut self.filled[slot], true) {
-            self.conflicts += 1;
-            return Ok(Fit::Conflict);
+    /// Marks a builder as filled in the current row; false if it was filled already. Of two members with the same name the first
+    /// counts; the second is a conflict.
+    #[inline]
+    fn fills(&mut self, slot: usize) -> bool {
+        let row = self.count + 1;
+        let empty = self.filled[slot] != row;
+        if empty {
+            self.filled[slot] = row;
+            self.filled_now += 1;
         }
-        let fit = self.builders[slot].append(raw, &mut self.buffer)?;
+        empty
+    }
+
+    /// Appends a value to the current row.
+    fn set(&mut self, slot: usize, raw: Raw<'_>) -> Result<Fit> {
+        let fit = match self.fills(slot) {
+            true => self.builders[slot].append(raw, &mut self.buffer)?,
+            false => Fit::Conflict,
+        };
         self.conflicts += u64::from(fit == Fit::Conflict);
         Ok(fit)
     }
@@ -112,20 +157,23 @@ impl<'t, 'j> Rows<'t, 'j> {
         for (slot, text) in [(self.label, label), (self.extra_slot, extra)] {
             if let Some(slot) = slot {
                 self.builders[slot].append_text(text);
-                self.filled[slot] = true;
+                self.fills(slot);
             }
         }
         if let Some(slot) = self.rank {
             self.builders[slot].append_rank(i64::try_from(position + 1).unwrap_or(i64::MAX));
-            self.filled[slot] = true;
-        }
-        for ((builder, filled), present) in self.builders.iter_mut().zip(&mut self.filled).zip(&mut self.present) {
-            match std::mem::replace(filled, false) {
-                true => *present += 1,
-                false => builder.append_null(),
-            }
+            self.fills(slot);
         }
         self.count += 1;
+        if self.filled_now < self.fillable {
+            for ((builder, filled), missing) in self.builders.iter_mut().zip(&self.filled).zip(&mut self.missing) {
+                if *filled < self.count {
+                    builder.append_null();
+                    *missing += 1;
+                }
+            }
+        }
+        self.filled_now = 0;
     }
 
     /// Appends a row for an entry: the values at the section's two pointers.
@@ -171,31 +219,25 @@ impl<'t, 'j> Rows<'t, 'j> {
     }
 
     /// Reads the members of an object; returns those that no column took.
-    fn members(&mut self, json: &mut Json<'j>, tree: &Tree<usize>) -> Result<Option<Extra>> {
-        json.enter();
-        let (mut first, mut extra) = (true, None);
+    fn members(&mut self, json: &mut Json<'j>, tree: &'t Tree<usize>) -> Result<Option<Extra>> {
         let mut seen = std::mem::take(&mut self.seen[tree.number]);
-        for at in 0.. {
-            let (name, known) = match seen.get(at) {
-                Some(Seen { name, known }) if json.repeats(&mut first, name) => {
-                    (Cow::Borrowed(&name[1..name.len() - 2]), *known)
+        // The next member is expected to be the one at `at`.
+        let (mut at, mut before, mut extra) = (0, b'{', None);
+        loop {
+            while let Some(Seen { prefix, name, target }) = seen.get(at)
+                && json.skips(before, prefix)
+            {
+                (at, before) = (at + 1, b',');
+                if let Some(left) = self.value(json, *target)? {
+                    Extra::add(&mut extra, name, &left);
                 }
-                _ => {
-                    let Some(name) = json.member(&mut first)? else { break };
-                    let text = name.unquoted()?;
-                    let known = tree.find(&text);
-                    if let Some(named) = json.named(name).filter(|_| !name.escaped && at < REMEMBERED) {
-                        seen.truncate(at);
-                        seen.push(Seen { name: named, known });
-                    }
-                    (text, known)
-                }
-            };
-            let left = match known {
-                Some(known) => self.member(json, &tree.members[known].1)?,
-                None => self.left(json.value()?),
-            };
-            if let Some(left) = left {
+            }
+            if before == b',' && json.leaves() {
+                break;
+            }
+            let Some((name, target)) = unexpected(json, tree, before, &mut seen, &mut at)? else { break };
+            before = b',';
+            if let Some(left) = self.value(json, target)? {
                 Extra::add(&mut extra, &name, &left);
             }
         }
@@ -203,17 +245,31 @@ impl<'t, 'j> Rows<'t, 'j> {
         Ok(extra)
     }
 
+    /// Reads a value into its columns, and returns what no column took if `extra` is wanted.
+    #[inline(always)]
+    fn value(&mut self, json: &mut Json<'j>, target: Target<'t>) -> Result<Option<Cow<'j, str>>> {
+        match target {
+            Target::Column(slot) => {
+                let unfit = match self.fills(slot) {
+                    true => self.builders[slot].read(json, &mut self.buffer)?,
+                    false => Some(json.value()?),
+                };
+                let Some(raw) = unfit else { return Ok(None) };
+                self.conflicts += 1;
+                Ok(self.left(raw))
+            }
+            Target::Node(node) => self.node(json, node),
+            Target::Nothing => Ok(self.left(json.value()?)),
+        }
+    }
+
     /// Reads an array whose items are addressed by position, such as `[name, number]`; returns those that no column took.
-    fn items(&mut self, json: &mut Json<'j>, tree: &Tree<usize>) -> Result<Option<Extra>> {
+    fn items(&mut self, json: &mut Json<'j>, tree: &'t Tree<usize>) -> Result<Option<Extra>> {
         json.enter();
         let (mut first, mut extra, mut at) = (true, None, 0_usize);
         while json.item(&mut first)? {
             let name = at.to_string();
-            let left = match tree.find(&name) {
-                Some(member) => self.member(json, &tree.members[member].1)?,
-                None => self.left(json.value()?),
-            };
-            if let Some(left) = left {
+            if let Some(left) = self.value(json, Target::of(tree, &name))? {
                 Extra::add(&mut extra, &name, &left);
             }
             at += 1;
@@ -221,32 +277,23 @@ impl<'t, 'j> Rows<'t, 'j> {
         Ok(extra)
     }
 
-    /// Passes a value to the columns at and below a member, and returns its remainder if `extra` is wanted.
-    fn member(&mut self, json: &mut Json<'j>, member: &Tree<usize>) -> Result<Option<Cow<'j, str>>> {
-        if member.members.is_empty() {
-            // The most frequent values: a string for one column of texts is searched and converted in one pass.
-            if let [slot] = member.here[..]
-                && let (false, ColumnBuilder::Utf8(builder)) = (self.filled[slot], &mut self.builders[slot])
-                && json.peek()? == b'"'
-            {
-                builder.append_value(json.characters(&mut self.buffer)?);
-                self.filled[slot] = true;
-                return Ok(None);
-            }
+    /// Passes a value to the columns at and below a node, and returns its remainder if `extra` is wanted.
+    fn node(&mut self, json: &mut Json<'j>, node: &'t Tree<usize>) -> Result<Option<Cow<'j, str>>> {
+        if node.members.is_empty() {
             let raw = json.value()?;
-            return self.set_all(&member.here, raw);
+            return self.set_all(&node.here, raw);
         }
         // Rarely, both the object and its members are wanted: it is read twice.
-        let left = match member.here.is_empty() {
+        let left = match node.here.is_empty() {
             true => None,
-            false => self.set_all(&member.here, json.clone().value()?)?,
+            false => self.set_all(&node.here, json.clone().value()?)?,
         };
         let extra = match json.peek()? {
-            b'{' => self.members(json, member)?,
-            b'[' if member.positions => self.items(json, member)?,
+            b'{' => self.members(json, node)?,
+            b'[' if node.positions => self.items(json, node)?,
             _ => {
                 let raw = json.value()?;
-                if raw.is_null() || !member.here.is_empty() {
+                if raw.is_null() || !node.here.is_empty() {
                     return Ok(left);
                 }
                 // A scalar where an object was declared: its columns stay NULL.
@@ -272,6 +319,48 @@ impl<'t, 'j> Rows<'t, 'j> {
     fn left(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
         self.extra_slot.map(|_| Cow::Borrowed(raw.text))
     }
+}
+
+/// Reads the name of a member that is not the one expected at `at`, and moves `at` behind it; `None` at the end of the object.
+/// `before`: the brace or comma before it.
+fn unexpected<'t, 'j>(
+    json: &mut Json<'j>,
+    tree: &'t Tree<usize>,
+    before: u8,
+    seen: &mut Vec<Seen<'t, 'j>>,
+    at: &mut usize,
+) -> Result<Option<(Cow<'j, str>, Target<'t>)>> {
+    // Members that others have are often left out.
+    let ahead = seen.iter().enumerate().skip(*at + 1).take(TRIED);
+    if let Some((found, Seen { name, target, .. })) = { ahead }.find(|(_, seen)| json.skips(before, &seen.prefix)) {
+        *at = found + 1;
+        return Ok(Some((Cow::Borrowed(*name), *target)));
+    }
+    let start = json.position();
+    let mut first = before == b'{';
+    if first {
+        json.enter();
+    }
+    let Some(name) = json.member(&mut first)? else { return Ok(None) };
+    let text = name.unquoted()?;
+    let target = Target::of(tree, &text);
+    if name.escaped {
+        return Ok(Some((text, target)));
+    }
+    let member = Seen { prefix: json.prefix(start)?, name: name.inner(), target };
+    match seen.iter().position(|seen| seen.name == member.name) {
+        // In another place, or with other white space.
+        Some(known) => {
+            seen[known] = member;
+            *at = known + 1;
+        }
+        None if seen.len() < REMEMBERED => {
+            seen.insert(*at, member);
+            *at += 1;
+        }
+        None => {}
+    }
+    Ok(Some((text, target)))
 }
 
 /// A JSON object under construction.

@@ -1,4 +1,6 @@
+use arrow::compute::concat_batches;
 use arrow::datatypes::TimestampMicrosecondType;
+use proptest::prelude::*;
 
 use super::*;
 use crate::request::{Pages, RequestPlan};
@@ -162,4 +164,57 @@ fn what_may_not_be_null_and_is_is_told_by_its_record_and_column() {
     let error = mentions(&["published_at"], &body).expect_err("no instant");
     assert_eq!(error.kind(), ErrorKind::Contradiction);
     assert!(error.to_string().contains("record 1 of the response has a missing or invalid `published_at`"), "{error}");
+}
+
+/// Members of a record, in any order, some of them twice or of the wrong type.
+fn records() -> impl Strategy<Value = String> {
+    let members = vec![
+        r#""id": "1""#,
+        r#""publishedAt":"2026-01-01T00:00:00Z""#,
+        r#""title":"a \"b\" \u00e9""#,
+        r#""text":null"#,
+        r#""text":"a second text, which is longer than a block of the search for the ends of strings""#,
+        r#""reach":-12"#,
+        r#""reach" : "many""#,
+        r#""tags":[]"#,
+        r#""tags":["a",null]"#,
+        r#""author":{"name":"Ann","handle":"ann","followers":1.5e1}"#,
+        r#""author":{"handle":"bea","since":2020}"#,
+        r#""author":{ }"#,
+        r#""author":null"#,
+        r#""sentiment":{"score":-0.5,"label":"negative"}"#,
+        r#""sentiment":7"#,
+        r#""unknown":{"a":[1]}"#,
+        r#""un\u006bnown":1"#,
+        r#""aRatherLongNameOfAMember":true"#,
+    ];
+    let some = prop::sample::subsequence(members, 1..12).prop_shuffle();
+    (some, prop::sample::select(vec![",", ", ", ",\n  "])).prop_map(|(members, comma)| {
+        // A record needs an id and a time; those that it has already come first, and count.
+        format!(r#"{{{}{comma}"id":"2"{comma}"publishedAt":"2026-02-01T00:00:00.250Z"}}"#, members.join(comma))
+    })
+}
+
+proptest! {
+    /// The reader expects the members of the records before.
+    #[test]
+    fn a_record_is_read_as_if_it_were_alone(records in prop::collection::vec(records(), 1..6)) {
+        let columns = Profile::v4().tables.mentions.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let decoder = decoder(|profile| &profile.tables.mentions, &columns);
+        let page = |records: &[String]| {
+            let records = records.join(",");
+            let body = format!(r#"{{"search":{{"aid":"7"}},"mentions":{{"total":9,"from":0,"items":[{records}]}}}}"#);
+            decoder.decode(&request(), body.as_bytes()).expect("decoded")
+        };
+        let together = page(&records);
+        let alone: Vec<Decoded> = records.iter().map(|record| page(std::slice::from_ref(record))).collect();
+        let batch = concat_batches(decoder.schema(), alone.iter().map(|decoded| &decoded.batch)).expect("one schema");
+        prop_assert_eq!(&together.batch, &batch);
+        prop_assert_eq!(together.conflicts, alone.iter().map(|decoded| decoded.conflicts).sum::<u64>());
+        for (at, (column, present)) in together.present.iter().enumerate() {
+            let sum = alone.iter().map(|decoded| decoded.present[at].1).sum::<u64>();
+            prop_assert_eq!((column, *present), (&alone[0].present[at].0, sum));
+        }
+    }
 }

@@ -118,11 +118,51 @@ pub(super) enum Fit {
 }
 
 impl ColumnBuilder {
+    /// Reads the next value and appends it; returns it if it does not fit. The usual forms of values are converted as they are
+    /// read; [`append`](Self::append) converts all others.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the text is not valid JSON.
+    #[inline]
+    pub(super) fn read<'t>(&mut self, json: &mut Json<'t>, buffer: &mut Vec<u8>) -> Result<Option<Raw<'t>>> {
+        match (json.peek()?, &mut *self) {
+            (b'n', _) if json.null() => {
+                self.append_null();
+                return Ok(None);
+            }
+            (b'"', Self::Utf8(builder)) => {
+                builder.append_value(json.characters(buffer)?);
+                return Ok(None);
+            }
+            (b'-' | b'0'..=b'9', Self::Int64(builder)) => {
+                if let Some(number) = json.short_integer() {
+                    builder.append_value(number);
+                    return Ok(None);
+                }
+            }
+            (b'"', Self::Timestamp(builder, None)) => {
+                if let Some(micros) = json.string_of(|text| utc(text, 0)) {
+                    builder.append_value(micros);
+                    return Ok(None);
+                }
+            }
+            (b'[', Self::Utf8List(builder)) if json.empty_array() => {
+                builder.append(true);
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let raw = json.value()?;
+        Ok(match self.append(raw, buffer)? {
+            Fit::Yes => None,
+            Fit::Conflict => Some(raw),
+        })
+    }
+
     /// Appends a value. `buffer`: memory for strings with escape sequences, which is used again for each of them.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for a string with an invalid escape, such as an unpaired surrogate.
-    #[inline]
     pub(super) fn append(&mut self, raw: Raw<'_>, buffer: &mut Vec<u8>) -> Result<Fit> {
         if raw.is_null() {
             self.append_null();
@@ -216,29 +256,45 @@ fn micros(raw: Raw<'_>) -> Result<Option<i64>> {
     /// The years from 0 to 9999, which all formats can represent.
     const REPRESENTABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
     let text = raw.unquoted()?;
-    let micros = utc(text.as_bytes()).or_else(|| any_micros(&text));
+    let micros = usual(text.as_bytes()).or_else(|| any_micros(&text));
     Ok(micros.filter(|micros| REPRESENTABLE.contains(micros)))
 }
 
 /// Reads the usual form, `2026-01-31T12:00:00Z` with or without milliseconds; `None` for any other.
-fn utc(text: &[u8]) -> Option<i64> {
-    let number = |digits: &[u8]| {
-        digits
-            .iter()
-            .try_fold(0_u32, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
-    };
-    let millis = match text.get(19..)? {
+fn usual(text: &[u8]) -> Option<i64> {
+    let (start, end) = text.split_at_checked(19)?;
+    let millis = match end {
         b"Z" => 0,
-        [b'.', digits @ .., b'Z'] if digits.len() == 3 => number(digits)?,
+        [b'.', a, b, c, b'Z'] => i64::from(digit(*a)? * 100 + digit(*b)? * 10 + digit(*c)?),
         _ => return None,
     };
-    if [text[4], text[7], text[10], text[13], text[16]] != *b"--T::" {
+    let text: Vec<u8> = start.iter().copied().chain([b'Z']).collect();
+    utc(text.first_chunk()?, millis)
+}
+
+/// Reads `2026-01-31T12:00:00Z`, and adds milliseconds; `None` for any other form.
+#[inline]
+fn utc(text: &[u8; 20], millis: i64) -> Option<i64> {
+    if [text[4], text[7], text[10], text[13], text[16], text[19]] != *b"--T::Z" {
         return None;
     }
-    let year = i32::try_from(number(&text[..4])?).ok()?;
-    let date = NaiveDate::from_ymd_opt(year, number(&text[5..7])?, number(&text[8..10])?)?;
-    let (hour, minute, second) = (number(&text[11..13])?, number(&text[14..16])?, number(&text[17..19])?);
-    Some(date.and_hms_milli_opt(hour, minute, second, millis)?.and_utc().timestamp_micros())
+    let pair = |at: usize| Some(digit(text[at])? * 10 + digit(text[at + 1])?);
+    let (year, month, day) = (pair(0)? * 100 + pair(2)?, pair(5)?, pair(8)?);
+    let (hour, minute, second) = (pair(11)?, pair(14)?, pair(17)?);
+    let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = i64::from(date.to_epoch_days());
+    let seconds = days * 86_400 + i64::from(hour * 3_600 + minute * 60 + second);
+    Some(seconds * 1_000_000 + millis * 1_000)
+}
+
+/// The value of a decimal digit.
+#[inline]
+fn digit(byte: u8) -> Option<u32> {
+    let digit = byte.wrapping_sub(b'0');
+    (digit < 10).then_some(u32::from(digit))
 }
 
 fn any_micros(text: &str) -> Option<i64> {
@@ -403,7 +459,7 @@ mod tests {
         fn the_usual_form_is_read_as_the_general_parser_reads_it(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{3})?Z",
         ) {
-            if let Some(micros) = utc(text.as_bytes()) {
+            if let Some(micros) = usual(text.as_bytes()) {
                 prop_assert_eq!(Some(micros), any_micros(&text), "{}", text);
             }
         }
