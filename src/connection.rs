@@ -46,7 +46,7 @@ use crate::store::{AS_OF, FromStore, Holding, Owner, Store, StoreStatistics};
 /// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
 pub struct Connection {
-    client: Client,
+    client: Arc<Client>,
     clock: Clock,
     queries: Mutex<Queries>,
     fields: Mutex<Fields>,
@@ -245,7 +245,7 @@ impl ConnectionBuilder {
         };
         let (queries, fields, searches, fan_out) = Default::default();
         Ok(Arc::new(Connection {
-            client,
+            client: Arc::new(client),
             clock,
             queries,
             fields,
@@ -308,7 +308,7 @@ impl Connection {
 
     /// Client, with its request log and limits.
     #[doc(hidden)]
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 

@@ -24,6 +24,7 @@ use super::http::{HttpRequest, HttpService};
 use super::ledger::{self, Ledger};
 use super::live::Live;
 use super::log::{RequestLog, RequestRecord};
+use super::pages::Totals;
 use super::rate_limit::Limiter;
 use super::recording::Exchanges;
 use super::retry::{Cause, Decision, RetryPolicy, RetryState};
@@ -33,6 +34,8 @@ use super::trace;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Profile, RateWindow, RequestedBy};
+#[cfg(feature = "store")]
+use crate::request::RequestPlan;
 use crate::request::{Endpoint, PageRequest, RequestKey};
 
 /// Parts that a client is built from.
@@ -68,6 +71,8 @@ pub struct Client {
     pub(super) clock: Clock,
     pub(super) log: RequestLog,
     pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
+    /// Totals that windows are expected to have.
+    pub(super) totals: Totals,
     /// Runtime for requests, if it is not that of their queries.
     requests: OnceLock<Handle>,
 }
@@ -109,6 +114,7 @@ impl Client {
             retry,
             clock,
             in_flight: SingleFlight::default(),
+            totals: Totals::default(),
             requests: OnceLock::new(),
         })
     }
@@ -182,6 +188,12 @@ impl Client {
     pub(crate) fn identity(&self) -> String {
         let service = self.base_url.as_str().trim_end_matches('/');
         data_encoding::HEXLOWER.encode(&self.key.digest(service))
+    }
+
+    /// Expects a window to have this many mentions, so that its pages are requested together.
+    #[cfg(feature = "store")]
+    pub(crate) fn expect(&self, plan: RequestPlan, mentions: u64) {
+        self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
     }
 
     /// Log of the requests made so far.

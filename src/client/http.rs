@@ -14,12 +14,12 @@ use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder}
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderMap, StatusCode};
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 use url::{Host, Url};
@@ -207,49 +207,78 @@ pub async fn receive(
     let mut wire_bytes = 0;
     let cap = limits.wire_bytes;
     let wire = body.map(|piece| {
-        let piece = piece.map_err(|failure| io::Error::other(Carried(failure)))?;
+        let piece = piece?;
         wire_bytes += piece.len() as u64;
-        if wire_bytes > cap {
-            return Err(io::Error::other(Carried(too_large("on the wire", cap))));
-        }
-        Ok(piece)
+        if wire_bytes > cap { Err(too_large("on the wire", cap)) } else { Ok(piece) }
     });
-    let reader = BufReader::new(StreamReader::new(Box::pin(wire)));
-    let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match encoding.as_str() {
-        "identity" | "" => Box::pin(reader),
-        "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
-        "br" => Box::pin(BrotliDecoder::new(reader)),
-        "zstd" => Box::pin(ZstdDecoder::new(reader)),
-        other => {
-            return Err(HttpFailure {
-                kind: ErrorKind::Malformed,
-                message: format!("unsupported content encoding `{other}`"),
-                temporary: false,
-            });
+    let wire = Box::pin(wire);
+    let body = match encoding.as_str() {
+        "identity" | "" => collect(wire, limits).await?,
+        compressed => {
+            let reader = StreamReader::new(wire.map_err(|failure| io::Error::other(Carried(failure))));
+            let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match compressed {
+                "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
+                "br" => Box::pin(BrotliDecoder::new(reader)),
+                "zstd" => Box::pin(ZstdDecoder::new(reader)),
+                other => {
+                    return Err(HttpFailure {
+                        kind: ErrorKind::Malformed,
+                        message: format!("unsupported content encoding `{other}`"),
+                        temporary: false,
+                    });
+                }
+            };
+            decompress(decoded, limits).await?
         }
     };
-    let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let body = read_capped(decoded, told.unwrap_or(0), limits).await?;
     Ok(HttpResponse { status, headers, body, wire_bytes })
 }
 
-/// Reads a body to its end. `told`: its size on the wire in bytes, or 0.
-async fn read_capped(reader: impl AsyncRead, told: usize, limits: HttpLimits) -> Result<Bytes, HttpFailure> {
+/// Receives a body that is not compressed. Pieces are joined when all have arrived: the memory of a body that is reserved early
+/// is new to the process each time, and page faults cost more than all copies.
+async fn collect(
+    mut wire: impl Stream<Item = Result<Bytes, HttpFailure>> + Unpin,
+    limits: HttpLimits,
+) -> Result<Bytes, HttpFailure> {
+    /// Smaller pieces are joined at once, so that their number is bounded.
+    const PIECE: usize = 4 << 10;
+    /// A body of this size in one piece is not copied. A smaller one is, because a piece keeps the whole buffer of its connection
+    /// in memory, and small bodies may be kept for long.
+    const ALONE: usize = 64 << 10;
+    let (mut pieces, mut small, mut length) = (Vec::new(), BytesMut::new(), 0);
+    while let Some(piece) = timeout(limits.idle, wire.next()).await.map_err(|_| stalled(limits))? {
+        let piece = piece?;
+        length += piece.len();
+        if length as u64 > limits.body_bytes {
+            return Err(too_large("after decompression", limits.body_bytes));
+        }
+        if piece.len() < PIECE {
+            small.extend_from_slice(&piece);
+        } else {
+            pieces.extend((!small.is_empty()).then(|| small.split().freeze()));
+            pieces.push(piece);
+        }
+    }
+    pieces.extend((!small.is_empty()).then(|| small.freeze()));
+    if let [whole] = &pieces[..]
+        && length >= ALONE
+    {
+        return Ok(whole.clone());
+    }
+    let mut body = BytesMut::with_capacity(length);
+    pieces.iter().for_each(|piece| body.extend_from_slice(piece));
+    Ok(body.freeze())
+}
+
+/// Reads a decompressed body to its end.
+async fn decompress(reader: impl AsyncRead, limits: HttpLimits) -> Result<Bytes, HttpFailure> {
     /// Room for the next read.
     const ROOM: usize = 16 << 10;
-    /// What is reserved for a body because of its told size alone.
-    const TRUSTED: usize = 4 << 20;
     let cap = limits.body_bytes;
     let mut reader = std::pin::pin!(reader.take(cap + 1));
-    let mut body = BytesMut::with_capacity(told.clamp(64 << 10, TRUSTED) + ROOM);
+    let mut body = BytesMut::with_capacity(64 << 10);
     loop {
-        let Ok(read) = timeout(limits.idle, reader.read_buf(&mut body)).await else {
-            return Err(HttpFailure {
-                kind: ErrorKind::Timeout,
-                message: format!("no data received for {} s", limits.idle.as_secs()),
-                temporary: true,
-            });
-        };
+        let read = timeout(limits.idle, reader.read_buf(&mut body)).await.map_err(|_| stalled(limits))?;
         match read {
             Ok(0) if body.len() as u64 > cap => return Err(too_large("after decompression", cap)),
             Ok(0) => return Ok(body.freeze()),
@@ -279,6 +308,14 @@ impl fmt::Display for Carried {
 }
 
 impl std::error::Error for Carried {}
+
+fn stalled(limits: HttpLimits) -> HttpFailure {
+    HttpFailure {
+        kind: ErrorKind::Timeout,
+        message: format!("no data received for {} s", limits.idle.as_secs()),
+        temporary: true,
+    }
+}
 
 fn too_large(place: &str, cap: u64) -> HttpFailure {
     HttpFailure {

@@ -42,16 +42,16 @@ pub(super) struct Part {
 pub(super) type FirstResponse = (PageRequest, Bytes);
 
 /// A decoder that keeps the first response.
-pub(super) struct Keeping<'d> {
-    pub(super) decoder: &'d Decoder,
+pub(super) struct Keeping {
+    pub(super) decoder: Arc<Decoder>,
     pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
 }
 
-impl PageDecoder for Keeping<'_> {
+impl PageDecoder for Keeping {
     type Page = Decoded;
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
-        let page = PageDecoder::decode(self.decoder, request, body)?;
+        let page = PageDecoder::decode(self.decoder.as_ref(), request, body)?;
         if let Some(first) = &self.first {
             first.get_or_init(|| (request.clone(), Bytes::copy_from_slice(body)));
         }

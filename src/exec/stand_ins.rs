@@ -413,7 +413,7 @@ impl Driver {
                 let size = page.unwrap_or(2);
                 let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
                 let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
-                let mut pages = Box::pin(read_pages(connection.client(), &self.scan, Arc::clone(&plan), reader.decoder.as_ref(), Pace::OnDemand));
+                let mut pages = Box::pin(read_pages(Arc::clone(connection.client()), Arc::clone(&self.scan), Arc::clone(&plan), Arc::clone(&reader.decoder), Pace::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(|error| self.at_plan(error, &plan))?;

@@ -390,6 +390,11 @@ impl Driver {
                 let (label, fill) = (plan.duration.clone(), fill.clone());
                 let part = Part { within: Some(within), label, fill, ..Part::default() };
                 let asked = RequestPlan { duration: Some(words), ..plan.clone() };
+                // Days that are not over may have more.
+                let counted = days_of(&instants).filter_map(|day| timeline.get(&day)).sum();
+                if counted > 0 {
+                    self.config.connection.client().expect(asked.clone(), counted);
+                }
                 Arc::clone(&self).window(asked, part, last, pace)
             });
             let parts: Vec<Batches> = parts.collect();

@@ -366,8 +366,9 @@ impl Driver {
             let mut noted = HashSet::new();
             let plan = Arc::new(plan.with_fetch(asked));
             let client = config.connection.client();
-            let decoder = Keeping { decoder: reader.decoder.as_ref(), first: read.first() };
-            let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), &decoder, pace));
+            let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: read.first() });
+            let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
+            let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
             let mut received = 0;
             while let Some(page) = pages.next().await {
                 // None of the rows has been output yet, and no sort order is needed.

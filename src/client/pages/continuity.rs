@@ -120,6 +120,11 @@ impl Chain {
         self.careful = self.order.is_some();
     }
 
+    /// True in careful mode.
+    pub(super) fn is_careful(&self) -> bool {
+        self.careful
+    }
+
     /// True if rows arrive in time order.
     pub(super) fn is_by_time(&self) -> bool {
         self.order.is_some()

@@ -10,7 +10,8 @@
 //! Three parts: [`page_policy`] decides what to request next; [`proof`] decides whether all rows were received, by rules
 //! that are listed there with what breaks a reader without them ([`continuity`] checks that pages link, and which rows
 //! are new); and [`reader`] sends the requests, waits, repairs and emits the rows. The first two are pure, and
-//! [`reading`] combines them for one [`window`]. If the service reports the instants that a relative period resolved
+//! [`reading`] combines them for one [`window`]. If the expected [`totals`] cover more than the first page, further ones are
+//! requested together with it. If the service reports the instants that a relative period resolved
 //! to, the further pages are requested for those instants, so that the window does not move while it is read. A window
 //! that is cut continues at the last instant that was reached; the total on the first page from there shows whether the
 //! part before is complete.
@@ -25,6 +26,7 @@ mod page_policy;
 mod proof;
 mod reader;
 mod reading;
+mod totals;
 mod window;
 
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use chrono::{DateTime, Utc};
 use futures::stream::{Stream, try_unfold};
 
 use self::reader::PageReader;
+pub(super) use self::totals::Totals;
 use super::{Client, Scan};
 use crate::error::Result;
 use crate::request::{PageRequest, RequestPlan};
@@ -56,7 +59,7 @@ pub trait Page: Clone + Send + 'static {
 }
 
 /// Decodes the body of a response into rows. After a `Malformed` error, the page is requested again.
-pub trait PageDecoder: Send + Sync {
+pub trait PageDecoder: Send + Sync + 'static {
     /// The rows of a page.
     type Page: Page;
     /// Decodes one body.
@@ -83,19 +86,20 @@ pub struct PageFacts {
 pub enum Pace {
     /// After the previous page has been consumed: the consumer may stop at any row.
     OnDemand,
-    /// At once, with at most this many requests in flight: the consumer wants all rows. A scan that exceeds the query's
+    /// At once, with at most this many requests in flight: the consumer wants all rows. Pages are received and decoded in tasks of
+    /// their own, on several cores if the runtime has them. A scan that exceeds the query's
     /// budget is refused as soon as the total is known.
     Ahead(usize),
 }
 
 /// Streams the pages of a plan, in order, each row once. Dropping the stream cancels the requests in flight.
-pub fn read_pages<'a, D: PageDecoder>(
-    client: &'a Client,
-    scan: &'a Scan,
+pub fn read_pages<D: PageDecoder>(
+    client: Arc<Client>,
+    scan: Arc<Scan>,
     plan: Arc<RequestPlan>,
-    decoder: &'a D,
+    decoder: Arc<D>,
     pace: Pace,
-) -> impl Stream<Item = Result<D::Page>> + Send + 'a {
+) -> impl Stream<Item = Result<D::Page>> + Send {
     try_unfold(PageReader::new(client, scan, plan, decoder, pace), |mut reader| async move {
         let page = reader.next().await?;
         Ok(page.map(|page| (page, reader)))

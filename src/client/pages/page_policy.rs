@@ -203,6 +203,29 @@ impl PagePolicy {
         Span { row: self.pages.skip, size: self.reachable(self.pages.skip, size).max(1) }
     }
 
+    /// Returns up to `most` spans after the first one, of full pages within the expected total.
+    pub(super) fn early_spans(&mut self, expected: u64, most: usize) -> Vec<Span> {
+        let seen = Seen { total: Some(expected), received: 0, overlap: 0, one_by_one: false, end_shown: false };
+        self.asked = self.layout.behind(self.first(), self.stride);
+        let full = self.stride;
+        let spans = std::iter::from_fn(|| self.next(false, seen));
+        spans.take_while(|span| span.size == full && span.row + span.size <= expected).take(most).collect()
+    }
+
+    /// Returns how many of the early spans are full pages by the first page and its total. The next span follows the last of
+    /// them.
+    pub(super) fn confirm_early(&mut self, spans: impl Iterator<Item = Span>, total: Option<u64>) -> usize {
+        let (stride, end) = (self.stride, self.end(total).unwrap_or_default());
+        let as_expected = self.short.is_none() && !self.partial;
+        let full = spans.take_while(|span| as_expected && span.size == stride && span.row + span.size <= end);
+        let mut confirmed = 0;
+        for span in full {
+            self.asked = self.layout.behind(span, stride);
+            confirmed += 1;
+        }
+        confirmed
+    }
+
     /// Returns the next span of a pass that is not over. `idle` is true if no page is in flight. `None` if the pages in
     /// flight have to arrive first, or if there is nothing more to request.
     pub(super) fn next(&mut self, idle: bool, seen: Seen) -> Option<Span> {

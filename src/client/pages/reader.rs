@@ -1,12 +1,15 @@
 //! Reader of the pages of one plan: requests ahead, links pages, re-reads those that do not fit, and cuts windows.
 
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 
 use super::continuity::Rows;
 use super::ids::Ids;
@@ -19,7 +22,7 @@ use crate::client::budget::Held;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Direction, Zone};
-use crate::request::{PageRequest, Pages, RequestPlan};
+use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -27,11 +30,11 @@ const HELD: usize = 2;
 const REPAIRS: u32 = 8;
 
 /// See the module's documentation.
-pub(super) struct PageReader<'a, D: PageDecoder> {
-    client: &'a Client,
-    scan: &'a Scan,
+pub(super) struct PageReader<D: PageDecoder> {
+    client: Arc<Client>,
+    scan: Arc<Scan>,
     plan: Arc<RequestPlan>,
-    decoder: &'a D,
+    decoder: Arc<D>,
     pace: Pace,
     /// Time zone in which periods are expressed.
     zone: Zone,
@@ -45,7 +48,7 @@ pub(super) struct PageReader<'a, D: PageDecoder> {
     part: Option<Part>,
     /// Rows per page, as far as the service was seen to honour the requested size.
     stride: Option<u64>,
-    queue: FuturesOrdered<Asked<'a, D::Page>>,
+    queue: FuturesOrdered<Asked<D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
     withheld: Option<Withheld<D::Page>>,
     /// Memory of the ids.
@@ -57,7 +60,7 @@ pub(super) struct PageReader<'a, D: PageDecoder> {
 }
 
 /// A requested page.
-type Asked<'a, P> = BoxFuture<'a, (Span, Result<PageAnswer<P>>)>;
+type Asked<P> = BoxFuture<'static, (Span, Result<PageAnswer<P>>)>;
 
 /// A received page, its facts, its memory, and the call that fetched it.
 struct PageAnswer<P> {
@@ -133,15 +136,19 @@ impl History {
     }
 }
 
-impl<'a, D: PageDecoder> PageReader<'a, D> {
-    pub(super) fn new(client: &'a Client, scan: &'a Scan, plan: Arc<RequestPlan>, decoder: &'a D, pace: Pace) -> Self {
+impl<D: PageDecoder> PageReader<D> {
+    pub(super) fn new(
+        client: Arc<Client>,
+        scan: Arc<Scan>,
+        plan: Arc<RequestPlan>,
+        decoder: Arc<D>,
+        pace: Pace,
+    ) -> Self {
         let profile = client.profile();
         let zone = plan.zone(profile);
         let sort = profile.sort.values.iter().find(|value| Some(&value.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref());
         Self {
-            client,
-            scan,
             decoder,
             pace,
             order: by_time.map(|sort| sort.direction),
@@ -161,6 +168,8 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
             last_call: None,
             history: History::default(),
             plan,
+            client,
+            scan,
         }
     }
 
@@ -225,13 +234,17 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
     /// Requests the first page of a pass.
     async fn begin_pass(&mut self) -> Result<()> {
         let Some(reading) = &self.reading else { return Ok(()) };
-        let span = reading.first();
-        let (span, answer) = self.ask(span).await;
+        let first = self.ask(reading.first());
+        let early = self.ask_early();
+        let (span, answer) = first.await;
         let answer = answer.map_err(|error| match span.row > 0 && is_refusal(&error) {
             true => refused_behind(span.row, error),
             false => error,
         })?;
         self.begun = true;
+        if let (Some(window), Some(total)) = (self.window_to_expect(), answer.facts.total) {
+            self.client.totals.expect(window, total);
+        }
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
@@ -259,7 +272,36 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         {
             self.scan.query.require(requests)?;
         }
+        self.take_early(early);
         Ok(())
+    }
+
+    /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
+    fn ask_early(&mut self) -> Vec<(Span, Asked<D::Page>)> {
+        let Pace::Ahead(requests) = self.pace else { return Vec::new() };
+        // A relative period is resolved by the first response.
+        let expected = self.window_to_expect().and_then(|window| self.client.totals.of(&window));
+        let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
+        let spans: Vec<Span> = reading.early_spans(expected, requests.saturating_sub(1));
+        let query = &self.scan.query;
+        if query.allow(query.announced().saturating_add(1 + spans.len() as u64)).is_err() {
+            return Vec::new();
+        }
+        spans.into_iter().map(|span| (span, self.ask(span))).collect()
+    }
+
+    /// Keeps the early pages that the first one confirms, and cancels the others.
+    fn take_early(&mut self, early: Vec<(Span, Asked<D::Page>)>) {
+        let (Some(reading), false) = (&mut self.reading, early.is_empty()) else { return };
+        let confirmed = reading.confirm_early(early.iter().map(|(span, _)| *span));
+        self.queue.extend(early.into_iter().take(confirmed).map(|(_, asked)| asked));
+    }
+
+    /// The identity of the window, if its total is remembered and expected: it is complete, and its instants do not depend on the
+    /// time of the request.
+    fn window_to_expect(&self) -> Option<RequestKey> {
+        let absolute = self.window.instants.is_some() && self.window.words.is_none() && self.history.passes == 0;
+        absolute.then(|| PageRequest::overview(RequestPlan::clone(&self.plan)).key(self.client.profile()))
     }
 
     fn ask_ahead(&mut self) {
@@ -276,19 +318,30 @@ impl<'a, D: PageDecoder> PageReader<'a, D> {
         }
     }
 
-    /// Requests rows of the window.
-    fn ask(&self, span: Span) -> Asked<'a, D::Page> {
-        let (client, scan, decoder) = (self.client, self.scan, self.decoder);
+    /// Requests rows of the window. If pages are requested ahead, each is received and decoded in a task of its own.
+    fn ask(&self, span: Span) -> Asked<D::Page> {
+        let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
         let plan = Arc::clone(&self.plan);
         let request = PageRequest { plan, row: span.row, size: span.size, frozen: self.window.words.clone() };
-        Box::pin(async move {
+        let asked = async move {
             let decode = |body: &Bytes| {
                 let (page, facts) = decoder.decode(&request, body)?;
                 let memory = scan.hold(page.bytes())?;
                 Ok(((page, facts, memory), facts.rows))
             };
-            let answer = client.fetch_logged(scan, &request, decode).await;
-            (span, answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call }))
+            let answer = client.fetch_logged(&scan, &request, decode).await;
+            answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call })
+        };
+        if self.pace == Pace::OnDemand {
+            return Box::pin(async move { (span, asked.await) });
+        }
+        let task = AbortOnDropHandle::new(tokio::spawn(asked.in_current_span()));
+        Box::pin(async move {
+            let answer = task.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(ended) => Err(Error::new(ErrorKind::Connect, format!("the request was not completed: {ended}"))),
+            });
+            (span, answer)
         })
     }
 

@@ -148,6 +148,23 @@ impl Reading {
         self.policy.first()
     }
 
+    /// Returns up to `most` spans after the first one, if this many rows are expected and pages need not be read one after another.
+    pub(super) fn early_spans(&mut self, expected: u64, most: usize) -> Vec<Span> {
+        let early = !self.one_by_one && !self.proof.chain.is_careful() && expected <= FORGET;
+        if early { self.policy.early_spans(expected, most) } else { Vec::new() }
+    }
+
+    /// Returns how many of the early spans are needed, now that the first page has arrived. The next span follows the last of
+    /// them.
+    pub(super) fn confirm_early(&mut self, spans: impl Iterator<Item = Span>) -> usize {
+        let goes_on = !self.satisfied() && !self.proof.ends(&self.policy) && !self.wants_cut();
+        let careful = self.one_by_one || self.proof.chain.is_careful() || self.proof.stalls();
+        match goes_on && !careful {
+            true => self.policy.confirm_early(spans, self.proof.total()),
+            false => 0,
+        }
+    }
+
     /// Returns the next span of the pass. `None` if the pages in flight have to arrive first, or if there is nothing
     /// more to request.
     pub(super) fn next_span(&mut self, idle: bool) -> Option<Span> {

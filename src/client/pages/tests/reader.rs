@@ -118,9 +118,9 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
         state_folder: None,
         exchanges: Exchanges::Live,
     };
-    let client = Client::try_new(spec).expect("client is built");
+    let client = Arc::new(Client::try_new(spec).expect("client is built"));
     let budget = QueryBudget::new("query-1".to_owned(), 1_000, Duration::from_secs(60), Duration::from_secs(60));
-    let scan = Scan::new(Arc::new(budget), 4);
+    let scan = Arc::new(Scan::new(Arc::new(budget), 4));
     let plan = RequestPlan {
         endpoint: Endpoint::Search,
         aid: Some("7".to_owned()),
@@ -131,7 +131,7 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
         ..RequestPlan::list()
     };
     let read: Vec<Seconds> =
-        read_pages(&client, &scan, Arc::new(plan), &Decoder, pace).try_collect().await.expect("all rows");
+        read_pages(client, scan, Arc::new(plan), Arc::new(Decoder), pace).try_collect().await.expect("all rows");
     let asked = service.asked.lock().expect("not poisoned").clone();
     (read.into_iter().flat_map(|page| page.ids).collect(), asked)
 }
