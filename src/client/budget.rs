@@ -81,7 +81,7 @@ impl Drop for Held {
 pub struct QueryBudget {
     /// Name of the query in `system.requests`.
     pub id: String,
-    /// Instant by which the query must have ended.
+    /// Instant by which the last response must have arrived. Local computation is not limited.
     pub deadline: Instant,
     /// Time from the start of the query to its deadline.
     query_deadline: Duration,

@@ -101,7 +101,7 @@ impl Breaker {
         let mut states = self.states();
         let Some(state) = states.get_mut(&circuit) else { return Ok(()) };
         let Some(wait) = state.admit(Instant::now()) else { return Ok(()) };
-        let message = format!("circuit breaker open: the last {} attempts at this request failed", state.failures);
+        let message = format!("circuit breaker open: the last {} calls like this one failed", state.failures);
         Err(Error::new(ErrorKind::Unavailable, message)
             .advice(format!("next attempt in {} s", wait.as_secs_f64().ceil())))
     }

@@ -112,9 +112,9 @@ impl Client {
                 Outcome::Failed(error.advice("redirects are not followed; use the final URL as the base URL"))
             }
             ErrorKind::Unauthorized => Outcome::Failed(error.advice("check the API key and the profile's [auth]")),
-            ErrorKind::Forbidden => {
-                Outcome::Failed(error.advice("this key may not read it; saved_searches lists what it may read"))
-            }
+            ErrorKind::Forbidden => Outcome::Failed(
+                error.advice("this key may not read this saved search; saved_searches lists those that it may read"),
+            ),
             ErrorKind::NotFound => Outcome::Failed(error.advice(advice::for_not_found(&self.base_url))),
             _ => Outcome::Failed(error),
         }

@@ -126,7 +126,7 @@ impl Ledger {
                 Err(TryLockError::WouldBlock) => {
                     let seconds = PATIENCE.as_secs();
                     return Err(
-                        bad(format!("another process has held the lock for {seconds} s")).advice("end that process")
+                        bad(format!("another process has held the lock for {seconds} s")).advice("stop that process")
                     );
                 }
                 Err(TryLockError::Error(error)) => return Err(bad(format!("cannot be locked: {error}"))),

@@ -77,7 +77,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// Calls of a connection and their totals. The key is redacted here, and nowhere before.
+/// Calls of a connection and their totals. The key is redacted from every text that enters.
 #[derive(Debug)]
 pub struct RequestLog {
     key: Secret,

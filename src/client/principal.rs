@@ -58,14 +58,14 @@ impl Allowance {
         match windows.free_at(now, needed) {
             Some(_) if windows.exceeded(needed) => {
                 let message = format!(
-                    "{}: the query needs at least {requests}, more than the request budget ever allows",
+                    "{}: the query needs at least {requests}, which exceeds the whole request budget",
                     self.name
                 );
                 Err(Error::new(ErrorKind::Budget, message)
                     .advice("narrow the query by aid or published_at, or add a LIMIT"))
             }
             Some(free) => Err(self.used_up(
-                &format!("the query needs at least {requests}, more than the request budget has left"),
+                &format!("the query needs at least {requests}, more than are left in the request budget"),
                 free,
                 now,
             )),
@@ -95,7 +95,7 @@ mod tests {
     async fn an_allowance_is_refused_beforehand_and_comes_back_with_time() {
         let allowance = Allowance::new("ada", [RateWindow { requests: 3, seconds: 60 }]);
         let never = allowance.allow(4).expect_err("more than there ever is").to_string();
-        assert!(never.contains("ever allows") && !never.contains("retry"), "{never}");
+        assert!(never.contains("exceeds the whole") && !never.contains("retry"), "{never}");
         allowance.spend().expect("the first");
         allowance.allow(2).expect("two are left");
         let error = allowance.allow(3).expect_err("more than are left").to_string();

@@ -97,8 +97,8 @@ settings! {
         /// Timeout of a single attempt.
         request_timeout: Duration = QueryBudget::USUAL_TIMEOUT, "timeout of a single attempt, in seconds", seconds,
             in_seconds;
-        /// Deadline of a query, waits for rate limits included.
-        query_deadline: Duration = Duration::from_secs(900), "deadline of a query, in seconds", seconds, in_seconds;
+        /// Deadline of a query's last response, waits for rate limits included.
+        query_deadline: Duration = Duration::from_secs(900), "deadline of a query's last response, in seconds", seconds, in_seconds;
     }
 }
 

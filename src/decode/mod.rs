@@ -486,12 +486,19 @@ fn window(answer: &Envelope<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {
-    Arc::new((0..count).map(|_| value).collect::<StringArray>())
+    Arc::new(match value {
+        Some(value) => StringArray::new_repeated(value, count),
+        None => StringArray::new_null(count),
+    })
 }
 
 /// Microseconds of a timestamp column; `i64::MIN` for NULL.
 fn micros(column: &ArrayRef) -> Vec<i64> {
-    column.as_primitive::<TimestampMicrosecondType>().iter().map(|at| at.unwrap_or(i64::MIN)).collect()
+    let column = column.as_primitive::<TimestampMicrosecondType>();
+    match column.null_count() {
+        0 => column.values().to_vec(),
+        _ => column.iter().map(|at| at.unwrap_or(i64::MIN)).collect(),
+    }
 }
 
 /// A hash of each value. The hasher's keys are fixed, so equal ids have equal hashes on every page.

@@ -20,7 +20,7 @@ use crate::profile::Origin;
 use crate::pushdown::ServiceOrder;
 use crate::request::PageRequest;
 
-/// How a read of mentions differs from the window of its query. Default: not at all.
+/// Differences between a read of mentions and the window of its query. Default: none.
 #[derive(Clone, Default)]
 pub(super) struct Part {
     /// The instants whose mentions are returned, in microseconds since 1970; `None`: all that are received.
@@ -33,7 +33,7 @@ pub(super) struct Part {
     /// Keeps the first response.
     #[cfg(feature = "store")]
     pub(super) first: Option<Arc<OnceLock<FirstResponse>>>,
-    /// Where the mentions are stored.
+    /// Destination of the mentions in the store.
     #[cfg(feature = "store")]
     pub(super) fill: Option<Arc<super::stored::Fill>>,
 }
@@ -60,7 +60,7 @@ impl PageDecoder for Keeping {
 }
 
 impl Part {
-    /// Where the first response is kept, if it is.
+    /// Slot for the first response; `None` if it is not kept.
     pub(super) fn first(&self) -> Option<Arc<OnceLock<FirstResponse>>> {
         #[cfg(feature = "store")]
         return self.first.clone();

@@ -45,9 +45,9 @@ use crate::host::state::{Host, HostSpec};
 /// Limits of an MCP server, in addition to [`Limits`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpLimits {
-    /// Most requests that a call may allow its query.
+    /// Maximum number of requests that a call may allow its query.
     pub max_requests: u64,
-    /// Most rows that a call may ask for.
+    /// Maximum number of rows that a call may ask for.
     pub max_rows: usize,
     /// Length of a result as text, in bytes. Clients refuse messages of more than 1 MiB.
     pub text_bytes: usize,

@@ -205,7 +205,7 @@ fn result(table: &TextTable, begun: Instant, cost: Spent, windows: Vec<WindowRea
     let mut text = format!("{}\n{summary}\n", table.text());
     if let Some(period) = default {
         text.push_str(&format!(
-            "note: no time filter: {period} were read; add published_at >= … or duration = '…' to change this\n"
+            "note: no time filter: reading {period}; add published_at >= … or duration = '…' to change this\n"
         ));
     }
     if table.cut() > 0 {

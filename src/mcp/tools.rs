@@ -171,12 +171,12 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
             json!({
                 "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),
                 "max_requests": number(
-                    "Most requests to the service that the query may send",
+                    "Maximum number of requests to the service",
                     *max_requests,
                     REQUESTS.min(*max_requests)
                 ),
                 "max_rows": number(
-                    "Most rows that the query may return",
+                    "Maximum number of rows to return",
                     *max_rows as u64,
                     ROWS.min(*max_rows) as u64
                 ),

@@ -151,7 +151,7 @@ impl Drawing {
         let along = if spread { Along::Time(instants) } else { Along::Category };
         let drawing = Self { title, along, labels, series };
         if drawing.along == Along::Category && drawing.labels.len() > BARS {
-            return Err(format!("{} bars are too many, the maximum is {BARS}; add a LIMIT", drawing.labels.len()));
+            return Err(format!("too many bars: {}, at most {BARS} can be drawn; add a LIMIT", drawing.labels.len()));
         }
         if drawing.series.iter().all(|(_, values)| values.iter().all(Option::is_none)) {
             return Err("nothing to draw: all numbers are NULL".to_owned());
@@ -235,7 +235,7 @@ impl Drawing {
                 if self.series.len() > most {
                     let count = self.series.len();
                     return Err(format!(
-                        "{count} lines cannot be told apart without colours, the maximum is {most}; narrow the query"
+                        "too many lines to tell apart without colours: {count}, at most {most}; narrow the query"
                     ));
                 }
                 let looks = self.looks(color);

@@ -83,7 +83,7 @@ impl<'a> Column<'a> {
 /// Lines under construction.
 struct Lines {
     bytes: Vec<u8>,
-    /// Where the current line begins.
+    /// Start of the current line.
     begun: usize,
     separator: u8,
 }
@@ -125,7 +125,7 @@ impl Lines {
     /// Writes an instant, in microseconds since 1970, in RFC 3339.
     fn instant(&mut self, micros: i64) -> Result<(), ArrowError> {
         let Some(at) = DateTime::<Utc>::from_timestamp_micros(micros) else {
-            return Err(ArrowError::CastError(format!("{micros} microseconds since 1970 are no instant")));
+            return Err(ArrowError::CastError(format!("timestamp out of range: {micros} microseconds since 1970")));
         };
         let Some(year) = u32::try_from(at.year()).ok().filter(|year| *year <= 9_999) else {
             write!(self.bytes, "{}", at.to_rfc3339_opts(SecondsFormat::AutoSi, true))?;

@@ -172,9 +172,10 @@ impl Output {
         name.push(".partial");
         let partial = path.with_file_name(name);
         let file = Arc::new(File::create_new(&partial).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                io::Error::other(format!("{} exists; remove it if no other process writes it", partial.display()))
-            }
+            io::ErrorKind::AlreadyExists => io::Error::other(format!(
+                "{} exists; remove it if no other process is writing to it",
+                partial.display()
+            )),
             _ => error,
         })?);
         Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))

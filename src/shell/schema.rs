@@ -82,6 +82,8 @@ fn of_system(name: &str) -> &'static str {
         "system.budget" => "a limit of the key",
         "system.columns_seen" => "an unknown field in responses",
         "system.store" => "the stored days of a saved search",
+        "system.deleted_mentions" => "a deleted mention kept in the store",
+        "system.workers" => "a worker of the server",
         _ => "",
     }
 }

@@ -155,7 +155,7 @@ async fn a_service_that_is_down_is_let_alone_for_a_while() {
     }
     let error = world.error(&sql).await;
     assert_eq!((error.kind(), world.simulator.requests()), (ErrorKind::Unavailable, 15), "{error}");
-    assert!(error.to_string().contains("circuit breaker open: the last 3 attempts"), "{error}");
+    assert!(error.to_string().contains("circuit breaker open: the last 3 calls"), "{error}");
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(world.rows(&sql).await.len(), 1);
 }

@@ -303,7 +303,7 @@ async fn a_result_is_complete_or_refused() {
     assert!(cut.contains(&format!("\n{}…|b\\|c\n", "y".repeat(500))), "{cut}");
     assert!(cut.contains("note: 1 value cut after 500 characters"), "{cut}");
     let day = agent.query(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'")).await.unwrap();
-    assert!(day.contains("note: no time filter: the last 7 days were read"), "{day}");
+    assert!(day.contains("note: no time filter: reading the last 7 days"), "{day}");
     assert!(day.contains("window 7d (default) · complete"), "{day}");
 }
 

@@ -60,7 +60,7 @@ struct Arguments {
     /// Connection that unqualified table names belong to
     #[arg(long, value_name = "NAME", global = true)]
     connection: Option<String>,
-    /// Folder of the store: what queries read is kept there, and requested once [env: SAVEDSEARCH_STORE]
+    /// Folder of the store, which keeps the mentions that queries read [env: SAVEDSEARCH_STORE]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
     /// Allow keys and passwords in clear text beyond this machine: to http URLs, and to `serve` without TLS

@@ -33,10 +33,10 @@ pub(crate) struct McpArguments {
     /// Serve HTTP on this address, at /mcp; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Most requests to the service that a call may allow its query
+    /// Maximum number of requests to the service that a call may allow
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     max_requests: u64,
-    /// Most rows that a call may ask for
+    /// Maximum number of rows that a call may allow
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_rows: u32,
     #[command(flatten)]

@@ -79,7 +79,7 @@ pub(crate) async fn probe(
                 return Err(Exit::usage(format!("cannot write {}: {error}; the profile is on stdout", path.display())));
             }
             eprintln!(
-                "\nWrote the profile to {}. Review it, correct what you know better, and use it with --profile.",
+                "\nWrote the profile to {}. Review it, correct any mistakes, and use it with --profile.",
                 path.display()
             );
         }

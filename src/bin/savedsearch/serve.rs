@@ -66,7 +66,7 @@ pub(crate) struct ServeArguments {
     /// Read a password from stdin, print its hash for the user file, and exit
     #[arg(long)]
     hash_password: bool,
-    /// The same for clients of PostgreSQL: print its SCRAM verifier
+    /// Read a password from stdin, print its SCRAM verifier for clients of PostgreSQL, and exit
     #[arg(long, conflicts_with = "hash_password")]
     scram_verifier: bool,
 }

@@ -100,7 +100,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             eprintln!("{synced}");
         }
         let Some(every) = options.watch else {
-            let unfinished = "--max-requests was reached; what was read is stored: run the command again";
+            let unfinished = "--max-requests was reached; what was read is stored; run the command again to continue";
             return if synced.left == 0 { Ok(()) } else { Err(Exit(UNFINISHED, Some(unfinished.to_owned()))) };
         };
         tokio::select! {

@@ -12,7 +12,7 @@ use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
 use crate::{Arguments, Ending, Exit};
 
-/// Run parts of queries of a `serve` on another machine, over the files of its store
+/// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A worker reads the folder of the store and nothing else; it has no API key and sends no request to the service.

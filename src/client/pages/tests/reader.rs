@@ -1,12 +1,14 @@
 //! Page reader over a service with one row per second: its requests, and the rows emitted.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use http::{HeaderMap, StatusCode};
+use tokio::time::{Instant, sleep};
 
 use crate::client::{
     Client, ClientSpec, Exchanges, HttpFailure, HttpRequest, HttpResponse, HttpService, Pace, Page, PageDecoder,
@@ -17,17 +19,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{End, Profile, Zone};
 use crate::request::{Endpoint, PageRequest, Pages, RequestPlan};
 
-/// Rows of the service.
-const ROWS: i64 = 25;
 const SECOND: i64 = 1_000_000;
 /// Requested period.
 const HOUR: &str = "1970-01-01T00:00:00Z..1970-01-01T01:00:00Z";
 
-/// Simulated service, with the first row and the number of rows of each request.
+/// Simulated service, which takes a second to respond. Records the time, the first row and the number of rows of each request.
 #[derive(Debug)]
 struct Service {
     profile: Arc<Profile>,
-    asked: Mutex<Vec<(usize, usize)>>,
+    rows: AtomicI64,
+    asked: Mutex<Vec<(Instant, usize, usize)>>,
 }
 
 #[async_trait]
@@ -36,12 +37,13 @@ impl HttpService for Service {
         let parameters: HashMap<String, String> = request.url.query_pairs().into_owned().collect();
         let number = |name: &str| parameters[name].parse::<usize>().expect("a number");
         let (from, size) = (number("dataFrom"), number("dataSize"));
-        self.asked.lock().expect("not poisoned").push((from, size));
+        self.asked.lock().expect("not poisoned").push((Instant::now(), from, size));
+        sleep(Duration::from_secs(1)).await;
         let window = &self.profile.window;
         let (start, end) = window.span_of(&parameters["duration"], Zone::UTC).expect("valid period");
         let (start, end) = (start.timestamp_micros(), end.timestamp_micros());
         let within = |at: &i64| start <= *at && (*at < end || (*at == end && !window.is_half_open()));
-        let all: Vec<i64> = (0..ROWS).map(|row| row * SECOND).filter(within).collect();
+        let all: Vec<i64> = (0..self.rows.load(Ordering::Relaxed)).map(|row| row * SECOND).filter(within).collect();
         let page: Vec<i64> = all.iter().copied().skip(from).take(size).collect();
         let body = serde_json::to_vec(&(all.len(), page)).expect("JSON");
         let wire_bytes = body.len() as u64;
@@ -102,12 +104,13 @@ impl PageDecoder for Decoder {
     }
 }
 
-/// Returns the rows emitted, and the first row and the number of rows of each request.
-async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (Vec<u64>, Vec<(usize, usize)>) {
+/// A service with 25 rows, and its client.
+fn service(change: impl FnOnce(&mut Profile)) -> (Arc<Service>, Arc<Client>) {
     let mut profile = Profile::v4();
     change(&mut profile);
     let profile = Arc::new(profile);
-    let service = Arc::new(Service { profile: Arc::clone(&profile), asked: Mutex::default() });
+    let (rows, asked) = (AtomicI64::new(25), Mutex::default());
+    let service = Arc::new(Service { profile: Arc::clone(&profile), rows, asked });
     let spec = ClientSpec {
         base_url: parse_base_url("http://reader.test/v4").expect("valid URL"),
         key: Secret::new("key").expect("valid key"),
@@ -118,25 +121,36 @@ async fn read(pages: Pages, pace: Pace, change: impl FnOnce(&mut Profile)) -> (V
         state_folder: None,
         exchanges: Exchanges::Live,
     };
-    let client = Arc::new(Client::try_new(spec).expect("client is built"));
+    (service, Arc::new(Client::try_new(spec).expect("client is built")))
+}
+
+/// Reads the rows of a period.
+async fn rows(client: &Arc<Client>, duration: &str, pages: Pages, pace: Pace) -> Vec<u64> {
     let budget = QueryBudget::new("query-1".to_owned(), 1_000, Duration::from_secs(60), Duration::from_secs(60));
     let scan = Arc::new(Scan::new(Arc::new(budget), 4));
     let plan = RequestPlan {
         endpoint: Endpoint::Search,
         aid: Some("7".to_owned()),
-        duration: Some(HOUR.to_owned()),
+        duration: Some(duration.to_owned()),
         timezone: Some("UTC".to_owned()),
         sort: Some("date_asc".to_owned()),
         pages: Some(pages),
         ..RequestPlan::list()
     };
-    let read: Vec<Seconds> =
-        read_pages(client, scan, Arc::new(plan), Arc::new(Decoder), pace).try_collect().await.expect("all rows");
-    let asked = service.asked.lock().expect("not poisoned").clone();
-    (read.into_iter().flat_map(|page| page.ids).collect(), asked)
+    let pages = read_pages(Arc::clone(client), scan, Arc::new(plan), Arc::new(Decoder), pace);
+    let pages: Vec<Seconds> = pages.try_collect().await.expect("all rows");
+    pages.into_iter().flat_map(|page| page.ids).collect()
 }
 
-#[tokio::test]
+/// Takes the requests made so far: the second in which each was sent, and its first row.
+fn requests(service: &Service, begun: Instant) -> Vec<(u64, usize)> {
+    let asked = std::mem::take(&mut *service.asked.lock().expect("not poisoned"));
+    let mut asked: Vec<_> = asked.into_iter().map(|(at, from, _)| ((at - begun).as_secs(), from)).collect();
+    asked.sort_unstable();
+    asked
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants_where_only_links_prove_it() {
     let (half_open, closed) = (End::Exclusive, End::Inclusive);
     for (pace, fetch, ordered, end, careful) in [
@@ -153,14 +167,62 @@ async fn a_window_that_is_cut_gives_just_what_is_wanted_and_overlaps_by_instants
     ] {
         let case = format!("{pace:?} {fetch:?} ordered={ordered} {end:?}");
         let pages = Pages { size: 5, skip: 0, fetch, ordered };
-        let (ids, asked) = read(pages, pace, |profile| {
+        let (service, client) = service(|profile| {
             profile.depth.rows = Some(10);
             profile.window.end = end;
-        })
-        .await;
+        });
+        let ids = rows(&client, HOUR, pages, pace).await;
+        let asked = service.asked.lock().expect("not poisoned").clone();
+        let asked: Vec<_> = asked.into_iter().map(|(_, from, size)| (from, size)).collect();
         assert_eq!(ids, (0..fetch.unwrap_or(25)).collect::<Vec<u64>>(), "{case}");
         // The second page begins two rows back, at a completely received instant, or one row back.
         assert_eq!(asked.contains(&(3, 5)), careful, "{case}: {asked:?}");
         assert!(careful || asked.contains(&(4, 5)), "{case}: {asked:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
+    let (service, client) = service(|_| ());
+    let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
+    let ahead = Pace::Ahead(3);
+    let all = |count: u64| (0..count).collect::<Vec<_>>();
+
+    // The first time, only a response tells how many pages there are. The last page is not full.
+    let begun = Instant::now();
+    assert_eq!(rows(&client, HOUR, pages, ahead).await, all(25));
+    let first = requests(&service, begun);
+    assert_eq!(first[..2], [(0, 0), (1, 4)]);
+    assert_eq!(first.len(), 7);
+
+    // Now three requests are sent at once, and no more of them in all.
+    let begun = Instant::now();
+    assert_eq!(rows(&client, HOUR, pages, ahead).await, all(25));
+    let second = requests(&service, begun);
+    assert_eq!(second[..3], [(0, 0), (0, 4), (0, 8)]);
+    assert_eq!(second.len(), 7);
+
+    // A limit below a page needs no second one, and a reader that may stop requests one after another.
+    let begun = Instant::now();
+    let few = Pages { fetch: Some(4), ..pages };
+    assert_eq!(rows(&client, HOUR, few, ahead).await, all(4));
+    assert_eq!(requests(&service, begun), [(0, 0)]);
+    let begun = Instant::now();
+    assert_eq!(rows(&client, HOUR, pages, Pace::OnDemand).await, all(25));
+    assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
+
+    // More rows than expected are all read, and so are fewer; what was requested in vain is not used.
+    service.rows.store(60, Ordering::Relaxed);
+    assert_eq!(rows(&client, HOUR, pages, ahead).await, all(60));
+    requests(&service, begun);
+    service.rows.store(6, Ordering::Relaxed);
+    let begun = Instant::now();
+    assert_eq!(rows(&client, HOUR, pages, ahead).await, all(6));
+    assert_eq!(requests(&service, begun), [(0, 0), (0, 4), (0, 8), (1, 4)]);
+
+    // What a part of the window has is not known.
+    let begun = Instant::now();
+    service.rows.store(25, Ordering::Relaxed);
+    assert_eq!(rows(&client, "1970-01-01T00:00:00Z..1970-01-01T00:30:00Z", pages, ahead).await, all(25));
+    assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
 }
