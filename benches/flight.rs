@@ -2,7 +2,7 @@
 //! server and with the library in the same process.
 //!
 //! Run with `cargo bench --bench flight`. Prints the ratio of throughputs for each pair of runs, and fails if a median
-//! is below the goal of 0.9. The service is a simulator in a separate process.
+//! is below its goal. The service is a simulator in a separate process.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod service;
@@ -34,7 +34,10 @@ use self::service::Service;
 
 const WINDOW: &str = "2026-01-01T00:00:00Z..2026-07-01T12:00:00Z";
 const PAIRS: usize = 9;
-const GOAL: f64 = 0.9;
+/// Least share of the throughput of a bare server, with a table in memory.
+const IN_MEMORY: f64 = 0.95;
+/// Least share of the throughput of the library, with a scan of the service.
+const SCANNED: f64 = 0.9;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 type Client = FlightSqlServiceClient<Channel>;
@@ -43,12 +46,16 @@ type Client = FlightSqlServiceClient<Channel>;
 async fn main() -> Result<()> {
     let in_memory = against_a_bare_server().await?;
     let scanned = against_the_library().await?;
-    for (what, ratio) in [("a table in memory", in_memory), ("a scan", scanned)] {
-        if ratio < GOAL {
-            return Err(format!("{what} comes with {ratio:.2} of the throughput; the goal is {GOAL}").into());
-        }
+    let figures = [("a table in memory", in_memory, IN_MEMORY), ("a scan", scanned, SCANNED)];
+    for (what, ratio, goal) in figures {
+        println!("{what}: {ratio:.3} of the throughput (goal: at least {goal})");
     }
-    Ok(())
+    match figures.iter().find(|(_, ratio, goal)| ratio < goal) {
+        Some((what, ratio, goal)) => {
+            Err(format!("{what} comes with {ratio:.3} of the throughput; the goal is {goal}").into())
+        }
+        None => Ok(()),
+    }
 }
 
 async fn serve(connection: Arc<Connection>) -> Result<FlightServer> {
@@ -158,7 +165,7 @@ async fn compare(
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[ratios.len() / 2];
-    println!("  median ratio {median:.3} (goal: at least {GOAL})");
+    println!("  median ratio {median:.3}");
     Ok(median)
 }
 

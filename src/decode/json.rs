@@ -261,11 +261,11 @@ impl<'t> Json<'t> {
         let digits = &rest[usize::from(negative)..];
         let (mut number, mut length) = (0, 0);
         while let Some(digit) = digits.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-            number = number * 10 + i64::from(digit);
-            length += 1;
-            if length > 18 {
+            if length == 18 {
                 return None;
             }
+            number = number * 10 + i64::from(digit);
+            length += 1;
         }
         let ends = matches!(digits.get(length), Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r'));
         if length == 0 || !ends || (digits[0] == b'0' && length > 1) {

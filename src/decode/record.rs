@@ -331,8 +331,8 @@ fn unexpected<'t, 'j>(
     at: &mut usize,
 ) -> Result<Option<(Cow<'j, str>, Target<'t>)>> {
     // Members that others have are often left out.
-    let ahead = seen.iter().enumerate().skip(*at + 1).take(TRIED);
-    if let Some((found, Seen { name, target, .. })) = { ahead }.find(|(_, seen)| json.skips(before, &seen.prefix)) {
+    let mut ahead = seen.iter().enumerate().skip(*at + 1).take(TRIED);
+    if let Some((found, Seen { name, target, .. })) = ahead.find(|(_, seen)| json.skips(before, &seen.prefix)) {
         *at = found + 1;
         return Ok(Some((Cow::Borrowed(*name), *target)));
     }

@@ -122,18 +122,29 @@ async fn every_error_of_depth_says_what_to_do() {
     }
 }
 
+/// Whether a pass can be proven depends on where mentions arrive and disappear meanwhile. Most can, and no other is believed.
 #[tokio::test(start_paused = true)]
 async fn pages_that_link_prove_a_set_that_moves_all_the_time() {
-    let spec = CorpusSpec { seed: 11, searches: 1, mentions: 1_500, now: now() };
-    for places in [["any", "any"], ["end", "any"], ["any", "end"]] {
-        let corpus = Arc::new(Corpus::generate(spec));
+    let (mut proven, mut refused) = (0, 0);
+    for (shift, places) in
+        (0..6).flat_map(|shift| [["any", "any"], ["end", "any"], ["any", "end"]].map(|at| (shift, at)))
+    {
+        let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 11, searches: 1, mentions: 1_500, now: now() }));
         let aid = corpus.searches[0].aid.clone();
-        let arrive = (1..200).step_by(2).map(|request| format!("arrive:at={}@{request}", places[0]));
-        let delete = (1..200).step_by(3).map(|request| format!("delete:at={}@{request}", places[1]));
+        let arrive = (1 + shift % 2..200).step_by(2).map(|request| format!("arrive:at={}@{request}", places[0]));
+        let delete = (1 + shift % 3..200).step_by(3).map(|request| format!("delete:at={}@{request}", places[1]));
         let faults: Vec<String> = arrive.chain(delete).collect();
         let world = Virtual::new(corpus, &faults, Settings::default(), Profile::v4());
         let sql = format!("SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= '2026-01-01'");
-        let got = ids_of(world.rows(&sql).await);
+        let got = match world.ask(&sql).await {
+            Ok(rows) => ids_of(rows),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Incomplete, "{places:?}: {error}");
+                refused += 1;
+                continue;
+            }
+        };
+        proven += 1;
         let requests = world.simulator.requests();
         let alive = |request| -> HashSet<String> {
             world.simulator.alive(&aid, request).into_iter().map(|mention| mention.facts.id.to_string()).collect()
@@ -144,6 +155,7 @@ async fn pages_that_link_prove_a_set_that_moves_all_the_time() {
         assert!(lost.is_empty(), "{places:?}: {lost:?} were lost");
         assert!(got.is_subset(&ever), "{places:?}");
     }
+    assert!(proven >= 2 * refused, "{proven} proven, {refused} refused");
 }
 
 /// Numbered pages share no rows, so only a second pass reveals mentions that shifted between pages.

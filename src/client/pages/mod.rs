@@ -86,8 +86,8 @@ pub struct PageFacts {
 pub enum Pace {
     /// After the previous page has been consumed: the consumer may stop at any row.
     OnDemand,
-    /// At once, with at most this many requests in flight: the consumer wants all rows. Pages are received and decoded in tasks of
-    /// their own, on several cores if the runtime has them. A scan that exceeds the query's
+    /// At once, with at most this many requests in flight: the consumer wants all rows. Pages after the first one are
+    /// received and decoded in tasks of their own, on several cores if the runtime has them. A scan that exceeds the query's
     /// budget is refused as soon as the total is known.
     Ahead(usize),
 }

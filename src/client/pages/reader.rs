@@ -287,7 +287,7 @@ impl<D: PageDecoder> PageReader<D> {
         if query.allow(query.announced().saturating_add(1 + spans.len() as u64)).is_err() {
             return Vec::new();
         }
-        spans.into_iter().map(|span| (span, self.ask(span))).collect()
+        spans.into_iter().map(|span| (span, self.ask_beside(span))).collect()
     }
 
     /// Keeps the early pages that the first one confirms, and cancels the others.
@@ -313,35 +313,42 @@ impl<D: PageDecoder> PageReader<D> {
         while self.queue.len() < ahead {
             let idle = self.queue.is_empty();
             let Some(span) = self.reading.as_mut().and_then(|reading| reading.next_span(idle)) else { return };
-            let asked = self.ask(span);
+            let asked = self.ask_beside(span);
             self.queue.push_back(asked);
         }
     }
 
-    /// Requests rows of the window. If pages are requested ahead, each is received and decoded in a task of its own.
+    /// Requests rows of the window.
     fn ask(&self, span: Span) -> Asked<D::Page> {
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
         let plan = Arc::clone(&self.plan);
         let request = PageRequest { plan, row: span.row, size: span.size, frozen: self.window.words.clone() };
-        let asked = async move {
+        Box::pin(async move {
             let decode = |body: &Bytes| {
                 let (page, facts) = decoder.decode(&request, body)?;
                 let memory = scan.hold(page.bytes())?;
                 Ok(((page, facts, memory), facts.rows))
             };
             let answer = client.fetch_logged(&scan, &request, decode).await;
-            answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call })
-        };
+            (span, answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call }))
+        })
+    }
+
+    /// Requests rows of the window beside others: if pages are requested ahead, in a task of its own.
+    fn ask_beside(&self, span: Span) -> Asked<D::Page> {
+        let asked = self.ask(span);
         if self.pace == Pace::OnDemand {
-            return Box::pin(async move { (span, asked.await) });
+            return asked;
         }
         let task = AbortOnDropHandle::new(tokio::spawn(asked.in_current_span()));
         Box::pin(async move {
-            let answer = task.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+            task.await.unwrap_or_else(|ended| match ended.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                Err(ended) => Err(Error::new(ErrorKind::Connect, format!("the request was not completed: {ended}"))),
-            });
-            (span, answer)
+                Err(ended) => {
+                    let message = format!("the request was not completed: {ended}");
+                    (span, Err(Error::new(ErrorKind::Connect, message)))
+                }
+            })
         })
     }
 
