@@ -244,6 +244,9 @@ impl<D: PageDecoder> PageReader<D> {
         self.begun = true;
         if let (Some(window), Some(total)) = (self.window_to_expect(), answer.facts.total) {
             self.client.totals.expect(window, total);
+            if answer.facts.rows < span.size && span.row + answer.facts.rows < total {
+                self.client.totals.give_up();
+            }
         }
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);

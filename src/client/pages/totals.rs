@@ -6,6 +6,7 @@
 //! Invariant: expected totals decide when a page is requested, never what a result contains.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::request::RequestKey;
@@ -15,12 +16,16 @@ const MOST: usize = 1_000;
 
 /// Expected totals, by the request for the overview of their window.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Totals(Mutex<HashMap<RequestKey, u64>>);
+pub(in crate::client) struct Totals {
+    totals: Mutex<HashMap<RequestKey, u64>>,
+    /// Set once a page was smaller than requested although more rows follow: then early pages would not fit the first one.
+    useless: AtomicBool,
+}
 
 impl Totals {
     /// Remembers a total.
     pub(in crate::client) fn expect(&self, window: RequestKey, total: u64) {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         if totals.len() >= MOST && !totals.contains_key(&window) {
             // All windows have to be read once more.
             totals.clear();
@@ -30,6 +35,14 @@ impl Totals {
 
     /// The expected total of a window, if any.
     pub(in crate::client) fn of(&self, window: &RequestKey) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(window).copied()
+        if self.useless.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner).get(window).copied()
+    }
+
+    /// Expects nothing from now on, because the service returns smaller pages than requested.
+    pub(in crate::client) fn give_up(&self) {
+        self.useless.store(true, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,7 @@
 //! Page reader over a service with one row per second: its requests, and the rows emitted.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const HOUR: &str = "1970-01-01T00:00:00Z..1970-01-01T01:00:00Z";
 struct Service {
     profile: Arc<Profile>,
     rows: AtomicI64,
+    /// Maximum size of a page.
+    most: AtomicUsize,
     asked: Mutex<Vec<(Instant, usize, usize)>>,
 }
 
@@ -44,7 +46,7 @@ impl HttpService for Service {
         let (start, end) = (start.timestamp_micros(), end.timestamp_micros());
         let within = |at: &i64| start <= *at && (*at < end || (*at == end && !window.is_half_open()));
         let all: Vec<i64> = (0..self.rows.load(Ordering::Relaxed)).map(|row| row * SECOND).filter(within).collect();
-        let page: Vec<i64> = all.iter().copied().skip(from).take(size).collect();
+        let page: Vec<i64> = all.iter().copied().skip(from).take(size.min(self.most.load(Ordering::Relaxed))).collect();
         let body = serde_json::to_vec(&(all.len(), page)).expect("JSON");
         let wire_bytes = body.len() as u64;
         Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), wire_bytes })
@@ -109,8 +111,8 @@ fn service(change: impl FnOnce(&mut Profile)) -> (Arc<Service>, Arc<Client>) {
     let mut profile = Profile::v4();
     change(&mut profile);
     let profile = Arc::new(profile);
-    let (rows, asked) = (AtomicI64::new(25), Mutex::default());
-    let service = Arc::new(Service { profile: Arc::clone(&profile), rows, asked });
+    let (rows, most, asked) = (AtomicI64::new(25), AtomicUsize::new(usize::MAX), Mutex::default());
+    let service = Arc::new(Service { profile: Arc::clone(&profile), rows, most, asked });
     let spec = ClientSpec {
         base_url: parse_base_url("http://reader.test/v4").expect("valid URL"),
         key: Secret::new("key").expect("valid key"),
@@ -225,4 +227,15 @@ async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
     service.rows.store(25, Ordering::Relaxed);
     assert_eq!(rows(&client, "1970-01-01T00:00:00Z..1970-01-01T00:30:00Z", pages, ahead).await, all(25));
     assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
+
+    // A service that returns smaller pages than requested shows that once.
+    service.most.store(3, Ordering::Relaxed);
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        assert_eq!(rows(&client, HOUR, pages, ahead).await, all(25));
+        let asked = requests(&service, begun);
+        counts.push(asked.iter().filter(|(second, _)| *second == 0).count());
+    }
+    assert_eq!(counts, [3, 1, 1]);
 }
