@@ -255,6 +255,31 @@ async fn a_row_tells_when_it_was_read() {
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
 }
 
+/// From a condition on the day, the engine concludes that the time is constant, and would leave out the sort.
+#[tokio::test]
+async fn stored_rows_of_one_day_are_sorted() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    let day = "SELECT published_at FROM mentions WHERE published_at::date = '2026-06-15'";
+    let ask = async |sql: &str| rows(&visit.stored.sql(sql).await.unwrap().collect().await.unwrap()).concat();
+    for searches in
+        [format!("aid = '{BIG}'"), "aid IN (SELECT aid FROM saved_searches WHERE kind = 'saved')".to_owned()]
+    {
+        let mut all = ask(&format!("{day} AND {searches}")).await;
+        all.sort_unstable();
+        assert!(all.len() > 5, "{}", all.len());
+        for rest in ["", " LIMIT 5"] {
+            let asked = if rest.is_empty() { all.len() } else { 5 };
+            let sql = format!("{day} AND {searches} ORDER BY published_at{rest}");
+            assert_eq!(ask(&sql).await, all[..asked], "{sql}");
+            let sql = format!("{day} AND {searches} ORDER BY published_at DESC{rest}");
+            let expected: Vec<_> = all.iter().rev().take(asked).cloned().collect();
+            assert_eq!(ask(&sql).await, expected, "{sql}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn filtered_days_serve_the_same_and_narrower_filters() {
     let shop = Shop::new();
