@@ -229,6 +229,8 @@ async fn pages_that_the_last_total_covers_are_requested_with_the_first_one() {
     assert_eq!(requests(&service, begun)[..2], [(0, 0), (1, 4)]);
 
     // A service that returns smaller pages than requested shows that once.
+    assert_eq!(rows(&client, HOUR, pages, ahead).await, all(25));
+    requests(&service, begun);
     service.most.store(3, Ordering::Relaxed);
     let mut counts = Vec::new();
     for _ in 0..3 {
