@@ -141,7 +141,7 @@ impl ColumnBuilder {
                 }
             }
             (b'"', Self::Timestamp(builder, None)) => {
-                if let Some(micros) = json.string_of(|text| utc(text, 0)) {
+                if let Some(micros) = json.string_of(|text: &[u8; 20]| utc(text)) {
                     builder.append_value(micros);
                     return Ok(None);
                 }
@@ -256,26 +256,20 @@ fn micros(raw: Raw<'_>) -> Result<Option<i64>> {
     /// The years from 0 to 9999, which all formats can represent.
     const REPRESENTABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
     let text = raw.unquoted()?;
-    let micros = usual(text.as_bytes()).or_else(|| any_micros(&text));
+    let micros = utc(text.as_bytes()).or_else(|| any_micros(&text));
     Ok(micros.filter(|micros| REPRESENTABLE.contains(micros)))
 }
 
 /// Reads the usual form, `2026-01-31T12:00:00Z` with or without milliseconds; `None` for any other.
-fn usual(text: &[u8]) -> Option<i64> {
-    let (start, end) = text.split_at_checked(19)?;
+#[inline]
+fn utc(text: &[u8]) -> Option<i64> {
+    let (text, end) = text.split_first_chunk::<19>()?;
     let millis = match end {
         b"Z" => 0,
         [b'.', a, b, c, b'Z'] => i64::from(digit(*a)? * 100 + digit(*b)? * 10 + digit(*c)?),
         _ => return None,
     };
-    let text: Vec<u8> = start.iter().copied().chain([b'Z']).collect();
-    utc(text.first_chunk()?, millis)
-}
-
-/// Reads `2026-01-31T12:00:00Z`, and adds milliseconds; `None` for any other form.
-#[inline]
-fn utc(text: &[u8; 20], millis: i64) -> Option<i64> {
-    if [text[4], text[7], text[10], text[13], text[16], text[19]] != *b"--T::Z" {
+    if [text[4], text[7], text[10], text[13], text[16]] != *b"--T::" {
         return None;
     }
     let pair = |at: usize| Some(digit(text[at])? * 10 + digit(text[at + 1])?);
@@ -459,7 +453,7 @@ mod tests {
         fn the_usual_form_is_read_as_the_general_parser_reads_it(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{3})?Z",
         ) {
-            if let Some(micros) = usual(text.as_bytes()) {
+            if let Some(micros) = utc(text.as_bytes()) {
                 prop_assert_eq!(Some(micros), any_micros(&text), "{}", text);
             }
         }

@@ -235,14 +235,16 @@ impl<D: PageDecoder> PageReader<D> {
     async fn begin_pass(&mut self) -> Result<()> {
         let Some(reading) = &self.reading else { return Ok(()) };
         let first = self.ask(reading.first());
-        let early = self.ask_early();
+        // A relative period is resolved by the first response.
+        let window = self.window_to_expect();
+        let early = self.ask_early(window.as_ref());
         let (span, answer) = first.await;
         let answer = answer.map_err(|error| match span.row > 0 && is_refusal(&error) {
             true => refused_behind(span.row, error),
             false => error,
         })?;
         self.begun = true;
-        if let (Some(window), Some(total)) = (self.window_to_expect(), answer.facts.total) {
+        if let (Some(window), Some(total)) = (window, answer.facts.total) {
             self.client.totals.expect(window, total);
             if answer.facts.rows < span.size && span.row + answer.facts.rows < total {
                 self.client.totals.give_up();
@@ -280,10 +282,9 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
-    fn ask_early(&mut self) -> Vec<(Span, Asked<D::Page>)> {
+    fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(Span, Asked<D::Page>)> {
         let Pace::Ahead(requests) = self.pace else { return Vec::new() };
-        // A relative period is resolved by the first response.
-        let expected = self.window_to_expect().and_then(|window| self.client.totals.of(&window));
+        let expected = window.and_then(|window| self.client.totals.of(window));
         let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
         let spans: Vec<Span> = reading.early_spans(expected, requests.saturating_sub(1));
         let query = &self.scan.query;
