@@ -341,7 +341,7 @@ impl Connection {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Aids that a query without an aid read by the last list; `None` until a query has requested it.
+    /// Aids that a query without an aid read according to the last list; `None` until a query has requested it.
     pub(crate) fn last_fan_out(&self) -> Option<Vec<String>> {
         self.fan_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -352,7 +352,7 @@ impl Connection {
         self.store.as_ref()
     }
 
-    /// What the store has, in the order of aids and filters. Sends no request.
+    /// Content of the store, in the order of aids and filters. Sends no request.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if it cannot be read, [`ErrorKind::Config`] if the connection has none.

@@ -30,7 +30,7 @@ use crate::profile::{Origin, TableSpec};
 use crate::session::session;
 use crate::store::{Day, Filters, Terms, date_of, day_of, days_of, divide, month_of, start_of};
 
-/// What to synchronize.
+/// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SyncOptions {

@@ -1,4 +1,4 @@
-//! What scans add to the network: wall time and processor time beside a plain download of the same pages, memory, planning.
+//! Costs that scans add to the network: wall time and processor time beside a plain download of the same pages, memory, planning.
 //!
 //! Run with `cargo bench --bench scan`. Prints every figure with its goal, and fails if one is missed. The service is a
 //! simulator in a separate process. `library` measures scans inside this process, `program` the command `savedsearch sql`.

@@ -38,8 +38,8 @@ pub struct Cost {
     pub by_last_list: Option<ByLastList>,
 }
 
-/// Expected cost of a scan that reads all saved searches, by the last list. The list may have changed since, so that no query
-/// is refused because of it.
+/// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so that
+/// no query is refused because of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByLastList {
@@ -74,7 +74,7 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact }
 }
 
-/// Returns the minimum number of requests of a plan, without estimating each scan by the last list.
+/// Returns the minimum number of requests of a plan, without estimating each scan according to the last list.
 pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     total(&scans_of(plan)).at_least
 }
@@ -195,7 +195,7 @@ impl FetchExec {
             Some(stored) => Some(stored.to_string()),
             None => {
                 let stored = self.requests.stored_of(&self.config, &self.last_listed()?)?;
-                Some(format!("{stored}, by the last list"))
+                Some(format!("{stored}, according to the last list"))
             }
         }
     }

@@ -16,6 +16,7 @@ mod cost;
 mod counters;
 mod display;
 mod memory;
+mod opaque;
 mod part;
 mod partitions;
 mod prune;
@@ -49,5 +50,6 @@ pub use usage::{Spent, spent};
 pub(crate) use windows_read::{WindowRead, windows};
 
 pub(crate) use aid_rows::source;
+pub(crate) use opaque::opaque;
 pub(crate) use prune::possible;
 pub(crate) use scan_config::{LateConditions, Mode, ScanConfig, Slice, Told, WEIGHT, scan_schema};

@@ -29,7 +29,7 @@ pub(super) struct Requests {
     expected: OnceLock<Expected>,
 }
 
-/// What is expected of a scan before it runs.
+/// Expected cost of a scan, before it runs.
 #[derive(Debug)]
 struct Expected {
     cost: Cost,

@@ -1,4 +1,4 @@
-//! What a plan has cost so far, summed over its scans.
+//! Cost of a plan so far, summed over its scans.
 
 use std::sync::Arc;
 

@@ -148,7 +148,7 @@ impl FlightServer {
         self.operations
     }
 
-    /// What the fronts of the server share.
+    /// State that the fronts of the server share.
     #[cfg(feature = "postgres")]
     pub(crate) fn host(&self) -> &Arc<Host> {
         &self.shared.host

@@ -21,7 +21,7 @@ pub(crate) struct Account {
     pub(crate) session: Arc<Session>,
     /// Bytes of the rows returned.
     pub(crate) bytes: u64,
-    /// How it ended; `None` if the client disconnected.
+    /// Code with which it ended; `None` if the client disconnected.
     pub(crate) end: Option<Code>,
     query: String,
     metrics: Arc<Metrics>,

@@ -21,7 +21,7 @@ pub(crate) enum KeyOwner {
     Client,
 }
 
-/// What a client may do about a failure. The values are those of gRPC that occur here.
+/// Class of a failure, by which a client decides what to do. The values are those of gRPC that occur here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     Ok,
@@ -60,7 +60,7 @@ impl Code {
     }
 }
 
-/// Where a failure comes from, for protocols that distinguish more than [`Code`]s.
+/// Origin of a failure, for protocols that distinguish more than [`Code`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// This server: a limit, a login, a shutdown.

@@ -1,4 +1,4 @@
-//! What the fronts of a server share: who may ask, what a statement may do and use, where it runs, and what is counted.
+//! Shared parts of a server's fronts: authentication, sessions, limits of statements, execution, and accounts.
 //!
 //! ```text
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics

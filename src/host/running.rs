@@ -48,7 +48,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A result that can be fetched.
 pub(crate) struct Pending {
-    /// Where the plans run: the session, or another one with its limits.
+    /// Session in which the plans run: the client's, or another one with its limits.
     context: SessionContext,
     /// Plans to run in sequence, one for each parameter set.
     plans: Vec<LogicalPlan>,
@@ -121,7 +121,7 @@ impl Pending {
         first.as_ref().map(|first| first.query.clone())
     }
 
-    /// What the query has cost so far.
+    /// Cost of the query so far.
     #[cfg(feature = "postgres")]
     pub(crate) fn spent(&self) -> Spent {
         self.whole.as_ref().map(spent).unwrap_or_default()

@@ -17,7 +17,7 @@ const ITERATIONS: u32 = 4_096;
 
 type Key = [u8; 32];
 
-/// What a server stores of a password.
+/// Stored form of a password, from which it cannot be recovered.
 #[derive(Clone)]
 pub(crate) struct Verifier {
     iterations: u32,
@@ -58,7 +58,7 @@ impl Verifier {
 /// An exchange, after the client's first message.
 pub(crate) struct Exchange {
     verifier: Verifier,
-    /// What both sides sign, so far: the client's first message without its header, and the server's.
+    /// Text that both sides sign, so far: the client's first message without its header, and the server's.
     signed: String,
     /// Both nonces.
     nonce: String,

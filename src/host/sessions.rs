@@ -133,7 +133,7 @@ impl Session {
         self.connections.iter().fold(text.to_owned(), |text, connection| connection.client().redact(&text))
     }
 
-    /// What was noted about a query of the session, such as an incomplete result.
+    /// Warnings about a query of the session, such as an incomplete result.
     #[cfg(any(feature = "mcp", feature = "postgres"))]
     pub(crate) fn warnings(&self, query: &str) -> Vec<Warning> {
         let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
@@ -320,7 +320,7 @@ impl Sessions {
         self.insert(found, session)
     }
 
-    /// How clients authenticate.
+    /// Authentication of clients.
     #[cfg(feature = "postgres")]
     pub(crate) fn auth(&self) -> &Auth {
         &self.auth

@@ -47,7 +47,7 @@ pub(crate) struct Host {
     peers: AtomicU64,
 }
 
-/// What a host consists of.
+/// Parts of a host.
 #[derive(Debug)]
 pub(crate) struct HostSpec {
     pub(crate) auth: Auth,

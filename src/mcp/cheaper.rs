@@ -12,12 +12,12 @@ use crate::session::syntax;
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Form {
-    /// What it answers instead, in words.
+    /// The question that it answers instead, in words.
     pub(super) answers: String,
     pub(super) sql: String,
 }
 
-/// What is known about the statement and the service.
+/// Facts about the statement and the service.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hints {
     /// The statement aggregates or removes duplicates: its number of rows is not that of what it reads.

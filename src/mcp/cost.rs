@@ -1,4 +1,4 @@
-//! What a query costs, in words, and the refusal of a query that costs too much.
+//! Estimated cost of a query, in words, and the refusal of a query that costs too much.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use crate::host::failure::Failure;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 
-/// What a client is told about the server.
+/// Instructions for clients, which they receive when they connect.
 const INSTRUCTIONS: &str = "\
 SQL over saved searches and their mentions, read from a rate-limited service. Before a query: list_tables, then \
 describe the table, then estimate. Prefer aggregates (count, GROUP BY) and LIMIT to lists of rows, name saved searches \

@@ -246,7 +246,7 @@ fn too_much(full: Full, table: &TextTable, cost: Spent, max_rows: usize, most: &
     format!("Refused after {spent}: {what}. The first rows, not all:\n{shown}\n{advice}\n")
 }
 
-/// How to ask again.
+/// Advice on the arguments with which the query runs.
 fn again(estimate: &Estimate, most: &McpLimits) -> String {
     let (needed, most) = (estimate.needed, most.max_requests);
     if needed <= most {
@@ -291,7 +291,7 @@ async fn suggestions(
     text
 }
 
-/// What is known about a statement and its tables.
+/// Collects facts about a statement and its tables.
 fn hints(session: &Session, plan: &LogicalPlan, estimate: &Estimate) -> Hints {
     let mut aggregates = false;
     // The closure never fails.

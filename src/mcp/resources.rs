@@ -1,4 +1,4 @@
-//! What needs no query of the caller: the tables, the budget, the profile and pages of the documentation.
+//! Resources, which need no query of the caller: the tables, the budget, the profile and pages of the documentation.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub(super) struct Query {
     pub(super) max_rows: usize,
 }
 
-/// What is answered without a request.
+/// Calls that need no request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Tables,
@@ -165,9 +165,9 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
         tool(
             QUERY,
             "Run a query",
-            "Runs one SQL query and returns its rows as text. Refuses, before the first request where possible, what needs \
-             more than max_requests or returns more than max_rows, or than a text can hold. All rows are returned, or the call \
-             fails; long values are cut, and then counted below the rows.",
+            "Runs one SQL query and returns its rows as text. Fails, before the first request where possible, if the query \
+             needs more requests than max_requests, or returns more rows than max_rows or than fit into a text. All rows are \
+             returned, or none; values that are too long are shortened, and their number is given below the rows.",
             json!({
                 "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),
                 "max_requests": number(

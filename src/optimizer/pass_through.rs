@@ -34,7 +34,7 @@ pub(crate) struct PassThroughExec<P> {
 }
 
 impl<P> PassThroughExec<P> {
-    /// What the node does with its rows.
+    /// Returns the node's operation on its rows.
     #[cfg(feature = "distributed")]
     pub(crate) fn pass(&self) -> &P {
         &self.pass

@@ -3,10 +3,9 @@
 //! Two defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
 //! tests fail once the engine is fixed, and this rule can then be removed.
 //!
-//! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant, since interval analysis casts the day
-//!   back to one instant. A sort by `t` above the filter is then dropped, and `count(DISTINCT t)` is answered without
-//!   reading. Integer division and multiplication have the same flaw. Such a condition is wrapped so that interval
-//!   analysis skips it; the rows that satisfy it stay the same.
+//! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
+//!   dropped, and `count(DISTINCT t)` is answered without reading. Such a condition is hidden from interval analysis
+//!   ([`opaque`]); the rows that satisfy it stay the same.
 //! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the
 //!   order of its input, although the sets replace keys by NULL. The final half then emits groups early, and twice. A
 //!   node between the two claims nothing.
@@ -17,10 +16,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, lit};
-use datafusion::physical_expr::intervals::utils::check_support;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -30,6 +26,7 @@ use datafusion::physical_plan::{
 };
 
 use super::pass_through::{Pass, PassThroughExec};
+use crate::exec::opaque;
 
 /// See the module's documentation. Runs before all rules of the engine, some of which rely on such properties.
 #[derive(Debug)]
@@ -39,7 +36,7 @@ impl PhysicalOptimizerRule for SoundProperties {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
             if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-                return Ok(match opaque_predicate(filter) {
+                return Ok(match opaque(filter.predicate(), &filter.input().schema()) {
                     Some(predicate) => {
                         let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
                         Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>)
@@ -65,34 +62,6 @@ impl PhysicalOptimizerRule for SoundProperties {
 
     fn schema_check(&self) -> bool {
         true
-    }
-}
-
-/// Returns the filter's predicate with the conditions wrapped that interval analysis would misread; `None` without any.
-fn opaque_predicate(filter: &FilterExec) -> Option<Arc<dyn PhysicalExpr>> {
-    let schema = filter.input().schema();
-    let misread = |condition: &Arc<dyn PhysicalExpr>| !is_plain(condition) && check_support(condition, &schema);
-    let conditions = split_conjunction(filter.predicate());
-    if !conditions.iter().any(|condition| misread(condition)) {
-        return None;
-    }
-    let wrapped = conditions.into_iter().map(|condition| match misread(condition) {
-        // True if the condition is true, false if it is false or NULL; interval analysis does not support this
-        // operator.
-        true => Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::IsNotDistinctFrom, lit(true))) as _,
-        false => Arc::clone(condition),
-    });
-    Some(conjunction(wrapped))
-}
-
-/// True for a comparison of columns or literals, which interval analysis reads correctly.
-fn is_plain(condition: &Arc<dyn PhysicalExpr>) -> bool {
-    let plain = |side: &Arc<dyn PhysicalExpr>| {
-        side.downcast_ref::<Column>().is_some() || side.downcast_ref::<Literal>().is_some()
-    };
-    match condition.downcast_ref::<BinaryExpr>() {
-        Some(compare) => plain(compare.left()) && plain(compare.right()),
-        None => plain(condition),
     }
 }
 

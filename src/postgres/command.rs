@@ -1,4 +1,4 @@
-//! What a statement is: one for the engine, or one that PostgreSQL's clients send to the server itself.
+//! Kinds of statements: for the engine, or those that PostgreSQL's clients send to the server itself.
 //!
 //! Pure. A text is cut at its semicolons by the tokens of PostgreSQL's dialect, and the first words of a statement decide. What
 //! is not recognized is left to the engine.

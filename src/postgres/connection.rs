@@ -134,7 +134,7 @@ struct Running {
     pending: Arc<Pending>,
     /// Name of the query in the log of requests.
     query: Option<String>,
-    /// When it is stopped, if the client has set a limit.
+    /// Instant at which it is stopped, if the client has set a limit.
     deadline: Option<Instant>,
 }
 
@@ -977,7 +977,7 @@ fn value_alone(statement: Statement, setting: &str) -> Result<Statement, Report>
     Ok(Statement { plan, schema: shown(setting), ..statement })
 }
 
-/// What a client is told when a statement has ended, without the number of rows.
+/// Tag that tells a client that a statement has ended, without the number of rows.
 fn tag(sql: &str) -> String {
     let mut words = words(sql).into_iter().map(|word| word.to_uppercase());
     let first = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What PostgreSQL's SQL means where the engine reads the same words in another way.
+//! PostgreSQL's meaning of SQL that the engine reads in another way.
 //!
 //! - `to_char`, `to_timestamp` and `to_date` take PostgreSQL's templates, such as `'YYYY-MM-DD HH24:MI:SS'`. The engine's
 //!   formats, with `%`, stay what they are.

@@ -5,7 +5,7 @@
 use crate::error::ErrorKind;
 use crate::host::failure::{Code, Failure, Origin};
 
-/// How bad it is.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
     /// The statement has failed.

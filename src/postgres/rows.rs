@@ -25,7 +25,7 @@ const EPOCH_DAYS: i32 = 10_957;
 /// The same in microseconds.
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
-/// How a result is sent.
+/// Format of a result: its columns, in text or binary.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     columns: Vec<Column>,
@@ -423,7 +423,7 @@ impl Copier {
         self.layout.len()
     }
 
-    /// What comes before the rows.
+    /// Bytes before the rows.
     pub(super) fn head(&self) -> Bytes {
         match self.copy.format {
             CopyFormat::Binary => Bytes::from_static(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"),
@@ -440,7 +440,7 @@ impl Copier {
         }
     }
 
-    /// What comes after the rows.
+    /// Bytes after the rows.
     pub(super) fn tail(&self) -> Bytes {
         match self.copy.format {
             CopyFormat::Binary => Bytes::from_static(&[0xff, 0xff]),

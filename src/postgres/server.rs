@@ -49,7 +49,7 @@ pub struct PostgresServer {
     _accepting: AbortOnDropHandle<()>,
 }
 
-/// What connections share.
+/// State that connections share.
 pub(super) struct Shared {
     pub(super) host: Arc<Host>,
     pub(super) tls: Option<TlsAcceptor>,

@@ -80,7 +80,7 @@ const ANNOUNCED: [&str; 13] = [
 pub(super) struct Settings {
     /// By name in lower case.
     values: BTreeMap<String, String>,
-    /// What the values were after the startup message, for RESET.
+    /// Values after the startup message, for RESET.
     first: BTreeMap<String, String>,
     user: String,
     /// The catalog that the client connected to.

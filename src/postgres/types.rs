@@ -48,7 +48,7 @@ impl CatalogType {
         }
     }
 
-    /// What it is cast to before it is encoded. Large lists stand for vectors.
+    /// Type that values are cast to before they are encoded. Large lists stand for vectors.
     fn arrow(self) -> DataType {
         let items = |item| DataType::LargeList(Arc::new(Field::new("item", item, true)));
         match self {
@@ -79,7 +79,7 @@ impl CatalogType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// What it is cast to before it is encoded.
+    /// Type that values are cast to before they are encoded.
     pub(super) arrow: DataType,
     pub(super) postgres: Type,
 }

@@ -43,7 +43,7 @@ impl From<io::Error> for Lost {
     }
 }
 
-/// What a client sends first.
+/// First message of a client.
 #[derive(Debug)]
 pub(super) enum Opening {
     Tls,

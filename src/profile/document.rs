@@ -57,7 +57,7 @@ pub struct Profile {
     pub counts: Option<Counts>,
     /// Request values that a response repeats.
     pub echo: EchoSpec,
-    /// When mentions of a day stop changing.
+    /// Age at which the mentions of a day stop changing.
     #[serde(default)]
     pub store: Retention,
     /// Layout of errors.

@@ -1,4 +1,4 @@
-//! What servers have in common: the task that serves, TLS, and the endpoints for operators.
+//! Parts that all servers need: the task that serves, TLS, and the endpoints for operators.
 
 mod operations;
 mod task;

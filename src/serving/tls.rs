@@ -42,7 +42,7 @@ impl TlsSpec {
     /// Configuration of a server that speaks this protocol, by its name in ALPN.
     ///
     /// # Errors
-    /// What is wrong with a certificate or the key, in words.
+    /// A message about the invalid certificate or key.
     pub(crate) fn rustls(&self, protocol: &[u8]) -> Result<Arc<ServerConfig>, String> {
         install_crypto();
         let bad = |error: &dyn std::error::Error| format!("invalid certificate or key: {}", cause(error));

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, ObjectName, Query, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-/// What to do at the nodes of a tree.
+/// Visitor that reads the nodes of a tree.
 pub(crate) trait Reader {
     /// Before the parts of a query.
     fn pre_visit_query(&mut self, _query: &Query) {}

@@ -21,7 +21,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// What lists the tables in the shell.
+    /// Advice that names the shell's command for the list of tables.
     pub(super) const TABLES: &str = "\\d lists the tables";
 
     /// A message without a place in a statement.

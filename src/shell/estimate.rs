@@ -17,7 +17,7 @@ pub(crate) fn estimate(plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
     let all = match scans.as_slice() {
         // Scans of one query share requests, so that their expected costs cannot be added.
         [Cost { by_last_list: Some(expected), .. }] => {
-            format!("{} by the last list", or_more(expected.at_least, expected.exact))
+            format!("{} according to the last list", or_more(expected.at_least, expected.exact))
         }
         _ => or_more(at_least, exact),
     };

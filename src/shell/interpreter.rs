@@ -39,7 +39,7 @@ const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SE
 requests of a query. Tab completes, also saved searches by their names. Ctrl-C
 drops a statement or cancels a query, Ctrl-R searches the history, Ctrl-D leaves.";
 
-/// What to do after a line.
+/// Next action of the prompt after a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Prompt,

@@ -27,7 +27,7 @@ pub(crate) struct Terms {
     pub(crate) now: DateTime<Utc>,
     /// Time after its end until a day is not expected to change any more.
     pub(crate) settling: TimeDelta,
-    /// What was seen at the service after this instant needs no confirmation.
+    /// Days that were seen at the service after this instant need no confirmation.
     pub(crate) since: DateTime<Utc>,
     /// Age at which settled days are read again if no timeline can confirm them; `None`: a timeline can.
     pub(crate) rescan: Option<TimeDelta>,
@@ -36,7 +36,7 @@ pub(crate) struct Terms {
 /// A span of time divided between the store and the service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Division {
-    /// What the store has, disjoint and in order of time.
+    /// Parts that the store has, disjoint and in order of time.
     pub(crate) stored: Vec<Stored>,
     /// Half-open ranges of instants to request, in microseconds since 1970, disjoint and in order of time.
     pub(crate) read: Vec<Range<i64>>,

@@ -149,7 +149,7 @@ impl Write for Digested {
 pub(crate) struct FileWriter {
     writer: ArrowWriter<Digested>,
     layout: Layout,
-    /// Where it is written, and where it will be.
+    /// Its path while it is written, and the final one.
     places: (PathBuf, PathBuf),
     /// Path below the table's data folder.
     path: String,

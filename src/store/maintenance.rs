@@ -17,7 +17,7 @@ const RESPONSES: TimeDelta = TimeDelta::days(30);
 /// Time for which files that no region names stay: queries that began before may still read them.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 
-/// What a store has of a saved search under the same filters.
+/// Content of a store for one saved search under the same filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holding {

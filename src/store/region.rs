@@ -1,4 +1,4 @@
-//! What a store holds: days of mentions that were read completely, as plain values.
+//! Regions of a store: days of mentions that were read completely, as plain values.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -374,8 +374,8 @@ fn estimates_use_the_last_list() {
     let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
     assert_eq!(totals.len(), 3, "{printed}");
     assert!(
-        totals[0].starts_with("all,,1 or more,1") && totals[1].contains("13 or more by the last list"),
+        totals[0].starts_with("all,,1 or more,1") && totals[1].contains("13 or more according to the last list"),
         "{printed}"
     );
-    assert!(totals[2].contains("2 by the last list"), "{printed}");
+    assert!(totals[2].contains("2 according to the last list"), "{printed}");
 }

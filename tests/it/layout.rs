@@ -1,4 +1,4 @@
-//! The import direction of ARCHITECTURE.md: a module uses only modules listed before it.
+//! Conventions of ARCHITECTURE.md: a module uses only modules listed before it, and a doc comment names its thing first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -137,6 +137,26 @@ fn imports_go_one_way() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(met.len(), MAY_USE.len(), "a listed module no longer exists: {met:?}");
+}
+
+/// A doc comment names the thing first.
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = Vec::new();
+    for path in ["src", "tests", "benches", "examples"].iter().flat_map(|folder| sources(&root.join(folder))) {
+        let text = fs::read_to_string(&path).unwrap();
+        let mut within = false;
+        for (number, line) in text.lines().map(str::trim_start).enumerate() {
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let first = comment.filter(|_| !within).and_then(|comment| comment.split_whitespace().next());
+            if matches!(first, Some("What" | "How" | "Where" | "Whether" | "Who" | "When")) {
+                wrong.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+            within = comment.is_some();
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

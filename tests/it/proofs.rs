@@ -122,7 +122,7 @@ async fn every_error_of_depth_says_what_to_do() {
     }
 }
 
-/// Whether a pass can be proven depends on where mentions arrive and disappear meanwhile. Most can, and no other is believed.
+/// A pass can be proven or not, depending on where mentions arrive and disappear meanwhile. Most can; the others are refused.
 #[tokio::test(start_paused = true)]
 async fn pages_that_link_prove_a_set_that_moves_all_the_time() {
     let (mut proven, mut refused) = (0, 0);

@@ -4,15 +4,18 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, SavedSearch, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, sync, verify_counts};
 use proptest::prelude::*;
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 use crate::binary::savedsearch;
 use crate::support::{BIG, InProcess, OTHER, corpus, knob, now, rows, runner};
@@ -278,6 +281,57 @@ async fn stored_rows_of_one_day_are_sorted() {
             assert_eq!(ask(&sql).await, expected, "{sql}");
         }
     }
+}
+
+/// A service that keeps the first page of a window until another page of it is requested, once it is armed.
+#[derive(Debug)]
+struct KeepsFirstPage {
+    service: InProcess,
+    armed: AtomicBool,
+    further: Semaphore,
+}
+
+#[async_trait]
+impl HttpService for KeepsFirstPage {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let row = request.url.query_pairs().find(|(name, _)| name == "dataFrom").map(|(_, row)| row == "0");
+        let answer = self.service.call(request).await;
+        match row.filter(|_| self.armed.load(Ordering::Relaxed)) {
+            Some(true) => {
+                // Only a test that fails waits for this long.
+                let further = tokio::time::timeout(Duration::from_secs(30), self.further.acquire()).await;
+                further.expect("a page is requested together with the first one").unwrap().forget();
+            }
+            Some(false) => self.further.add_permits(1),
+            None => {}
+        }
+        answer
+    }
+}
+
+/// The daily counts that confirm a store also announce the size of what it lacks.
+#[tokio::test]
+async fn pages_that_the_store_lacks_are_requested_together() {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    let shop = Shop::of(&corpus(), profile.clone());
+    let visit = shop.at(now() + days(5));
+    let service = InProcess(visit.simulator.clone(), HttpLimits::default());
+    let service = Arc::new(KeepsFirstPage { service, armed: AtomicBool::new(false), further: Semaphore::new(0) });
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let builder = builder.service(Arc::clone(&service) as Arc<dyn HttpService>).clock(Clock::fixed(now() + days(5)));
+    let connection = builder.profile(profile).store(shop.folder.path()).build().unwrap();
+    let context = session(&connection).unwrap();
+    let ask = async |since: &str| {
+        let sql = format!(
+            "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '{since}' AND published_at < '2026-06-29T00:00:00Z'"
+        );
+        rows(&context.sql(&sql).await.unwrap().collect().await.unwrap()).concat().len()
+    };
+    let june = ask("2026-06-01T00:00:00Z").await;
+    service.armed.store(true, Ordering::Relaxed);
+    let all = ask("2026-04-01T00:00:00Z").await;
+    assert!(all > june + 60, "{june} of {all}");
 }
 
 #[tokio::test]
@@ -745,7 +799,7 @@ async fn estimates_know_the_store() {
                AND published_at < TIMESTAMP '2026-06-20T00:00:00Z'";
     visit.cost(all).await;
     let explained = visit.explain(all).await;
-    assert!(explained.contains("days, by the last list"), "{explained}");
+    assert!(explained.contains("days, according to the last list"), "{explained}");
     let plan = visit.stored.sql(all).await.unwrap().create_physical_plan().await.unwrap();
     let cost = datafusion_saved_search::plan_cost(&plan);
     let expected = cost.scans[0].by_last_list.clone().unwrap();

@@ -1,4 +1,4 @@
-//! Who may use a server: options that `serve` and `mcp` share, merged with the `[serve]` table of the configuration file.
+//! Access to a server: options that `serve` and `mcp` share, merged with the `[serve]` table of the configuration file.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ enum AuthMode {
     PassThrough,
 }
 
-/// Who may use a server, and what it serves.
+/// Users of a server, and the service that it serves.
 pub(crate) struct Access {
     pub(crate) upstream: Upstream,
     /// Keeps the built-in demo data running.

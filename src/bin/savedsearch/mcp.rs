@@ -50,7 +50,7 @@ pub(crate) struct McpArguments {
 
 /// Time limit of a query, in seconds: clients give a call up after about a minute.
 const DEADLINE: &str = "query_deadline=60";
-/// What the implementation of the protocol logs: requests, with their statements, only if asked for.
+/// Log filter for the protocol's implementation, which otherwise logs requests with their statements.
 const QUIET: &str = "rmcp=warn";
 
 /// Runs the server until its client leaves, or a signal shuts it down.

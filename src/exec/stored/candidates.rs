@@ -1,4 +1,4 @@
-//! What may answer a plan, as far as it is known without a request: the stored regions, and the requests that confirm them.
+//! Candidates to answer a plan, as far as they are known without a request: stored regions, and the requests that confirm them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -131,7 +131,7 @@ pub(super) fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>
     Some(((now - length).timestamp_micros()..now.timestamp_micros(), true))
 }
 
-/// What a plan asks for, and the regions that may answer it.
+/// Subject of a plan, and the regions that may answer it.
 pub(super) struct Candidates {
     pub(super) subject: Subject,
     pub(super) terms: Terms,
@@ -197,7 +197,7 @@ impl Timelines {
     }
 }
 
-/// What a scan of these saved searches would take from the store if it ran now; `None` if it uses none.
+/// Expected use of the store if a scan of these saved searches ran now; `None` if it uses none.
 pub(in crate::exec) fn expected(config: &ScanConfig, plans: impl Iterator<Item = RequestPlan>) -> Option<StoreUse> {
     let from = usable(config)?;
     if !config.late.is_empty() {

@@ -34,6 +34,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 
 use crate::error::{Error, ErrorKind};
+use crate::exec::opaque::opaque;
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
@@ -62,7 +63,7 @@ pub(crate) enum FilesAt {
     Url(ObjectStoreUrl),
 }
 
-/// How the rows of stored mentions are read from files.
+/// Reader of stored mentions from files.
 pub(super) struct FileScan<'s> {
     pub(super) config: &'s ScanConfig,
     /// Schema of the rows.
@@ -74,7 +75,7 @@ pub(super) struct FileScan<'s> {
     pub(super) options: &'s ConfigOptions,
 }
 
-/// What the rows of files that are read together have in common.
+/// Values that the rows of files have in common if they are read together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Common {
     duration: Option<String>,
@@ -231,14 +232,11 @@ impl FileScan<'_> {
         let rows: Arc<dyn ExecutionPlan> = match predicate {
             // What a filter lets through is a guess, by which a join chooses the side that it keeps in memory.
             Some(predicate) => {
-                let predicate = match &self.at {
-                    FilesAt::Folder => opaque(predicate),
-                    // The rules of the session do the same, and keep what prunes files.
-                    #[cfg(feature = "distributed")]
-                    FilesAt::Url(_) => predicate,
-                };
+                let predicate = place(predicate)?;
+                // No rule of the session visits these operators when they run.
+                let predicate = opaque(&predicate, &scan.schema()).unwrap_or(predicate);
                 let percent = if self.config.has_conditions() { 20 } else { 100 };
-                Arc::new(FilterExec::try_new(place(predicate)?, scan)?.with_default_selectivity(percent)?)
+                Arc::new(FilterExec::try_new(predicate, scan)?.with_default_selectivity(percent)?)
             }
             None => scan,
         };
@@ -246,13 +244,6 @@ impl FileScan<'_> {
         let output = output.into_iter().zip(names).map(|(expr, name)| Ok((place(expr)?, name)));
         Ok(Arc::new(ProjectionExec::try_new(output.collect::<Result<Vec<_>>>()?, rows)?))
     }
-}
-
-/// Returns a predicate that interval analysis skips, with the same rows. From `t::date = '…'`, it would take `t` for a constant,
-/// and rows would not be sorted by it: a defect of the engine (see `optimizer/sound_properties`) that these operators, which no
-/// rule visits, would meet when they run.
-fn opaque(predicate: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
-    Arc::new(BinaryExpr::new(predicate, Operator::IsNotDistinctFrom, lit(true)))
 }
 
 /// The instants of a region's rows that are used, of a span; empty: all of them. `used` are parts of one region.

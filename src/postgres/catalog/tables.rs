@@ -135,7 +135,7 @@ struct Attribute {
     required: bool,
 }
 
-/// What exists.
+/// Objects and users that the catalogs show.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) user: String,

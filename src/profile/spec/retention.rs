@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::super::window::Period;
 use super::{Checks, Evidence};
 
-/// When mentions of a day stop changing, for local copies of them.
+/// Age at which the mentions of a day stop changing, for local copies of them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retention {

@@ -28,7 +28,7 @@ pub(crate) struct StoredColumn {
     pub(crate) name: String,
     /// Type in SQL.
     pub(crate) kind: ColumnType,
-    /// Where its values come from: a column with another source is another column.
+    /// Source of its values: a column with another source is another column.
     pub(crate) source: String,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct FileColumn {
     pub(crate) name: String,
     /// Type in SQL.
     pub(crate) kind: ColumnType,
-    /// Where its values come from.
+    /// Source of its values.
     pub(crate) source: String,
     /// Id in DuckLake, to be written as Parquet's field id.
     pub(crate) id: i64,

@@ -1,5 +1,5 @@
-//! What clients of PostgreSQL rely on without asking: literals as they were written, types as they were described, errors when
-//! they happen, sessions that forget.
+//! Behaviour that clients of PostgreSQL take for granted: literals as they were written, types as they were described, errors
+//! when they happen, sessions that forget.
 
 use super::*;
 

@@ -251,7 +251,7 @@ async fn what_postgresql_writes_differently_is_translated() {
     assert_eq!(plain, words);
 }
 
-/// What Grafana's macros and Metabase's questions become, and the same in few words.
+/// Statements of Grafana's macros and Metabase's questions, and the same as a person would write them.
 #[tokio::test(flavor = "multi_thread")]
 async fn dashboards_pay_what_the_plain_statement_costs() {
     let served = Served::new().await;
