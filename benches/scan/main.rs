@@ -2,7 +2,8 @@
 //!
 //! Run with `cargo bench --bench scan`. Prints every figure with its goal, and fails if one is missed. The service is a
 //! simulator in a separate process. `library` measures scans inside this process, `program` the command `savedsearch sql`.
-//! `-- --mentions 10000000 --page 1000` streams more mentions in larger pages, `-- --rows 100000` writes fewer rows.
+//! `-- --mentions 10000000 --page 1000` streams more mentions in larger pages, `-- --rows 100000` writes fewer rows, and
+//! `-- --python PYTHON` compares with DuckDB, where this Python has the packages duckdb-cli and duckdb-extension-httpfs.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
 mod library;
@@ -31,12 +32,13 @@ const PAIRS: usize = 9;
 async fn main() -> Result<()> {
     // The library chooses a provider for itself; the plain client takes the default of the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mentions = argument("--mentions", 1_000_000)?;
-    let page = argument("--page", 100)?;
-    let rows = argument("--rows", 1_000_000)?;
+    let mentions = number("--mentions", 1_000_000)?;
+    let page = number("--page", 100)?;
+    let rows = number("--rows", 1_000_000)?;
+    let python = argument("--python");
 
     let mut figures = library::measure(mentions, page).await?;
-    figures.extend(program::measure(rows)?);
+    figures.extend(program::measure(rows, python.as_deref())?);
     let missed: Vec<_> = figures.iter().filter(|figure| !figure.met()).map(Figure::to_string).collect();
     for figure in &figures {
         println!("{figure}");
@@ -87,10 +89,14 @@ impl Display for Figure {
     }
 }
 
-/// Parses the numeric argument after `name` on the command line.
-fn argument(name: &str, default: usize) -> Result<usize> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    Ok(arguments.next().map_or(Ok(default), |number| number.parse())?)
+/// The argument after `name` on the command line.
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
+}
+
+/// Parses such an argument as a number.
+fn number(name: &str, default: usize) -> Result<usize> {
+    Ok(argument(name).map_or(Ok(default), |number| number.parse())?)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

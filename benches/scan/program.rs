@@ -1,4 +1,4 @@
-//! The command `savedsearch sql` as a process: next to curl, each format, its start.
+//! The command `savedsearch sql` as a process: next to curl and DuckDB, each format, its start.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,16 +15,16 @@ use super::{AID, CONCURRENCY, Figure, Goal, PAIRS, Result, WINDOW, median, pages
 const FORMATS: [(&str, Option<f64>); 5] =
     [("csv", Some(60_000.0)), ("ndjson", Some(60_000.0)), ("json", None), ("parquet", None), ("arrow", None)];
 
-/// `rows` for each format.
-pub(crate) fn measure(rows: usize) -> Result<Vec<Figure>> {
-    let mut figures = vec![against_curl()?];
+/// `rows` for each format. `python` has DuckDB, if it is to be compared with.
+pub(crate) fn measure(rows: usize, python: Option<&str>) -> Result<Vec<Figure>> {
+    let mut figures = against_others(python)?;
     figures.extend(formats(rows)?);
     figures.push(start()?);
     Ok(figures)
 }
 
-/// Wall time of `sql` to NDJSON, compared with curl for the same pages.
-fn against_curl() -> Result<Figure> {
+/// Wall time of `sql` to NDJSON, compared with curl and DuckDB for the same pages.
+fn against_others(python: Option<&str>) -> Result<Vec<Figure>> {
     const MENTIONS: usize = 10_000;
     let service = Service::start(MENTIONS, 20, 100)?;
     let folder = TempDir::new()?;
@@ -34,7 +34,8 @@ fn against_curl() -> Result<Figure> {
         writeln!(file, "url = \"{url}\"\noutput = \"{}\"", folder.path().join("body").display())?;
     }
     println!("{MENTIONS} mentions, 100 per page, 20 ms delay, as processes");
-    let mut ratios = Vec::new();
+    let duckdb = python.map(DuckDb::of).transpose()?;
+    let (mut to_curl, mut to_duckdb, mut curl_to_duckdb) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let mut curl = Command::new("curl");
         curl.args([
@@ -50,9 +51,56 @@ fn against_curl() -> Result<Figure> {
         let bare = run(&mut curl)?;
         let ours = run(sql(&service, "ndjson").arg("-c").arg(everything()))?;
         println!("  curl {bare:.0?}   sql {ours:.0?}");
-        ratios.push(ours.as_secs_f64() / bare.as_secs_f64());
+        to_curl.push(ours.as_secs_f64() / bare.as_secs_f64());
+        if let Some(duckdb) = &duckdb {
+            let theirs = run(&mut duckdb.to_json(pages(&service.base_url, MENTIONS, 100)))?;
+            println!("  DuckDB {theirs:.0?}");
+            to_duckdb.push(ours.as_secs_f64() / theirs.as_secs_f64());
+            curl_to_duckdb.push(bare.as_secs_f64() / theirs.as_secs_f64());
+        }
     }
-    Ok(Figure::new("wall time of sql to NDJSON / curl", median(ratios), Goal::AtMost(1.10)))
+    let mut figures = vec![Figure::new("wall time of sql to NDJSON / curl", median(to_curl), Goal::AtMost(1.10))];
+    if duckdb.is_some() {
+        figures.push(Figure::new("wall time of sql to NDJSON / DuckDB", median(to_duckdb), Goal::AtMost(0.75)));
+        figures.push(Figure::new("wall time of curl / DuckDB", median(curl_to_duckdb), Goal::None));
+    }
+    Ok(figures)
+}
+
+/// DuckDB's program, and its extension for HTTP.
+struct DuckDb {
+    program: String,
+    httpfs: String,
+}
+
+impl DuckDb {
+    /// Finds both beside a Python that has the packages duckdb-cli and duckdb-extension-httpfs of one version.
+    fn of(python: &str) -> Result<Self> {
+        let program = "import importlib.util, pathlib, sys\n\
+            folder = importlib.util.find_spec('duckdb_extension_httpfs').submodule_search_locations[0]\n\
+            print(pathlib.Path(sys.executable).with_name('duckdb'))\n\
+            print(next(pathlib.Path(folder).glob('extensions/*/httpfs.duckdb_extension')))";
+        let output = Command::new(python).args(["-c", program]).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut paths = text.lines().map(str::to_owned);
+        match (paths.next(), paths.next()) {
+            (Some(program), Some(httpfs)) => Ok(Self { program, httpfs }),
+            _ => Err(format!("DuckDB: {}", String::from_utf8_lossy(&output.stderr)).into()),
+        }
+    }
+
+    /// Writes the mentions of pages as JSON.
+    fn to_json(&self, pages: impl Iterator<Item = String>) -> Command {
+        let urls = pages.map(|url| format!("'{url}'")).collect::<Vec<_>>().join(", ");
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(format!(
+            "LOAD '{}'; SET threads = {CONCURRENCY}; SET force_download = true; \
+             CREATE SECRET (TYPE http, EXTRA_HTTP_HEADERS MAP {{'Authorization': 'Bearer {KEY}'}}); \
+             COPY (SELECT unnest(mentions.items) FROM read_json([{urls}])) TO '/dev/null' (FORMAT json)",
+            self.httpfs
+        ));
+        command
+    }
 }
 
 /// Rows a second of all columns, for each format.

@@ -85,6 +85,12 @@ fn translated(text: &str) -> String {
     if writes {
         return "this table is read-only".to_owned();
     }
+    if let Some(lengths) = text.strip_prefix("Inconsistent data length across values list: got ")
+        && let Some((got, rest)) = lengths.split_once(" values in row ")
+        && let Some((_, expected)) = rest.split_once(" but expected ")
+    {
+        return format!("a row of VALUES has {got} instead of {expected} values");
+    }
     if let Some(name) = between(text, "Invalid function '", "'") {
         return format!("unknown function `{name}`");
     }
@@ -157,6 +163,10 @@ mod tests {
                 "internal error of the SQL engine: no such node",
             ),
             (DataFusionError::from(arrow::error::ArrowError::DivideByZero), "division by zero"),
+            (
+                DataFusionError::Plan("Inconsistent data length across values list: got 1 values in row 0 but expected 2".into()),
+                "a row of VALUES has 1 instead of 2 values",
+            ),
             (DataFusionError::NotImplemented("TOP".into()), "TOP is not supported; use LIMIT"),
             (
                 DataFusionError::Plan("Unsupported expr BinaryOp { left: Identifier(Ident { value: \"E\", span: Span(1) }) }".into()),

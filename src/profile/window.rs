@@ -300,8 +300,8 @@ impl WindowSpec {
         let mut forms: Vec<String> = self.relative.iter().map(|unit| format!("<n>{}", unit.letter())).collect();
         forms.extend(self.names.keys().cloned());
         if self.takes_instants() {
-            let example = self.instants.example();
-            forms.push(self.template().replace("{from}", example).replace("{to}", example));
+            let (from, to) = self.instants.example();
+            forms.push(self.template().replace("{from}", from).replace("{to}", to));
         }
         forms.join(", ")
     }
@@ -328,13 +328,14 @@ impl Instants {
         }
     }
 
-    fn example(self) -> &'static str {
+    /// The beginning and the end of January.
+    fn example(self) -> (&'static str, &'static str) {
         match self {
-            Self::EpochS => "1767225600",
-            Self::EpochMs => "1767225600000",
-            Self::Rfc3339 => "2026-01-01T00:00:00Z",
-            Self::Local => "2026-01-01T00:00:00",
-            Self::Date => "2026-01-01",
+            Self::EpochS => ("1767225600", "1769904000"),
+            Self::EpochMs => ("1767225600000", "1769904000000"),
+            Self::Rfc3339 => ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+            Self::Local => ("2026-01-01T00:00:00", "2026-02-01T00:00:00"),
+            Self::Date => ("2026-01-01", "2026-02-01"),
         }
     }
 }

@@ -20,7 +20,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::Operator;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectMeta};
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, binary, lit};
+use datafusion::physical_expr::expressions::{Column, binary, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, conjunction};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
