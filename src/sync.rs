@@ -121,7 +121,7 @@ pub async fn sync(
     if !window.takes_instants() || !window.is_half_open() {
         return Err(Error::new(
             ErrorKind::Unsupported,
-            "the service takes no windows of single days: a store cannot be filled",
+            "the service does not support single-day windows, so a store cannot be filled",
         )
         .advice("check the profile's [window]; queries work without a store"));
     }

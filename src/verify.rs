@@ -52,11 +52,8 @@ pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<Differing
     let store = connection.some_store()?;
     let profile = connection.profile();
     if !can_confirm(profile) {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "the service does not count the mentions of days in UTC exactly",
-        )
-        .advice("`savedsearch sync --rescan` reads stored days again"));
+        return Err(Error::new(ErrorKind::Unsupported, "the service provides no exact counts of mentions by UTC day")
+            .advice("`savedsearch sync --rescan` reads stored days again"));
     }
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let state = context.state_ref();

@@ -1,4 +1,4 @@
-//! Callers, if one process serves several: their turns at the key's limit, and what each may spend.
+//! Principals that share a key in one process: their turns at its rate limit, and the requests each may spend.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

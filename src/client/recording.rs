@@ -265,7 +265,7 @@ impl Replay {
         let question = &question.request.url[url::Position::BeforePath..];
         let Some(exchange) = exchange else {
             return Err(failure(format!(
-                "the recording has no response to {question}: periods that end now differ from run to run"
+                "the recording has no response to {question}: windows that end now differ between runs; use dates"
             )));
         };
         let Some(status) = exchange.status else {

@@ -87,7 +87,7 @@ settings! {
             |text| one_of(StoreUse::ALL, StoreUse::name, text), |choice| choice.name().to_owned();
         /// Age up to which stored rows and responses need no confirmation by the service. Zero: a query asks for what may
         /// have changed.
-        freshness: Duration = Duration::ZERO, "age up to which the store answers without asking the service, such as '15m'",
+        freshness: Duration = Duration::ZERO, "maximum age of stored data used without a request, such as '15m'",
             age, in_units;
         /// Set to keep mentions in the store that the service has deleted; `system.deleted_mentions` has them.
         keep_deleted: bool = false, "keep mentions in the store that the service has deleted, in system.deleted_mentions",

@@ -543,7 +543,7 @@ impl<'t> Json<'t> {
     fn malformed(&self, expected: &str) -> Error {
         let what = match self.at < self.text.len() {
             true => format!("expected {expected} at byte {}", self.at),
-            false => format!("it ends at byte {}, where {expected} is expected", self.at),
+            false => format!("unexpected end at byte {}, expected {expected}", self.at),
         };
         Error::new(ErrorKind::Malformed, format!("the response is not valid JSON: {what}"))
     }
@@ -740,7 +740,7 @@ mod tests {
     #[test]
     fn errors_name_the_byte_and_what_is_expected_there() {
         for (text, message) in [
-            ("{\"a\":1", "it ends at byte 6, where `,` or `}` is expected"),
+            ("{\"a\":1", "unexpected end at byte 6, expected `,` or `}`"),
             ("[1 2]", "expected `,` or `]` at byte 3"),
             ("[1,]", "expected a value at byte 3"),
             ("{1:2}", "expected the name of a member at byte 1"),
@@ -749,9 +749,9 @@ mod tests {
             ("[1.]", "expected a digit at byte 3"),
             ("\"a\nb\"", "expected no unescaped control character at byte 2"),
             ("\"\\x\"", "expected a valid escape at byte 1"),
-            ("\"abc", "it ends at byte 4, where the end of a string is expected"),
+            ("\"abc", "unexpected end at byte 4, expected the end of a string"),
             ("{} x", "expected the end of the response at byte 3"),
-            ("", "it ends at byte 0, where a value is expected"),
+            ("", "unexpected end at byte 0, expected a value"),
         ] {
             let error = read(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Malformed);

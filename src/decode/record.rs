@@ -215,7 +215,7 @@ impl<'t, 'j> Rows<'t, 'j> {
             return Ok(());
         }
         let message = format!("the response has more than {} records", self.most);
-        Err(Error::new(ErrorKind::TooLarge, message).advice("the service ignores the page size"))
+        Err(Error::new(ErrorKind::TooLarge, message).advice("the service may ignore the page size; check [page]"))
     }
 
     /// Reads the members of an object; returns those that no column took.

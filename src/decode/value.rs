@@ -78,7 +78,7 @@ impl Column {
         if raw.is_some_and(|raw| raw.text.len().saturating_mul(count) > MOST_REPEATED) {
             let message =
                 format!("a value of the whole response, repeated in {count} rows, takes more than a gigabyte");
-            return Err(Error::new(ErrorKind::TooLarge, message).advice("leave its column out of the query"));
+            return Err(Error::new(ErrorKind::TooLarge, message).advice("select only the columns that you need"));
         }
         let (mut builder, mut fits, mut buffer) = (self.builder(), true, Vec::new());
         for _ in 0..count {

@@ -174,7 +174,7 @@ pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError
         return error;
     }
     let own = |kind, what: &str| Error::new(kind, format!("{WORKER}{worker} {what}"));
-    let again = "run the query again: it uses the other workers, or none";
+    let again = "retry the query: it will use the remaining workers, or the server alone";
     let own = match error.find_root() {
         DataFusionError::External(inner) => match inner.downcast_ref::<Status>() {
             Some(status) => {

@@ -288,10 +288,10 @@ async fn check(
     };
     let (theirs, stores) = reported.split_once(STORES).unwrap_or((&reported, ""));
     if theirs != version() {
-        return Err((WorkerState::OtherVersion, format!("it is {theirs}, the server is {}", version())));
+        return Err((WorkerState::OtherVersion, format!("worker version {theirs}, server version {}", version())));
     }
     if !serving {
-        return Err((WorkerState::Draining, "it shuts down".to_owned()));
+        return Err((WorkerState::Draining, "shutting down".to_owned()));
     }
     Ok((theirs.to_owned(), stores.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()))
 }

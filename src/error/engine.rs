@@ -91,6 +91,9 @@ fn translated(text: &str) -> String {
     {
         return format!("a row of VALUES has {got} instead of {expected} values");
     }
+    if text.contains("OuterReferenceColumn(") {
+        return "this correlated subquery is not supported; write it as a join".to_owned();
+    }
     if let Some(name) = between(text, "Invalid function '", "'") {
         return format!("unknown function `{name}`");
     }
@@ -104,10 +107,16 @@ fn translated(text: &str) -> String {
 fn arrow(text: &str) -> String {
     let text = text.strip_prefix("Arrow error: ").unwrap_or(text);
     if let Some(value) = between(text, "Error parsing timestamp from '", "'") {
+        if text.ends_with("error computing timezone offset") {
+            return format!("the local time '{value}' does not exist in its time zone, or exists twice");
+        }
         return format!("invalid timestamp '{value}'; expected a form such as '2026-05-01' or '2026-05-01T12:00:00Z'");
     }
     match text {
         "Divide by zero error" => "division by zero".to_owned(),
+        "Cast error: Cannot cast timezone to different timezone" => {
+            "a local time does not exist in its time zone, or exists twice".to_owned()
+        }
         _ => match text.split_once(" error: ") {
             Some(("Cast" | "Compute" | "Parser" | "Invalid argument" | "Csv" | "Json", rest)) => rest.to_owned(),
             _ => text.to_owned(),
@@ -132,6 +141,9 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
         Some(near) => format!("did you mean {near}?"),
         None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => {
             format!("double quotes enclose names; for a value write '{name}'")
+        }
+        None if known.is_empty() && field.relation.is_some() => {
+            "the query has no FROM clause, or a subquery compares the column with an operator other than `=`".to_owned()
         }
         None if known.is_empty() => "the query has no FROM clause".to_owned(),
         None => format!("available: {}", known.join(", ")),
@@ -163,6 +175,16 @@ mod tests {
                 "internal error of the SQL engine: no such node",
             ),
             (DataFusionError::from(arrow::error::ArrowError::DivideByZero), "division by zero"),
+            (
+                DataFusionError::from(arrow::error::ArrowError::ParseError(
+                    "Error parsing timestamp from '2026-03-29': error computing timezone offset".into(),
+                )),
+                "the local time '2026-03-29' does not exist in its time zone, or exists twice",
+            ),
+            (
+                DataFusionError::NotImplemented("Physical plan does not support logical expression OuterReferenceColumn(Field { name: \"aid\" })".into()),
+                "this correlated subquery is not supported; write it as a join",
+            ),
             (
                 DataFusionError::Plan("Inconsistent data length across values list: got 1 values in row 0 but expected 2".into()),
                 "a row of VALUES has 1 instead of 2 values",

@@ -147,13 +147,14 @@ pub(crate) const WEIGHT: &str = "__mentions";
 /// Returns the columns that a scan can output: those of the table and, in a summary, the count of mentions per row.
 pub(crate) fn scan_schema(spec: &TableSpec, summary: Option<&Summary>) -> SchemaRef {
     let table = arrow_schema(spec);
-    if summary.is_none() {
-        return table;
-    }
-    // Unused columns are NULL in rows that represent several mentions.
+    let Some(summary) = summary else { return table };
+    let counted = summary.counted(spec);
+    // Unused columns are NULL in rows that represent several mentions. The others are as they were: operators above may rely on
+    // that.
     let columns = table.fields().iter().zip(&spec.columns).map(|(field, column)| {
         let asked = matches!(column.origin, Origin::Aid | Origin::Duration | Origin::Timezone);
-        Arc::new(field.as_ref().clone().with_nullable(!asked))
+        let used = counted == Some(&column.name);
+        Arc::new(field.as_ref().clone().with_nullable(!asked && (!used || field.is_nullable())))
     });
     Arc::new(Schema::new(columns.chain([Arc::new(Field::new(WEIGHT, DataType::Int64, false))]).collect::<Vec<_>>()))
 }

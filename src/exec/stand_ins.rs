@@ -183,6 +183,10 @@ impl Driver {
                     names.push(None);
                     numbers.push(left);
                 }
+                // The mentions show whether the profile is wrong about the column.
+                if !self.nullable(&list.column) && names.iter().any(Option::is_none) {
+                    return Ok(None);
+                }
                 if !summary.approximate {
                     // Mentions that the list does not count may have any value.
                     if left != 0 && !without_value {
@@ -237,13 +241,13 @@ impl Driver {
         if numbers.iter().any(|number| *number < 0) {
             return Ok(None);
         }
-        Ok(Some(self.standing_for(&summary.rows, plan, &values, numbers)))
+        Ok(Some(self.standing_for(summary, plan, &values, numbers)))
     }
 
     /// Returns rows of the output, except those that represent no mention.
     fn standing_for(
         &self,
-        rows: &SummaryRows,
+        summary: &Summary,
         plan: &RequestPlan,
         values: &ArrayRef,
         numbers: Vec<i64>,
@@ -253,11 +257,7 @@ impl Driver {
         let count = numbers.len();
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
         let text = |value: &Option<String>| Arc::new(StringArray::from(vec![value.as_deref(); count])) as ArrayRef;
-        let counted = match rows {
-            SummaryRows::List(list) => Some(&list.column),
-            SummaryRows::Days(_) => spec.time.as_ref(),
-            SummaryRows::Total | SummaryRows::Firsts(_) => None,
-        };
+        let counted = summary.counted(spec);
         let column = |(field, at): (&FieldRef, &usize)| match spec.columns.get(*at) {
             None => Arc::clone(&numbers),
             Some(column) => match column.origin {

@@ -99,7 +99,7 @@ pub(crate) fn tables(statement: &Parsed) -> Result<()> {
         ..=MOST => Ok(()),
         many => {
             let message = format!("statement too complex: {many} table references, the limit is {MOST}");
-            Err(Error::new(ErrorKind::TooLarge, message).advice("store a part in a temporary table").into())
+            Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into())
         }
     }
 }
@@ -235,7 +235,7 @@ pub(crate) fn size(plan: &LogicalPlan) -> Result<()> {
         return Ok(());
     }
     let message = format!("query plan too large: more than {MOST} operators after expanding views and WITH");
-    Err(Error::new(ErrorKind::TooLarge, message).advice("store a part in a temporary table").into())
+    Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Failures as clients are told of them: a code for programs and one line for people.
+//! Failures as reported to clients: a code for programs and one line for people.
 //!
-//! Each front words them in its protocol: as a gRPC status, an SQLSTATE or a text.
+//! Each server translates them into its protocol: a gRPC status, an SQLSTATE or plain text.
 
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;

@@ -1,4 +1,4 @@
-//! Shared parts of a server's fronts: authentication, sessions, limits of statements, execution, and accounts.
+//! Parts shared by the Flight SQL, PostgreSQL and MCP servers: authentication, sessions, statement limits, execution, accounting.
 //!
 //! ```text
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics

@@ -1,7 +1,7 @@
 //! Cheaper forms of a statement: they answer less, and need fewer requests.
 //!
-//! A form is derived from the syntax of the statement alone. Whether it means anything, and is cheaper, is found by planning
-//! it, so that a form which does not fit a statement disappears.
+//! A form is derived from the syntax of the statement alone, and then planned: one that is invalid, or no cheaper, is
+//! dropped.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;

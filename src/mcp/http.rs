@@ -1,7 +1,7 @@
 //! Streamable HTTP of the Model Context Protocol: admission, credentials, TLS and shutdown.
 //!
-//! There is no session of the protocol: each request is authenticated by itself, and no identifier of one user is worth
-//! anything to another. Requests with an `Origin` are refused, which only pages in a browser send; on a loopback address the
+//! Stateless: the protocol's sessions are not used, each request is authenticated by itself, and an identifier of one user is
+//! useless to another. Requests with an `Origin` header are refused, since only browsers send it; on a loopback address the
 //! name in `Host` must be one of this machine, so that no page reaches the server by a name of its own (DNS rebinding).
 
 use std::convert::Infallible;

@@ -128,7 +128,7 @@ pub async fn serve_streams(
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
             Err(error) => {
                 let what = one_line(&error.to_string());
-                Err(failed(format!("the client did not begin as MCP requires: {what}")))
+                Err(failed(format!("the client did not start the MCP handshake correctly: {what}")))
             }
         }
     };

@@ -174,7 +174,7 @@ async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -
     let own = Error::find(error);
     if let Some(own) = own.filter(|own| own.kind() == ErrorKind::Budget && own.message().contains("savedsearch.")) {
         let message = own.message().replace("savedsearch.", "");
-        return format!("{message}; narrow the query by aid or time, count instead, or allow more");
+        return format!("{message}; narrow the query by aid or time, use count(*), or raise that limit");
     }
     if own.is_some_and(|own| own.kind() == ErrorKind::Unsupported && own.message().ends_with("read-only")) {
         return own.map(|own| own.message().to_owned()).unwrap_or_default();
@@ -243,7 +243,7 @@ fn too_much(full: Full, table: &TextTable, cost: Spent, max_rows: usize, most: &
         ),
     };
     let shown = table.first(PREVIEW);
-    format!("Refused after {spent}: {what}. The first rows, not all:\n{shown}\n{advice}\n")
+    format!("Refused after {spent}: {what}. First rows only:\n{shown}\n{advice}\n")
 }
 
 /// Advice on the arguments with which the query runs.
@@ -281,10 +281,9 @@ async fn suggestions(
     found.sort_by_key(|(estimate, _)| (estimate.needed, !estimate.exact));
     found.truncate(SUGGESTED);
     if found.is_empty() {
-        return "\nCheaper: a narrower range of published_at, named saved searches (aid = '…'), or a count.\n"
-            .to_owned();
+        return "\nTo reduce the cost: narrow published_at, filter by aid (aid = '…'), or use count(*).\n".to_owned();
     }
-    let mut text = "\nCheaper forms, with the requests that each needs:\n".to_owned();
+    let mut text = "\nCheaper queries, with the number of requests of each:\n".to_owned();
     for (estimate, Form { answers, sql }) in found {
         text.push_str(&format!("{} ({answers}): {sql}\n", estimate.number()));
     }

@@ -108,7 +108,7 @@ async fn gathered(
 pub(super) fn all() -> Vec<Resource> {
     let profile = Resource::new(PROFILE, "profile")
         .with_title("Profile of the service")
-        .with_description("What the service offers and how it was found out: parameters, windows, filters, sizes")
+        .with_description("What the service supports, with the evidence for each: parameters, windows, filters, sizes")
         .with_mime_type("text/plain");
     let pages = PAGES.iter().map(|(name, title, text)| {
         let page = Resource::new(format!("{PAGE}{name}"), *name).with_title(*title).with_mime_type("text/markdown");

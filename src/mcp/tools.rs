@@ -1,4 +1,4 @@
-//! The tools: their names, what they take, and which of them does what.
+//! The tools: names, arguments and dispatch.
 
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
         tool(
             LIST_TABLES,
             "List tables",
-            "Lists the tables: what a row is, and the requests to the service that reading one costs. Sends no request.",
+            "Lists the tables, with what a row of each is and how many requests reading it costs. Sends no request.",
             json!({}),
             &[],
         ),
@@ -167,7 +167,7 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
             "Run a query",
             "Runs one SQL query and returns its rows as text. Fails, before the first request where possible, if the query \
              needs more requests than max_requests, or returns more rows than max_rows or than fit into a text. All rows are \
-             returned, or none; values that are too long are shortened, and their number is given below the rows.",
+             returned, or none; overlong values are truncated, and a note below the rows counts them.",
             json!({
                 "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),
                 "max_requests": number(

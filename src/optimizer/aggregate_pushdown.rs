@@ -214,7 +214,7 @@ fn nodes_on<'p>(way: &[usize], input: &'p LogicalPlan) -> Result<Vec<&'p Logical
     let kept = |node: &&LogicalPlan| node.schema().fields().iter().any(|field| field.name().starts_with("__"));
     match nodes.iter().any(kept) {
         true => {
-            Err("a column name below it is reserved for counting, for example because another scan is counted"
+            Err("a column below the aggregate has a name reserved for counting, for example from another counted scan"
                 .to_owned())
         }
         false => Ok(nodes),
@@ -303,7 +303,7 @@ struct Weighed {
 /// # Errors
 /// The reason why it needs the mentions themselves.
 fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profile) -> Result<Weighed, String> {
-    let function = aggregate_function(expr).ok_or("it is not a plain aggregate function")?;
+    let function = aggregate_function(expr).ok_or("the aggregate is not a plain function call")?;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = &function.params;
     let name = function.func.name();
     let [argument] = args.as_slice() else { return Err(format!("{name} does not have exactly one argument")) };
@@ -391,7 +391,7 @@ impl References<'_> {
             let days = self.spec.time.as_deref().and_then(|time| days_of(part, time));
             if let Some(zone) = days.filter(|_| part.column_refs().iter().all(|column| self.own(column, qualifier))) {
                 if self.days.is_some_and(|days| days != zone) {
-                    refused = Some("it uses days of several zones".to_owned());
+                    refused = Some("the query uses days of several time zones".to_owned());
                 }
                 self.days = Some(zone);
                 return Ok(TreeNodeRecursion::Jump);

@@ -1,4 +1,4 @@
-//! Literals that are compared, so that they mean what people expect.
+//! Rewrites literals in comparisons, so that they mean what users expect.
 //!
 //! *Numbers compared with keys*, as text: `aid = 183772` means `aid = '183772'`. Keys are strings that often look like numbers. The
 //! engine would compare both sides as numbers, and so convert the column: no saved search could then be selected before its mentions

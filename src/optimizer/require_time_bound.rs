@@ -111,7 +111,7 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
                         notes.push((
                             Arc::clone(table.spec()),
                             format!(
-                                "`{part}` reaches further back than the window: reading {name} of the last {default}; \
+                                "`{part}` reaches before the default window: reading {name} of the last {default}; \
                                  add a filter on `{time}` to the WHERE clause"
                             ),
                         ));
@@ -285,7 +285,7 @@ fn check(plan: &LogicalPlan, inputs: &[Origins<'_>]) -> Result<()> {
         let among_themselves = found.len() > 1 && !instants && !found.contains(&Origin::Elsewhere);
         if let Some(table) = time.filter(|_| !among_themselves) {
             let said = sides.iter().map(|side| side.human_display().to_string()).collect::<Vec<_>>().join(" = ");
-            let message = format!("`{said}` does not reach the scan, and no other condition bounds the time");
+            let message = format!("`{said}` is not pushed down to the scan, and no other condition bounds the time");
             let place = Place { table: Some(table.to_string()), ..Place::default() };
             return Err(Error::new(ErrorKind::Query, message)
                 .advice(

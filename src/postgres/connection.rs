@@ -514,7 +514,7 @@ impl Connection {
             each if each.len() == has => Some(each[at] == 1),
             _ => None,
         };
-        let wrong = || Report::error("08P01", "bind message has another number of formats than of parameters");
+        let wrong = || Report::error("08P01", "bind message has a wrong number of parameter formats");
         let mut bound = Vec::new();
         for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
             bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, &zone)?);
@@ -745,7 +745,7 @@ impl Connection {
                 }
                 let prepared = self.prepare(sql, Vec::new()).await?;
                 if !matches!(prepared.command, Command::Statement) || !prepared.parameters.is_empty() {
-                    return Err(Report::error("42601", "a cursor is declared for a query without parameters").into());
+                    return Err(Report::error("42601", "DECLARE CURSOR does not support parameters").into());
                 }
                 let portal = self.bind(&prepared, Vec::new(), &[]).await?;
                 self.portals.insert(cursor, portal);
@@ -858,7 +858,7 @@ impl Connection {
     async fn copy(&mut self, copy: Copy) -> Result<(), Stop> {
         let (statement, context) = self.plan(copy.sql.clone(), Vec::new(), Vec::new()).await?;
         if statement.effect || !statement.parameters.fields().is_empty() {
-            return Err(Report::error("42601", "COPY needs a query without parameters").into());
+            return Err(Report::error("42601", "COPY does not support parameters").into());
         }
         let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
         let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;

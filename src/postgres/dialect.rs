@@ -309,10 +309,10 @@ impl ScalarUDFImpl for TimeZone {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [ColumnarValue::Scalar(zone), time] = arguments.args.as_slice() else {
-            return plan_err!("AT TIME ZONE takes the name of a time zone as a constant");
+            return plan_err!("AT TIME ZONE requires a constant time zone name: '…'");
         };
         let DataType::Timestamp(unit, None) = time.data_type() else {
-            return plan_err!("AT TIME ZONE takes the name of a time zone as a constant");
+            return plan_err!("AT TIME ZONE requires a constant time zone name: '…'");
         };
         let times = time.to_array(arguments.number_rows)?;
         let Some(zone) = zone.try_as_str().flatten() else {

@@ -317,7 +317,7 @@ fn decode(kind: u8, mut body: Bytes) -> Result<Message, Lost> {
                 (b'D', b'P') => Message::DescribePortal(name),
                 (b'C', b'S') => Message::CloseStatement(name),
                 (b'C', b'P') => Message::ClosePortal(name),
-                _ => return Err(violation("neither a statement nor a portal")),
+                _ => return Err(violation("expected a target of S (statement) or P (portal)")),
             }
         }
         b'E' => {
@@ -342,7 +342,7 @@ fn decode(kind: u8, mut body: Bytes) -> Result<Message, Lost> {
 
 /// A text that ends with a zero byte.
 fn text(body: &mut Bytes) -> Result<String, Lost> {
-    let end = memchr(body).ok_or_else(|| violation("text without an end"))?;
+    let end = memchr(body).ok_or_else(|| violation("unterminated string in message"))?;
     let bytes = body.split_to(end);
     body.advance(1);
     let text = std::str::from_utf8(&bytes);

@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 
 use super::plan::ScanPlan;
 use super::sort::ServiceOrder;
-use crate::profile::{CountList, Evidence, Origin, Profile, Trust, Zone};
+use crate::profile::{CountList, Evidence, Origin, Profile, TableSpec, Trust, Zone};
 
 /// The information needed about the mentions of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +33,15 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// The column whose values the rows count, if any.
+    pub(crate) fn counted<'s>(&'s self, spec: &'s TableSpec) -> Option<&'s String> {
+        match &self.rows {
+            SummaryRows::List(list) => Some(&list.column),
+            SummaryRows::Days(_) => spec.time.as_ref(),
+            SummaryRows::Total | SummaryRows::Firsts(_) => None,
+        }
+    }
+
     /// True if the counts are requested without mentions. A list is requested together with the first page if that
     /// costs nothing extra: the page's values are checked against the list, and reading continues from it if the list
     /// omits mentions.

@@ -71,7 +71,7 @@ impl Editor for Standard {
         let of_subquery = |right: &Expr| matches!(right, Expr::Subquery(_));
         match expr {
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
-                "IS DISTINCT FROM before AND or OR is not supported: the parser includes both of their operands in the comparison",
+                "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
                 "put the comparison in parentheses: (a IS DISTINCT FROM b) AND c",
             ),
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if of_subquery(right) => {

@@ -82,7 +82,7 @@ impl Drawing {
                 schema.fields().iter().map(|field| format!("{} {}", one_line(field.name()), field.data_type()));
             let columns: Vec<String> = columns.take(6).collect();
             format!(
-                "a chart takes a time or a category, then numbers, as in SELECT day, count(*) or SELECT day, source, count(*): \
+                "expected time or category, then numbers, as in SELECT day, count(*) or SELECT day, source, count(*): \
                  {what} in ({})",
                 columns.join(", ")
             )

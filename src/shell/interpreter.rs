@@ -36,7 +36,7 @@ use crate::numbers::counted;
 const DEEPEST: usize = 16;
 
 const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SELECT … shows the
-requests of a query. Tab completes, also saved searches by their names. Ctrl-C
+requests of a query. Tab completes SQL and names of saved searches. Ctrl-C
 drops a statement or cancels a query, Ctrl-R searches the history, Ctrl-D leaves.";
 
 /// Next action of the prompt after a line.

@@ -19,7 +19,7 @@ pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
         None if name.starts_with("system.") => (name.as_str(), of_system(name).to_owned(), "none"),
-        None => (name.as_str(), "a row of your table or view".to_owned(), "those of its query"),
+        None => (name.as_str(), "a row of your table or view".to_owned(), "same as its query"),
     });
     let told: Vec<_> = told.collect();
     batch([

@@ -168,7 +168,7 @@ impl Store {
                 || (name == AID && column.origin != Origin::Aid)
         };
         if let Some(column) = mentions.columns.iter().find(reserved) {
-            let message = format!("a store has a column `{}` of its own", column.name);
+            let message = format!("column name `{}` is reserved by the store", column.name);
             return Err(Error::new(ErrorKind::Profile, message)
                 .advice("rename that column of tables.mentions in the profile, or use no store"));
         }

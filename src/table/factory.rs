@@ -119,9 +119,7 @@ impl SavedSearchFactory {
             (None, Some(name)) if name.starts_with(KEYS) => KeySource::Variable(name),
             (None, Some(name)) => {
                 let message = format!("api_key_env requires a variable whose name starts with {KEYS}, found `{name}`");
-                return Err(
-                    bad(message).advice("a statement must not send other variables of the process to an address")
-                );
+                return Err(bad(message).advice("rename it: statements may not send other variables to an address"));
             }
             (None, None) => KeySource::Variable(KEY.to_owned()),
             (Some(_), Some(_)) => return Err(bad("set either api_key_env or api_key_file, not both".to_owned())),

@@ -113,7 +113,8 @@ fn a_newcomer_is_told_what_it_is_and_what_to_try() {
 
 #[test]
 fn each_command_has_examples_completions_and_a_page_of_the_manual() {
-    let commands = ["sql", "serve", "mcp", "worker", "probe", "profile", "simulate", "completions", "man"];
+    let commands =
+        ["sql", "serve", "mcp", "worker", "sync", "store", "probe", "profile", "simulate", "completions", "man"];
     for command in commands {
         let help = out(&run(&[command, "--help"]));
         assert!(help.contains("Examples:\n  ") && help.contains("savedsearch "), "{command}\n{help}");

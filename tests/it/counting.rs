@@ -138,6 +138,14 @@ async fn numbers_that_add_up_take_one_request() {
     assert_eq!(lab.ask(DAYS).await.unwrap(), (table(&[&["2026-06-30", "250"]]), 1));
 }
 
+/// The engine checks that a column without NULL stays one.
+#[tokio::test]
+async fn counted_days_may_be_united_and_aggregated_again() {
+    let lab = Lab::new(|_| ());
+    let sql = format!("SELECT day, sum(n) FROM ({DAYS} UNION ALL {DAYS}) AS d (day, n) GROUP BY day");
+    assert_eq!(lab.ask(&sql).await.unwrap(), (table(&[&["2026-06-30", "500"]]), 1));
+}
+
 #[tokio::test]
 async fn a_list_that_leaves_some_out_costs_no_more_than_reading() {
     let lab = Lab::new(|_| ());

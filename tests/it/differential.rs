@@ -145,6 +145,12 @@ enum Shape {
         having: bool,
         from: From,
     },
+    /// An aggregate over two aggregates.
+    Union {
+        key: &'static str,
+        value: &'static str,
+        all: &'static str,
+    },
     Distinct(&'static str),
 }
 
@@ -199,6 +205,10 @@ impl Query {
                 let having = if *having { " HAVING count(*) > 3" } else { "" };
                 let order: Vec<_> = (1..=columns.len()).map(|n| n.to_string()).collect();
                 format!("SELECT {} FROM {from}{groups}{having} ORDER BY {}", columns.join(", "), order.join(", "))
+            }
+            Shape::Union { key, value, all } => {
+                let half = format!("SELECT {key} AS g, {value} AS n FROM ({mentions}) m GROUP BY 1");
+                format!("SELECT g, count(*), max(n) FROM ({half} UNION {all} {half}) GROUP BY g ORDER BY g")
             }
             Shape::Distinct(column) => format!("SELECT DISTINCT {column} FROM mentions {filters}"),
         };
@@ -363,7 +373,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
         Just("floor(extract(epoch FROM m.published_at) / 86400) * 86400"),
         Just("date_trunc('hour', m.published_at)"),
     ];
-    let keys = (prop::option::of(Just("m.aid")), prop::option::weighted(0.6, group))
+    let keys = (prop::option::of(Just("m.aid")), prop::option::weighted(0.6, group.clone()))
         .prop_map(|(aid, group)| aid.into_iter().chain(group).collect::<Vec<_>>());
     let counting = prop_oneof![
         3 => Just("count(*)"),
@@ -389,6 +399,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
         2 => prop::collection::vec(extreme.clone(), 1..3),
         1 => (counting, extreme).prop_map(|(counting, extreme)| vec![counting, extreme]),
     ];
+    let union = (group, counting.clone(), prop_oneof![Just("ALL"), Just("")]);
     let from = prop_oneof![
         4 => Just(From::Mentions),
         1 => Just(From::Joined),
@@ -411,6 +422,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
             values.dedup();
             Shape::Aggregate { keys, values, having, from }
         }),
+        1 => union.prop_map(|(key, value, all)| Shape::Union { key, value, all }),
         1 => column.prop_map(Shape::Distinct),
     ];
     let limit = prop_oneof![2 => Just(None), 1 => (0..300_usize).prop_map(Some)];

@@ -81,3 +81,24 @@ pub(crate) fn print(text: &[u8]) -> Result<(), Exit> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longer lines would be wrapped once more, which breaks examples.
+    #[test]
+    fn texts_below_the_options_fit_the_width_of_the_help() {
+        fn check(command: &clap::Command) {
+            for help in [command.get_after_help(), command.get_after_long_help()].into_iter().flatten() {
+                let text = help.to_string();
+                let faults = text.split("\nExamples:").next().filter(|_| text.starts_with("Keys:")).unwrap_or_default();
+                for line in text.lines().filter(|line| !faults.contains(line)) {
+                    assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+                }
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+}

@@ -42,7 +42,7 @@ use self::worker::WorkerArguments;
 ///
 /// Without a base URL or a configuration file, every command uses built-in demo data.
 #[derive(Debug, Parser)]
-#[command(name = "savedsearch", version, after_help = help::EXAMPLES)]
+#[command(name = "savedsearch", version, after_help = help::EXAMPLES, next_help_heading = "Global options")]
 struct Arguments {
     /// Base URL of the service, ending in /v4 [env: SAVEDSEARCH_BASE_URL]
     #[arg(long, value_name = "URL", global = true)]
@@ -63,7 +63,7 @@ struct Arguments {
     /// Folder of the store, which keeps the mentions that queries read [env: SAVEDSEARCH_STORE]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
-    /// Allow keys and passwords in clear text beyond this machine: to http URLs, and to `serve` without TLS
+    /// Allow sending keys and passwords in clear text over the network: http URLs, and servers without TLS
     #[arg(long, global = true, env = "SAVEDSEARCH_INSECURE")]
     insecure: bool,
     /// Record requests and responses in this new folder, without the key
@@ -72,7 +72,7 @@ struct Arguments {
     /// Answer from the recording in this folder, without a network
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["base_url", "config", "record"])]
     replay: Option<PathBuf>,
-    /// Freeze the clock of the demo data and of `simulate` at this instant (RFC 3339), for reproducible results
+    /// Stop the clock of the demo data and of `simulate` at this instant (RFC 3339), for reproducible results
     #[arg(long, value_name = "INSTANT", global = true, value_parser = instant)]
     now: Option<DateTime<Utc>>,
     /// Print results, warnings and errors only
@@ -117,8 +117,11 @@ enum Command {
 /// Examine a service and write its profile
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sends read-only requests, --max-calls at most. A report with everything that was not determined goes to stderr.
-Exit status: 0 the profile is usable, 3 required entries are missing, 1 the service failed, 2 wrong command line.
+    after_help = "Sends read-only requests, at most --max-calls. A report of everything that could not be determined
+goes to stderr.
+
+Exit status: 0 the profile is usable, 1 the service failed, 2 wrong command line,
+3 required entries are missing.
 
 Examples:
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 probe -o mine.toml
@@ -156,7 +159,7 @@ enum ProfileCommand {
     },
     /// Check a profile: its syntax, and with a base URL also against the service (reads the mentions of two days)
     Check {
-        /// Profile file
+        /// Profile file, or the name of a built-in profile
         file: PathBuf,
     },
     /// Print the JSON Schema of profiles, for editors
@@ -166,16 +169,17 @@ enum ProfileCommand {
 /// Run SQL statements, or start an interactive shell (without -c and -f)
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
-  savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE language = 'de' AND duration = '30d'\"
+  savedsearch sql -c \"SELECT published_at, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
+  savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
   savedsearch sql -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
-  savedsearch sql --format chart -c \"SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC\"
+  savedsearch sql --format chart -c \"SELECT source, count(*) FROM mentions GROUP BY source\"
   savedsearch sql --set max_requests=20 --format markdown -f report.sql
 
 -c and -f run in the order given. A result goes to stdout, or to one file with -o.
 
-Exit status: 0 success, 1 a query or the service failed, 2 wrong command line, 128 + n ended by signal n (130: Ctrl-C).")]
+Exit status: 0 success, 1 a query or the service failed, 2 wrong command line,
+128 + n ended by signal n (130: Ctrl-C).")]
 struct SqlArguments {
     /// Statements and backslash commands to run; may be repeated
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
@@ -206,12 +210,13 @@ struct SqlArguments {
 
 /// Serve the V4 API from simulated data, for trials and tests
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the second.
+#[command(after_help = "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the
+second.
 
 Examples:
   savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
   SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql
-  savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10% --fault delete:at=start@2-", after_long_help = fault_help())]
+  savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10%", after_long_help = fault_help())]
 struct SimulateArguments {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -252,9 +257,9 @@ struct SimulateArguments {
 /// Long help with all kinds of faults.
 fn fault_help() -> String {
     let mut help = String::from(
-        "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the second.\n\n\
-         Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a share (10%); \
-         without it\nthe fault always occurs. aid=… restricts a fault to one saved search.\n",
+        "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the\nsecond.\n\n\
+         Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a\nshare (10%); \
+         without it the fault always occurs. aid=… restricts a fault to one saved search.\n",
     );
     for (name, takes, what) in simulator::KINDS {
         let takes = if takes.is_empty() { String::new() } else { format!("  [{takes}]") };
@@ -262,7 +267,7 @@ fn fault_help() -> String {
     }
     help.push_str(
         "\nExamples:\n  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000\n  \
-         savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10% --fault delete:at=start@2-",
+         savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10%",
     );
     help
 }

@@ -17,26 +17,25 @@ use crate::{Arguments, Ending, Exit};
 
 /// Serve the tables to agents over the Model Context Protocol (MCP)
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Without --listen the client is the program that starts this one, and speaks over stdin and stdout:
+#[command(after_help = "Without --listen, the client starts this program and speaks to it over stdin and stdout:
   {\"mcpServers\": {\"savedsearch\": {\"command\": \"savedsearch\", \"args\": [\"mcp\"]}}}
-With --listen, users, TLS and limits are also read from the [serve] table of the configuration file.
+With --listen, users, TLS and limits are also read from the [serve] table of the configuration
+file.
 
 Examples:
   savedsearch mcp
-  savedsearch --base-url https://api.example.com/v4 --api-key-file key.txt mcp --max-requests 50
+  savedsearch --base-url https://api.example.com/v4 mcp --max-requests 50
   savedsearch mcp --listen 127.0.0.1:8090
-  savedsearch --base-url https://api.example.com/v4 mcp --listen 0.0.0.0:8090 --auth users --users-file users.toml \\
-      --tls-cert server.pem --tls-key server.key"
-)]
+  savedsearch --base-url https://api.example.com/v4 mcp --listen 0.0.0.0:8090 \\
+      --auth users --users-file users.toml --tls-cert server.pem --tls-key server.key")]
 pub(crate) struct McpArguments {
     /// Serve HTTP on this address, at /mcp; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Maximum number of requests to the service that a call may allow
+    /// Upper limit for the max_requests of a call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     max_requests: u64,
-    /// Maximum number of rows that a call may allow
+    /// Upper limit for the max_rows of a call
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_rows: u32,
     #[command(flatten)]
@@ -61,7 +60,7 @@ pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &Arg
     if let (None, Some(option)) = (mcp.listen, asked) {
         let option = option.replace('_', "-");
         return Err(Exit::usage(format!(
-            "--{option} requires --listen: without it the client is the caller of this program"
+            "--{option} requires --listen: over stdin and stdout, only the process that starts this program is served"
         )));
     }
     // Over stdio the log is mixed with that of the client.

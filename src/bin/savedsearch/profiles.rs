@@ -175,7 +175,7 @@ fn show(arguments: &Arguments, name: Option<&str>) -> Result<(), Exit> {
 /// Checks a profile by itself, and against a service if one is given: the list, an overview, a mention, and a count that
 /// must agree between the overview and the mentions read.
 async fn check(arguments: &Arguments, file: &Path) -> Result<(), Exit> {
-    let profile = Profile::read(file)?;
+    let profile = Profile::named(Path::new(""), file)?;
     let columns = profile.tables.mentions.columns.len();
     say(format!("{}: valid profile `{}`, {columns} columns of mentions", file.display(), profile.name))?;
     let assumed = profile.dimensions().iter().filter(|(.., evidence)| evidence.as_deref() == Some("assumed"));

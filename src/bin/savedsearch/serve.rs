@@ -24,29 +24,28 @@ use crate::{Arguments, Ending, Exit, key_and_value};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL, and to clients of PostgreSQL
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Defaults of these options, and limits, are read from the [serve] table of the configuration file.
+#[command(after_help = "Defaults of these options, and limits, are read from the [serve] table of the configuration
+file.
 
 Examples:
   savedsearch serve
   savedsearch serve --postgres-listen 127.0.0.1:5432
   savedsearch serve --operations 127.0.0.1:9090 --log-format json
   savedsearch serve --hash-password < password.txt
-  savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 --auth users --users-file users.toml \\
-      --tls-cert server.pem --tls-key server.key
-  savedsearch --base-url https://api.example.com/v4 serve --auth pass-through"
-)]
+  savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 \\
+      --auth users --users-file users.toml --tls-cert server.pem --tls-key server.key
+  savedsearch --base-url https://api.example.com/v4 serve --auth pass-through")]
 pub(crate) struct ServeArguments {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Address to listen on for clients of PostgreSQL, such as 127.0.0.1:5432 [default: none]
+    /// Address to listen on for PostgreSQL clients, such as 127.0.0.1:5432 [default: none]
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_POSTGRES_LISTEN")]
     postgres_listen: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessArguments,
-    /// Worker that queries of the store are spread over, such as https://worker1:50061; may be repeated, and a host name with
-    /// several addresses is a worker at each
+    /// Worker for queries over the store, such as https://worker1:50061; may be repeated; a host name that resolves to
+    /// several addresses stands for one worker at each
     #[arg(long = "worker", value_name = "URL", env = "SAVEDSEARCH_WORKERS", value_delimiter = ',')]
     workers: Vec<String>,
     /// Certificate of the server for workers (PEM)
@@ -66,7 +65,7 @@ pub(crate) struct ServeArguments {
     /// Read a password from stdin, print its hash for the user file, and exit
     #[arg(long)]
     hash_password: bool,
-    /// Read a password from stdin, print its SCRAM verifier for clients of PostgreSQL, and exit
+    /// Read a password from stdin, print its SCRAM verifier for PostgreSQL clients, and exit
     #[arg(long, conflicts_with = "hash_password")]
     scram_verifier: bool,
 }

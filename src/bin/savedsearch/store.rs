@@ -16,12 +16,12 @@ const USUAL: i64 = 30;
 /// Fill the store with mentions, and verify stored days
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Reads the days that the store lacks, a month of each saved search in turn. One request for each saved search
-then confirms the other days by their counts; those that differ are read again. What has been read is in the store
-whenever the command ends, so it can be stopped and started again.
+    after_help = "Reads the days missing from the store, one month of each saved search at a time. One request per
+saved search then confirms the other days by their counts; those that differ are read again. All
+days that were read are in the store whenever the command ends, so it can be stopped and restarted.
 
-Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line, 4 --max-requests was reached,
-128 + n ended by signal n (130: Ctrl-C).
+Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line,
+4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
 
 Examples:
   savedsearch --store mentions sync --since 2026-01-01
@@ -35,7 +35,7 @@ pub(crate) struct SyncArguments {
     /// First day to store (UTC) [default: 30 days ago]
     #[arg(long, value_name = "DATE")]
     since: Option<NaiveDate>,
-    /// Synchronize again and again, with this time in between, such as 30s, 15m or 1h
+    /// Synchronize repeatedly, with this pause in between, such as 30s, 15m or 1h
     #[arg(long, value_name = "EVERY", value_parser = every)]
     watch: Option<Duration>,
     /// Read all days again, including those that the store has

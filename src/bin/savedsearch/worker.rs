@@ -15,13 +15,15 @@ use crate::{Arguments, Ending, Exit};
 /// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A worker reads the folder of the store and nothing else; it has no API key and sends no request to the service.
+    after_help = "A worker reads the folder of the store and nothing else; it has no API key and sends no request to
+the service.
 
 Examples:
   savedsearch --store /srv/mentions worker
-  savedsearch --store /srv/mentions worker --listen 0.0.0.0:50061 --tls-cert worker.pem --tls-key worker.key --client-ca ca.pem
-  savedsearch --store /srv/mentions serve --worker https://worker1:50061 --worker-cert server.pem --worker-key server.key \\
-      --worker-ca ca.pem"
+  savedsearch --store /srv/mentions worker --listen 0.0.0.0:50061 \\
+      --tls-cert worker.pem --tls-key worker.key --client-ca ca.pem
+  savedsearch --store /srv/mentions serve --worker https://worker1:50061 \\
+      --worker-cert server.pem --worker-key server.key --worker-ca ca.pem"
 )]
 pub(crate) struct WorkerArguments {
     /// Address to listen on; port 0 picks a free one

@@ -1,4 +1,4 @@
-//! Candidates to answer a plan, as far as they are known without a request: stored regions, and the requests that confirm them.
+//! Stored regions that may answer a plan, and the requests that would confirm them, as far as known without a request.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;

@@ -86,8 +86,8 @@ impl Driver {
         if let Some((day, count)) = counts.iter().find(|count| !agrees(count)) {
             let (expected, date) = (fill.timeline.get(day).copied().unwrap_or_default(), date_of(*day));
             let message = format!(
-                "the service's timeline counts {expected} mentions on {date}, but {count} were read: stored days are not \
-                 confirmed by their counts, and are read again at the age that the profile's [store] sets"
+                "the service's timeline counts {expected} mentions on {date}, but {count} were read: counts cannot \
+                 confirm stored days, which are read again at the age set in the profile's [store]"
             );
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
             self.distrust(&fill.from, &fill.subject, plan).await;

@@ -26,7 +26,7 @@ impl MentionsRequest {
         checks.expect(
             (self.requested_by == RequestedBy::Flag) == self.flag.is_some(),
             "mentions.requested_by",
-            "expected `flag` with requested_by = \"flag\", and only then",
+            "expected `flag` if and only if requested_by = \"flag\"",
         );
     }
 }

@@ -135,7 +135,7 @@ fn check_table(table: &TableSpec, checks: &mut Checks) {
         checks.expect(
             (section.shape == Shape::Entries) == (section.key.is_some() && section.value.is_some()),
             &key("sections"),
-            "expected `key` and `value` with shape = \"entries\", and only then",
+            "expected `key` and `value` if and only if shape = \"entries\"",
         );
     }
     let in_record = |column: &ColumnSpec| matches!(column.origin, Origin::Field(_, Scope::Record));

@@ -62,7 +62,7 @@ const CHECKS: [&str; 13] = [
      LEFT JOIN ducklake_file_partition_value v ON v.data_file_id = d.data_file_id \
      WHERE v.partition_value IS NOT c.aid OR d.table_id <> iif(c.filters = '{}', 1, 2)",
     // Numbers of regions.
-    "SELECT 'aid ' || aid || ' from ' || date(from_day * 86400, 'unixepoch') || ': invalid numbers of days' \
+    "SELECT 'aid ' || aid || ' from ' || date(from_day * 86400, 'unixepoch') || ': invalid daily counts' \
      FROM savedsearch_coverage \
      WHERE NOT json_valid('[' || counts || ']') OR from_day >= to_day \
         OR iif(json_valid('[' || counts || ']'), json_array_length('[' || counts || ']'), 0) <> to_day - from_day",
@@ -81,7 +81,7 @@ const CHECKS: [&str; 13] = [
       AND b.id <> a.id AND b.from_day >= a.from_day AND b.from_day < a.to_day \
      WHERE b.from_day > a.from_day OR b.id > a.id",
     // What DuckLake readers see.
-    "SELECT 'table ' || s.table_id || ': fewer rows counted than there are in files' FROM ducklake_table_stats s \
+    "SELECT 'table ' || s.table_id || ': row count lower than the rows in files' FROM ducklake_table_stats s \
      WHERE s.record_count < (SELECT sum(record_count) FROM ducklake_data_file d \
                              WHERE d.table_id = s.table_id AND d.end_snapshot IS NULL) \
         OR s.next_row_id < (SELECT max(row_id_start + record_count) FROM ducklake_data_file d \

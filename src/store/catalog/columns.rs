@@ -67,11 +67,11 @@ impl FileColumn {
 pub(super) fn validate(columns: &[StoredColumn]) -> Result<()> {
     let refused = |what: &str| Err(Error::new(ErrorKind::Store, format!("mentions cannot be stored: {what}")));
     if columns.first().is_none_or(|first| first.name != AID || first.kind != ColumnType::Utf8) {
-        return refused("their first column is not the text `aid`");
+        return refused("the first column must be `aid` of type utf8");
     }
     let own = |column: &&StoredColumn| [FILTERS, DELETED_AT].iter().any(|own| column.name.eq_ignore_ascii_case(own));
     if let Some(column) = columns.iter().find(own) {
-        return refused(&format!("the store has a column `{}` of its own; rename that of the profile", column.name));
+        return refused(&format!("column name `{}` is reserved by the store; rename it in the profile", column.name));
     }
     let names: BTreeSet<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     match names.len() == columns.len() {

@@ -426,10 +426,10 @@ fn what_other_programs_change_is_found_and_not_used() {
     );
     let problems = catalog.check().expect("checked").join("\n");
     for problem in [
-        "aid a from 1970-01-01: invalid numbers of days",
+        "aid a from 1970-01-01: invalid daily counts",
         "regions from 1970-01-02 and 1970-01-03 overlap",
         "belongs to aid b of table 1, but its region to aid a with filters {}",
-        "table 1: fewer rows counted than there are in files",
+        "table 1: row count lower than the rows in files",
         "which does not exist",
     ] {
         assert!(problems.contains(problem), "{problem}: {problems}");
