@@ -394,12 +394,12 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
         1 => Just("min(m.engagement)"),
         1 => Just("min(m.id)"),
     ];
+    let union = (group, counting.clone(), prop_oneof![Just("ALL"), Just("")]);
     let values = prop_oneof![
         3 => prop::collection::vec(counting.clone(), 1..3),
         2 => prop::collection::vec(extreme.clone(), 1..3),
         1 => (counting, extreme).prop_map(|(counting, extreme)| vec![counting, extreme]),
     ];
-    let union = (group, counting.clone(), prop_oneof![Just("ALL"), Just("")]);
     let from = prop_oneof![
         4 => Just(From::Mentions),
         1 => Just(From::Joined),

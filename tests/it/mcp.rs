@@ -289,7 +289,7 @@ async fn a_result_is_complete_or_refused() {
     let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '90d'");
     let refused = agent.call("query", json!({ "sql": all, "max_rows": 7 })).await.unwrap_err();
     assert!(
-        refused.starts_with("Refused after 1 request: the result has more than 7 rows (max_rows). The first rows"),
+        refused.starts_with("Refused after 1 request: the result has more than 7 rows (max_rows). First rows only"),
         "{refused}"
     );
     assert_eq!(service.simulator.requests(), 1, "one page shows it");

@@ -193,7 +193,7 @@ fn a_chart_is_drawn_from_the_last_result_without_a_request() {
     assert_eq!(cost, 0);
     assert!(!terminal.is_colored());
     terminal.line("SELECT 1 AS one;", "no request");
-    terminal.line("\\chart", "error: a chart takes a time or a category, then numbers");
+    terminal.line("\\chart", "error: expected time or category, then numbers");
 }
 
 #[test]
