@@ -92,7 +92,7 @@ fn rows(batches: &[RecordBatch]) -> usize {
 
 /// Rows already in the server's memory: the overhead of planning and running over sending.
 async fn against_a_bare_server() -> Result<f64> {
-    let service = Service::start(50_000, 0, 1_000)?;
+    let service = Service::start(200_000, 0, 1_000)?;
     let server = serve(service.connection()?).await?;
     let mut ours = client(server.address()).await?;
     let sql = format!("CREATE TABLE held AS SELECT * FROM mentions WHERE duration = '{WINDOW}'");

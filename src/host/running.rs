@@ -41,8 +41,8 @@ use super::type_compat::{result_schema, sent_batch};
 use crate::exec::{Spent, spent};
 use crate::exec::{in_span, statement_kind};
 
-/// Size in bytes from which a batch is not merged with further ones. Flight clients refuse messages of more than 4 MiB.
-const GATHERED: usize = 1 << 20;
+/// Size in bytes from which a batch is not merged with further ones: copying it would cost more than another message.
+const GATHERED: usize = 1 << 18;
 /// Time after its deadline at which a statement that has not ended by itself is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
 
