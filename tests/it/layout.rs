@@ -1,4 +1,4 @@
-//! Conventions of ARCHITECTURE.md: a module uses only modules listed before it, and a doc comment names its thing first.
+//! Conventions: a module uses only modules listed before it (ARCHITECTURE.md), and a doc comment names its thing first (CONTRIBUTING.md).
 
 use std::collections::BTreeSet;
 use std::fs;
