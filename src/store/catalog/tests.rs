@@ -314,7 +314,7 @@ fn changed_columns_are_a_new_version_and_keep_their_ids() {
 
     for (wrong, message) in [
         (columns(&[("id", ColumnType::Utf8)]), "first column"),
-        (columns(&[("aid", ColumnType::Utf8), ("Filters", ColumnType::Utf8)]), "rename that of the profile"),
+        (columns(&[("aid", ColumnType::Utf8), ("Filters", ColumnType::Utf8)]), "reserved by the store"),
         (columns(&[("aid", ColumnType::Utf8), ("x", ColumnType::Utf8), ("x", ColumnType::Int64)]), "the same name"),
     ] {
         let error = open_with(&dir, &wrong, Access::ReadWrite, noon()).expect_err(message);
