@@ -42,7 +42,7 @@ impl DisplayAs for FetchExec {
             ("requests", Some(self.cost().requests.clone())),
             ("columns", Some(format!("[{}]", columns.join(", ")))),
             ("filter", predicate.as_ref().map(ToString::to_string)),
-            ("joined", (!late.above.is_empty()).then(|| "saved searches of the other side".to_owned())),
+            ("joined", (!late.above.is_empty()).then(|| "aids from the other input".to_owned())),
             ("order", mode.order().map(|order| format!("{} {}", order.column, direction(order.options)))),
             ("until", plan.until.as_ref().map(|(order, since)| format!("{} < {since}", order.column))),
             ("skip", (slice.skip > 0).then(|| slice.skip.to_string())),

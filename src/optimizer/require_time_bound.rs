@@ -111,8 +111,8 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
                         notes.push((
                             Arc::clone(table.spec()),
                             format!(
-                                "`{part}` reaches before the default window: reading {name} of the last {default}; \
-                                 add a filter on `{time}` to the WHERE clause"
+                                "`{part}` reaches before the default window of {name} (`{default}`); add a filter on \
+                                 `{time}` to the WHERE clause"
                             ),
                         ));
                     }

@@ -290,7 +290,8 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
     compared
         .map(|column| {
             format!(
-                "`{}` does not extend the window: reading {table} of the last {default} by `{time}`; add a filter on `{time}`",
+                "`{}` does not extend the default window of {table} (`{default}`), which refers to `{time}`; add a filter on \
+                 `{time}`",
                 column.name
             )
         })

@@ -123,8 +123,16 @@ pub enum LoadError {
     Record {
         /// File.
         path: PathBuf,
-        /// Line, from 1; 0 if unknown.
+        /// Line, from 1.
         line: usize,
+        /// Cause.
+        error: serde_json::Error,
+    },
+    /// The file with the saved searches is not an array of them.
+    #[error("{path}: invalid saved searches: {error}; expected an array of objects with aid, name and query")]
+    SavedSearches {
+        /// File.
+        path: PathBuf,
         /// Cause.
         error: serde_json::Error,
     },
@@ -392,8 +400,7 @@ fn load_searches(data: &Path) -> Result<Vec<SavedSearch>, LoadError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(LoadError::Read { path, error }),
     };
-    let named: Vec<Named> =
-        serde_json::from_str(&text).map_err(|error| LoadError::Record { path: path.clone(), line: 0, error })?;
+    let named: Vec<Named> = serde_json::from_str(&text).map_err(|error| LoadError::SavedSearches { path, error })?;
     Ok(named.iter().map(|n| named_search(&n.aid, &n.name, &n.query)).collect())
 }
 
@@ -506,5 +513,18 @@ mod tests {
         assert!(mentions.iter().any(|m| m.facts.country.is_none()) && mentions.iter().any(|m| m.facts.reach.is_none()));
         assert!(mentions.windows(2).any(|pair| pair[0].facts.published == pair[1].facts.published), "no ties");
         assert!(mentions.iter().all(|m| m.facts.id.parse::<u64>().is_ok_and(|id| id > 1 << 53)));
+    }
+
+    #[test]
+    fn saved_searches_that_are_no_array_are_named_with_their_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("mentions.ndjson");
+        std::fs::write(&data, "").expect("written");
+        std::fs::write(folder.path().join("saved_searches.json"), "{\"1\": \"Acme\"}").expect("written");
+        let error = Corpus::load(&data).map(drop).expect_err("not an array").to_string();
+        assert!(
+            error.contains("saved_searches.json: invalid saved searches: ") && error.contains("an array"),
+            "{error}"
+        );
     }
 }

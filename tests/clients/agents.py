@@ -27,7 +27,7 @@ async def talk(client):
     described = await client.call_tool("describe", {"table": "mentions"})
     assert "published_at|timestamptz" in text(described)
     estimated = await client.call_tool("estimate", {"sql": "SELECT id FROM mentions"})
-    assert "Cheaper forms" in text(estimated), text(estimated)
+    assert "Cheaper queries" in text(estimated), text(estimated)
     refused = await client.call_tool("query", {"sql": "SELECT id FROM mentions WHERE duration = '30d'", "max_requests": 1})
     assert refused.is_error and text(refused).startswith("Refused before the first request"), text(refused)
     resources = (await client.list_resources()).resources

@@ -210,13 +210,7 @@ struct SqlArguments {
 
 /// Serve the V4 API from simulated data, for trials and tests
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the
-second.
-
-Examples:
-  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
-  SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql
-  savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10%", after_long_help = fault_help())]
+#[command(after_help = simulate_help(""), after_long_help = simulate_help(&fault_help()))]
 struct SimulateArguments {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -254,21 +248,30 @@ struct SimulateArguments {
     faults: Vec<Fault>,
 }
 
-/// Long help with all kinds of faults.
+/// Help of `simulate` below its options, with `faults` between the keys and the examples.
+fn simulate_help(faults: &str) -> String {
+    format!(
+        "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the
+second.
+
+{faults}Examples:
+  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000
+  SAVEDSEARCH_API_KEY=demo-key-comms savedsearch --base-url http://127.0.0.1:8080/v4 sql
+  savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10%"
+    )
+}
+
+/// All kinds of faults, a line each.
 fn fault_help() -> String {
     let mut help = String::from(
-        "Keys: demo-key-comms reads the saved searches of the first team, demo-key-research those of the\nsecond.\n\n\
-         Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a\nshare (10%); \
-         without it the fault always occurs. aid=… restricts a fault to one saved search.\n",
+        "Faults: KIND[:NAME=VALUE,…][@WHEN]. WHEN is a request number from 1 (3), a range (5-8, 5-) or a
+share (10%); without it the fault always occurs. aid=… restricts a fault to one saved search.\n",
     );
     for (name, takes, what) in simulator::KINDS {
         let takes = if takes.is_empty() { String::new() } else { format!("  [{takes}]") };
         help.push_str(&format!("  {name:<16} {what}{takes}\n"));
     }
-    help.push_str(
-        "\nExamples:\n  savedsearch simulate --listen 127.0.0.1:8080 --mentions 100000\n  \
-         savedsearch simulate --fault 429:retry-after=2@3-5 --fault truncated@10%",
-    );
+    help.push('\n');
     help
 }
 
