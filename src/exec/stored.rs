@@ -138,16 +138,17 @@ impl Driver {
 
     /// Divides a plan like [`divided`](Self::divided), after reads of its days by other queries have ended.
     async fn divided_alone(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
-        if !from.writes {
+        // A query with a limit may need less than what others read.
+        if !from.writes || is_limited(&self.config) {
             return self.divided(from, plan).await;
         }
-        let in_flight = from.store.in_flight();
+        let (in_flight, deadline) = (from.store.in_flight(), self.query.budget.deadline);
         if let Some(missing) = self.missing(from, plan) {
-            in_flight.wait(&subject_of(plan), &missing, &self.config.query).await;
+            in_flight.wait(&subject_of(plan), &missing, &self.config.query, deadline).await;
         }
         let divided = self.divided(from, plan).await?;
         if let Some(Divided { division, tail: None, .. }) = &divided
-            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query).await
+            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query, deadline).await
         {
             // Now the store has them.
             return self.divided(from, plan).await;

@@ -197,6 +197,11 @@ impl Catalog {
         })
     }
 
+    /// Current time of this machine.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
     /// Removes responses that were requested before an instant, and returns their number.
     pub(crate) fn forget_answers_before(&self, at: DateTime<Utc>) -> Result<u64> {
         let sql = "DELETE FROM savedsearch_answer WHERE as_of < ?1";

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::region::{Day, Filters, Region};
+use crate::pushdown::CLOCK_SKEW;
 
 /// Length of a day in microseconds.
 pub(crate) const DAY: i64 = 86_400_000_000;
@@ -53,6 +54,12 @@ pub(crate) struct Stored {
     pub(crate) days: Range<Day>,
     /// Set if their numbers need not be confirmed.
     pub(crate) fresh: bool,
+}
+
+/// True if a region was read and confirmed before the current time. Otherwise a clock was wrong then, and what the region says
+/// of its age is as well.
+pub(super) fn is_credible(region: &Region, now: DateTime<Utc>) -> bool {
+    region.as_of.max(region.confirmed) <= now + CLOCK_SKEW
 }
 
 /// Returns the day of an instant in microseconds since 1970.
@@ -154,6 +161,9 @@ impl Terms {
     /// True if a region could be used for a day without a request; `Some(false)` if the number has to be confirmed;
     /// `None` if the day has to be read.
     fn allow(&self, region: &Region, day: Day) -> Option<bool> {
+        if !is_credible(region, self.now) {
+            return None;
+        }
         if region.confirmed > self.since {
             return Some(true);
         }

@@ -42,12 +42,12 @@ impl InFlight {
         reading
     }
 
-    /// Waits until no other query reads days of these spans, in microseconds since 1970. Returns whether one did. Two parts
-    /// of the same query never wait for each other: the one may not go on before the other does.
-    pub(crate) async fn wait(&self, subject: &Subject, spans: &[Range<i64>], query: &str) -> bool {
+    /// Waits until no other query reads days of these spans, in microseconds since 1970, or until the deadline. Returns whether
+    /// one did. Two parts of the same query never wait for each other: the one may not go on before the other does.
+    pub(crate) async fn wait(&self, subject: &Subject, spans: &[Range<i64>], query: &str, deadline: Instant) -> bool {
         let days: Vec<Range<Day>> = spans.iter().map(days_of).collect();
         let mut waited = false;
-        while self.is_read(subject, &days, query) {
+        while self.is_read(subject, &days, query) && Instant::now() < deadline {
             waited = true;
             sleep(PAUSE).await;
         }
@@ -92,15 +92,18 @@ mod tests {
         let (from, to) = (0, super::super::coverage::start_of(3));
         let span = vec![from..to; 1];
         let reading = in_flight.begin(&subject("7"), &(2..9), "first");
-        assert!(!in_flight.wait(&subject("7"), &span, "first").await, "a part of the same query");
-        assert!(!in_flight.wait(&subject("8"), &span, "second").await);
-        assert!(!in_flight.wait(&subject("7"), &span[..0], "second").await);
+        let later = Instant::now() + Duration::from_secs(60);
+        assert!(!in_flight.wait(&subject("7"), &span, "first", later).await, "a part of the same query");
+        assert!(!in_flight.wait(&subject("8"), &span, "second", later).await);
+        assert!(!in_flight.wait(&subject("7"), &span[..0], "second", later).await);
         let begun = Instant::now();
+        assert!(in_flight.wait(&subject("7"), &span, "second", begun + PAUSE).await);
+        assert!(begun.elapsed() < PATIENCE, "the deadline ends the wait");
         // It never ends, and is not waited for any longer.
-        assert!(in_flight.wait(&subject("7"), &span, "second").await);
+        assert!(in_flight.wait(&subject("7"), &span, "second", later).await);
         assert!(begun.elapsed() >= PATIENCE);
         reading.note_page();
         drop(reading);
-        assert!(!in_flight.wait(&subject("7"), &span, "second").await);
+        assert!(!in_flight.wait(&subject("7"), &span, "second", later).await);
     }
 }

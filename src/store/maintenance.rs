@@ -16,6 +16,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 const RESPONSES: TimeDelta = TimeDelta::days(30);
 /// Time for which files that no region names stay: queries that began before may still read them.
 const GRACE: TimeDelta = TimeDelta::hours(1);
+/// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
+const ABANDONED: TimeDelta = TimeDelta::days(1);
 
 /// Content of a store for one saved search under the same filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +110,7 @@ impl Store {
                 }
             }
         }
-        Ok((fewer, self.sweep(now)?))
+        Ok((fewer, self.sweep()?))
     }
 
     /// Removes days that end at or before a day. Returns the number of their mentions.
@@ -117,9 +119,11 @@ impl Store {
     }
 
     /// Removes files that no region has named for a while.
-    fn sweep(&self, now: DateTime<Utc>) -> Result<u64> {
+    fn sweep(&self) -> Result<u64> {
+        // Snapshots and files have the time of this machine.
+        let now = self.catalog.now();
         let data = self.catalog.data();
-        let unused = self.catalog.unused_files(now - GRACE)?;
+        let unused = self.catalog.unused_files(Some(now - GRACE))?;
         let mut removed = 0;
         for (_, path) in &unused {
             removed += u64::from(fs::remove_file(data.join(path)).is_ok());
@@ -135,12 +139,12 @@ impl Store {
         }
         let deleted = self.catalog.folder_of_deleted();
         named.extend(self.deleted_files()?.iter().map(|file| deleted.join(&file.path)));
-        named.extend(self.catalog.unused_files(DateTime::<Utc>::MAX_UTC)?.into_iter().map(|(_, path)| data.join(path)));
+        named.extend(self.catalog.unused_files(None)?.into_iter().map(|(_, path)| data.join(path)));
         for table in Catalog::folders() {
             for folder in entries(&data.join(table)) {
                 for file in entries(&folder) {
                     let old = fs::metadata(&file).and_then(|file| file.modified());
-                    let old = old.is_ok_and(|at| DateTime::<Utc>::from(at) < now - GRACE);
+                    let old = old.is_ok_and(|at| DateTime::<Utc>::from(at) < now - ABANDONED);
                     if old && !named.contains(&file) {
                         removed += u64::from(fs::remove_file(&file).is_ok());
                     }

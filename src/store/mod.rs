@@ -48,12 +48,14 @@ use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
 
 use self::catalog::FileColumn;
+use self::coverage::is_credible;
 use self::files::{FILTERS, FileWriter, Layout};
 use self::filling::Bucket;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
+use crate::pushdown::CLOCK_SKEW;
 use crate::request::RequestKey;
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
@@ -114,7 +116,8 @@ impl FromStore {
             return Ok(None);
         }
         let kept = self.store.catalog.answer(&name_of(key))?;
-        Ok(kept.filter(|(_, as_of)| *as_of > now.max(now + self.store.ahead()) - self.freshness))
+        let now = now.max(now + self.store.ahead());
+        Ok(kept.filter(|(_, as_of)| *as_of > now - self.freshness && *as_of <= now + CLOCK_SKEW))
     }
 
     /// True if the response to a request is stored, fresh, and can be read.
@@ -351,7 +354,8 @@ impl Store {
             let known: Vec<Region> =
                 known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
             let mut groups = together(&known, new);
-            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of));
+            let now = self.catalog.now() + self.ahead();
+            groups.retain(|(old, _)| old.iter().all(|region| region.as_of <= as_of || !is_credible(region, now)));
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
             let mut written = Written::default();

@@ -78,13 +78,19 @@ impl Driver {
             Ok(counts) => counts,
             Err(error) => return self.note(plan, &error),
         };
-        // A mismatch after a re-read is permanent: the service counts differently.
         let terms = terms(&fill.from, &self.config.connection, &fill.subject, self.query.begun);
         let agrees = |(day, count): &(Day, u64)| {
             !terms.had_settled(terms.now, *day) || fill.timeline.get(day).is_none_or(|expected| expected == count)
         };
         if let Some((day, count)) = counts.iter().find(|count| !agrees(count)) {
             let (expected, date) = (fill.timeline.get(day).copied().unwrap_or_default(), date_of(*day));
+            // The day may have changed after it was counted. If the count has not changed, the service counts differently.
+            match self.count_again(plan, &fill.subject.filters, *day).await {
+                Ok(Some(again)) if again == expected => {}
+                Ok(_) => return,
+                Err(error) if error.kind() == ErrorKind::Budget => return,
+                Err(error) => return self.note(plan, &error),
+            }
             let message = format!(
                 "the service's timeline counts {expected} mentions on {date}, but {count} were read: counts cannot \
                  confirm stored days, which are read again at the age set in the profile's [store]"

@@ -12,6 +12,7 @@ use super::blocking;
 use super::candidates::timeline_request;
 use crate::error::{ErrorKind, Result};
 use crate::exec::stream::Driver;
+use crate::profile::Zone;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
     Day, Division, Filters, FromStore, Store, Stored, Subject, Terms, day_of, days_of, span_of, start_of,
@@ -44,7 +45,12 @@ impl Expected {
     pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Option<Timeline>>) -> Option<Self> {
         let windows: Vec<Timeline> = windows.into_iter().collect::<Option<_>>()?;
         let as_of = windows.iter().map(|window| window.as_of).min()?;
-        let counts = windows.into_iter().flat_map(|window| window.counts).collect();
+        let mut counts = DailyCounts::default();
+        // Two windows may each have a part of a day.
+        for (day, count) in windows.into_iter().flat_map(|window| window.counts) {
+            let sum: &mut u64 = counts.entry(day).or_default();
+            *sum = sum.saturating_add(count);
+        }
         Some(Self { asked, counts, as_of, filters })
     }
 
@@ -81,7 +87,9 @@ pub(super) struct Compared {
 impl Compared {
     pub(super) fn of(store: &Store, subject: &Subject, terms: &Terms, stored: &[Stored], expected: &Expected) -> Self {
         let mut compared = Self::default();
-        for part in stored.iter().filter(|part| part.filters == expected.filters) {
+        // Days that were read after the counts are newer, and as fresh.
+        let older = |part: &&Stored| part.region.as_of <= expected.as_of;
+        for part in stored.iter().filter(|part| part.filters == expected.filters).filter(older) {
             for (day, count) in part.counts() {
                 let instants = expected.instants_of(day);
                 if instants.is_empty() {
@@ -159,6 +167,18 @@ impl Driver {
         let request = timeline_request(&self.config, plan, filters, words);
         let (body, as_of) = self.overview_as_of(&request).await?;
         self.timeline_in(&request, &body, as_of)
+    }
+
+    /// Requests the count of a day again, whatever responses are known; `None` if the response proves none.
+    pub(super) async fn count_again(&self, plan: &RequestPlan, filters: &Filters, day: Day) -> Result<Option<u64>> {
+        let connection = &self.config.connection;
+        let instant = |day| DateTime::from_timestamp_micros(start_of(day));
+        let (Some(from), Some(to)) = (instant(day), instant(day + 1)) else { return Ok(None) };
+        let words = connection.profile().window.words_of(from, to, Zone::UTC);
+        let request = timeline_request(&self.config, plan, filters, &words);
+        let body = connection.client().fetch(&self.scan, &request, |body| Ok((body.clone(), 0))).await?;
+        let timeline = self.timeline_in(&request, &body, connection.now())?;
+        Ok(timeline.map(|timeline| timeline.counts.get(&day).copied().unwrap_or_default()))
     }
 
     /// Returns the daily counts of a response; `None` if it does not prove them.

@@ -207,7 +207,7 @@ fn a_shared_file_stays() {
     let merged = Region { files: parts.map(|part| part.files[0].clone()).into(), ..region(&catalog, 10, &[1, 2], "") };
     assert!(catalog.replace(&all, &ids(&catalog, "a"), &[merged], None).expect("written"));
     assert_eq!(catalog.regions("a").expect("regions")[0].1.files.len(), 2);
-    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files"), []);
+    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files"), []);
     assert_eq!(value::<i64>(&dir, "SELECT max(snapshot_id) FROM ducklake_snapshot"), 2, "no file has changed");
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
 }
@@ -245,7 +245,7 @@ fn old_days_are_forgotten() {
     assert_eq!(catalog.forget(None, 100).expect("written"), 11);
     assert_eq!(catalog.aids().expect("aids"), Vec::<String>::new());
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
-    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files").len(), 5);
+    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").len(), 5);
 }
 
 #[test]
@@ -259,12 +259,13 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
         assert!(catalog.replace(&all, &known, &[region(&catalog, 10, &[1], name)], None).expect("written"));
     }
     let catalog = open(&dir);
-    assert_eq!(catalog.unused_files(hours(1)).expect("files"), [], "replaced at that instant");
-    let unused = catalog.unused_files(hours(2)).expect("files");
+    assert_eq!(catalog.unused_files(Some(hours(1))).expect("files"), [], "replaced at that instant");
+    assert_eq!(catalog.unused_files(None).expect("files").len(), 2, "whenever they were replaced");
+    let unused = catalog.unused_files(Some(hours(2))).expect("files");
     assert_eq!(unused, [(0, "mentions/aid=a/first.parquet".to_owned())]);
-    assert_eq!(catalog.unused_files(hours(3)).expect("files").len(), 2);
+    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").len(), 2);
     catalog.removed_files(&[0, 2]).expect("written");
-    assert_eq!(catalog.unused_files(hours(3)).expect("files").len(), 1, "a current file is not removed");
+    assert_eq!(catalog.unused_files(Some(hours(3))).expect("files").len(), 1, "a current file is not removed");
     assert_eq!(value::<i64>(&dir, "SELECT min(snapshot_id) FROM ducklake_snapshot"), 3, "those with the file are gone");
     assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_file_column_stats WHERE data_file_id = 0"), 0);
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
@@ -375,7 +376,7 @@ fn threads_that_write_at_once_take_turns() {
     assert_eq!((ids(&catalog, "0").len(), ids(&catalog, "1").len()), (25, 25));
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
     assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_snapshot"), 102);
-    assert_eq!(catalog.unused_files(noon() + TimeDelta::days(1)).expect("files").len(), 50);
+    assert_eq!(catalog.unused_files(Some(noon() + TimeDelta::days(1))).expect("files").len(), 50);
 
     fn at(catalog: &Catalog, aid: &str, day: Day) -> Vec<i64> {
         let regions = catalog.regions(aid).expect("regions");

@@ -8,21 +8,22 @@ use super::ducklake::{table_ids, timestamp};
 use crate::error::Result;
 
 impl Catalog {
-    /// Returns the files that were replaced or forgotten before an instant: ids, and paths below [`Catalog::data`].
-    pub(crate) fn unused_files(&self, before: DateTime<Utc>) -> Result<Vec<(i64, String)>> {
+    /// Returns the files that were replaced or forgotten, before an instant if one is given: ids, and paths below
+    /// [`Catalog::data`].
+    pub(crate) fn unused_files(&self, before: Option<DateTime<Utc>>) -> Result<Vec<(i64, String)>> {
         // A snapshot that is gone was older than those that remain.
         let sql = format!(
             "SELECT d.data_file_id, t.path || d.path \
              FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
              LEFT JOIN ducklake_snapshot s ON s.snapshot_id = d.end_snapshot \
              WHERE d.table_id IN ({}) AND d.end_snapshot IS NOT NULL AND d.path_is_relative \
-               AND (s.snapshot_id IS NULL OR s.snapshot_time < ?1) \
+               AND (s.snapshot_id IS NULL OR ?1 IS NULL OR s.snapshot_time < ?1) \
                AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file r WHERE r.data_file_id = d.data_file_id) \
              ORDER BY d.data_file_id",
             table_ids()
         );
         self.read(|connection| {
-            let row = params![timestamp(before)];
+            let row = params![before.map(timestamp)];
             connection.prepare(&sql)?.query_map(row, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })
     }
