@@ -27,7 +27,7 @@ pub use self::fields::UnknownField;
 use self::fields::Fields;
 pub(crate) use self::saved_searches::SavedSearches;
 use crate::client::{
-    Caller, Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
+    Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
     RetryPolicy, Scan, Secret, parse_base_url,
 };
 use crate::clock::Clock;
@@ -124,8 +124,8 @@ fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
 enum SharedAnswer {
     /// Requested, and available as long as somebody waits for it.
     Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
-    /// Received.
-    Given(Bytes),
+    /// Received, with its memory.
+    Given { body: Bytes, _memory: Held },
 }
 
 impl ConnectionBuilder {
@@ -515,7 +515,9 @@ impl Connection {
             let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let known = match answers.get(&key) {
                 // Decoded below, without holding the lock.
-                Some(SharedAnswer::Given(body)) => Some(futures::future::ready(Ok(body.clone())).boxed().shared()),
+                Some(SharedAnswer::Given { body, .. }) => {
+                    Some(futures::future::ready(Ok(body.clone())).boxed().shared())
+                }
                 Some(SharedAnswer::Asked(asked)) => asked.upgrade(),
                 None => None,
             };
@@ -540,7 +542,13 @@ impl Connection {
         let body = asked.await?;
         #[cfg(feature = "store")]
         self.keep(query, &key, &body);
-        query.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(key, SharedAnswer::Given(body.clone()));
+        {
+            let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            if !matches!(answers.get(&key), Some(SharedAnswer::Given { .. })) {
+                let _memory = scan.hold(body.len())?;
+                answers.insert(key, SharedAnswer::Given { body: body.clone(), _memory });
+            }
+        }
         let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
         own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
     }
