@@ -12,6 +12,7 @@
 //! order that it declares, or an error. Dropping its stream cancels the requests.
 
 mod aid_rows;
+mod buckets;
 mod cost;
 mod counters;
 mod display;

@@ -25,13 +25,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
+use super::buckets::are_days;
 use super::reader::Reader;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
 use crate::decode::{Decoded, Decoder};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec};
+use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
@@ -202,11 +203,19 @@ impl Driver {
                 }
                 (Arc::new(StringArray::from(names)), numbers)
             }
-            SummaryRows::Days(_) => {
+            SummaryRows::Days(zone) => {
                 let volume = &profile.tables.volume;
                 let time = volume.time.clone().unwrap_or_default();
-                let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
+                let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
+                let days = self.decoder(columns).decode(request, body)?.batch;
                 let numbers = weights(days.column(1));
+                if !summary.approximate && !self.are_days(Zone::Named(*zone), &days, plan, head.window) {
+                    let message = format!(
+                        "the overview's timeline does not show the days of {zone}: counting mentions one by one"
+                    );
+                    self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
+                    return Ok(None);
+                }
                 if days.column(0).null_count() > 0
                     || sum(&numbers).is_none()
                     || (!summary.approximate && sum(&numbers) != Some(total))
@@ -242,6 +251,30 @@ impl Driver {
             return Ok(None);
         }
         Ok(Some(self.standing_for(summary, plan, &values, numbers)))
+    }
+
+    /// True if the buckets of a timeline, with their starts, counts and perhaps ends, are the days of a zone.
+    fn are_days(
+        &self,
+        zone: Zone,
+        buckets: &RecordBatch,
+        plan: &RequestPlan,
+        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> bool {
+        let connection = &self.config.connection;
+        let profile = connection.profile();
+        let asked = plan.duration.as_deref().and_then(|words| profile.window.span_of(words, plan.zone(profile)));
+        let (from, to) = asked.or(told).unzip();
+        // A relative period ends now.
+        let to = to.unwrap_or_else(|| connection.now());
+        let instants = |column: &ArrayRef| -> Vec<Option<i64>> {
+            column.as_primitive_opt::<TimestampMicrosecondType>().into_iter().flatten().collect()
+        };
+        let starts = instants(buckets.column(0));
+        let ends = buckets.columns().get(2).map_or_else(|| vec![None; starts.len()], instants);
+        let Some(starts) = starts.into_iter().collect::<Option<Vec<i64>>>() else { return false };
+        let window = (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros()));
+        are_days(zone, starts.into_iter().zip(ends).collect(), window)
     }
 
     /// Returns rows of the output, except those that represent no mention.

@@ -1,0 +1,74 @@
+//! Proof that the buckets of a timeline are the days of a zone. A service may return longer ones for a long window, or the
+//! days of another zone than the requested one.
+
+use chrono::DateTime;
+
+use crate::profile::Zone;
+
+/// Start of a bucket and its end, if the response has it, in microseconds since 1970.
+pub(super) type Bucket = (i64, Option<i64>);
+
+/// True if each bucket is a day of the zone, or a part of one at an end of the window. `window` has the instants between
+/// which mentions were counted, as far as they are known.
+pub(super) fn are_days(zone: Zone, mut buckets: Vec<Bucket>, window: (Option<i64>, Option<i64>)) -> bool {
+    buckets.sort_unstable();
+    let day_after = |at: i64, days| {
+        let at = DateTime::from_timestamp_micros(at)?;
+        zone.day_after(at, days).map(|day| day.timestamp_micros())
+    };
+    let following = buckets.iter().skip(1).map(|(start, _)| Some(*start)).chain([None]);
+    buckets.iter().zip(following).all(|((start, end), following)| {
+        let begins = day_after(*start, 0) == Some(*start) || window.0 == Some(*start);
+        let Some(next) = day_after(*start, 1) else { return false };
+        let apart = following.is_none_or(|following| following >= next);
+        let ends = match (end, following) {
+            (Some(end), _) => start < end && *end <= next,
+            // Buckets without an end last until the next one, or to the end of the window.
+            (None, Some(following)) => following == next,
+            (None, None) => window.1.is_some_and(|to| to <= next),
+        };
+        begins && apart && ends
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> i64 {
+        text.parse::<DateTime<chrono::Utc>>().expect("an instant").timestamp_micros()
+    }
+
+    fn bucket(start: &str, end: &str) -> Bucket {
+        (at(start), (!end.is_empty()).then(|| at(end)))
+    }
+
+    #[test]
+    fn only_days_of_the_zone_are_days() {
+        let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
+        let (utc, open) = (Zone::UTC, (None, None));
+        let june =
+            |from: u32, to: u32| bucket(&format!("2026-06-{from:02}T00:00:00Z"), &format!("2026-06-{to:02}T00:00:00Z"));
+        assert!(are_days(utc, vec![june(3, 4), june(1, 2), june(2, 3)], open), "in any order");
+        assert!(are_days(utc, vec![june(1, 2), june(9, 10)], open), "days without mentions may be left out");
+        assert!(!are_days(utc, vec![june(1, 8), june(8, 15)], open), "weeks");
+        assert!(!are_days(utc, vec![june(1, 2), june(1, 2)], open), "a day twice");
+        assert!(!are_days(berlin, vec![june(1, 2), june(2, 3)], open), "days of another zone");
+        let clock_set_back = bucket("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
+        assert!(are_days(berlin, vec![clock_set_back], open), "a day of 25 hours");
+        let clipped = [bucket("2026-06-01T05:00:00Z", "2026-06-02T00:00:00Z"), june(2, 3)];
+        assert!(!are_days(utc, clipped.to_vec(), open));
+        assert!(are_days(utc, clipped.to_vec(), (Some(at("2026-06-01T05:00:00Z")), None)), "as the window begins");
+    }
+
+    #[test]
+    fn buckets_without_an_end_last_until_the_next_one() {
+        let starts = |days: &[u32]| days.iter().map(|day| bucket(&format!("2026-06-{day:02}T00:00:00Z"), "")).collect();
+        let until = |to: &str| (None, Some(at(to)));
+        assert!(are_days(Zone::UTC, starts(&[1, 2, 3]), until("2026-06-03T12:00:00Z")));
+        assert!(!are_days(Zone::UTC, starts(&[1, 2, 3]), until("2026-06-05T00:00:00Z")), "the last may be longer");
+        assert!(!are_days(Zone::UTC, starts(&[1, 8]), until("2026-06-09T00:00:00Z")), "weeks, or days left out");
+        assert!(!are_days(Zone::UTC, starts(&[1]), (None, None)));
+        assert!(are_days(Zone::UTC, Vec::new(), (None, None)));
+    }
+}
