@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::advice;
 use super::attempt::Outcome;
-use super::error_body::ErrorBody;
+use super::error_body::{self, ErrorBody};
 use super::fetch::Client;
 use super::http::HttpResponse;
 use super::log::RequestRecord;
@@ -17,6 +17,15 @@ use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::ThrottleRule;
 
 impl Client {
+    /// Returns the error that a successful response reports in an object of its own.
+    fn error_beside_data(&self, status: StatusCode, body: &[u8]) -> Option<Error> {
+        if self.profile.error.inside_success || !error_body::may_report_error(&self.profile, body) {
+            return None;
+        }
+        let said = ErrorBody::read(&self.profile, &self.key, body);
+        said.is_failure().then(|| self.refusal(ErrorKind::Unavailable, status, &said).advice("try again later"))
+    }
+
     /// Classifies the response to an attempt.
     pub(super) fn classify<T>(
         &self,
@@ -62,6 +71,10 @@ impl Client {
         }
         if status.is_success() {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
+            // The data beside an error may be a part of the result.
+            if let (Ok(_), Some(error)) = (&accepted, self.error_beside_data(*status, body)) {
+                return Outcome::Again(Cause::Temporary, error);
+            }
             return match accepted {
                 Ok((value, rows)) => {
                     if !record.cached {
@@ -69,8 +82,8 @@ impl Client {
                         // The date of a cached response is that of its caching, and a difference of a year is not clock
                         // skew.
                         let date = retry::server_date(headers).filter(|_| !headers.contains_key(AGE));
-                        let ahead = date.map(|date| (date - now).num_seconds()).filter(|ahead| *ahead < 366 * 86_400);
-                        self.ahead.store(ahead.unwrap_or_default().max(0), Ordering::Relaxed);
+                        let skew = date.map(|date| (date - now).num_seconds()).filter(|skew| *skew < 366 * 86_400);
+                        self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
                     }
                     record.rows += rows;
                     Outcome::Done(value)

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use memchr::memmem;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -55,6 +56,25 @@ impl ErrorBody {
     pub(super) fn is_error(&self) -> bool {
         self.code.is_some() || self.message.is_some()
     }
+
+    /// True if the JSON body of a success reports an error: not if its code says that there is none.
+    pub(super) fn is_failure(&self) -> bool {
+        const NONE: [&str; 6] = ["", "0", "200", "none", "ok", "success"];
+        match (&self.code, &self.message) {
+            (Some(code), _) => !NONE.contains(&code.to_lowercase().as_str()),
+            (None, Some(message)) => !message.is_empty(),
+            (None, None) => false,
+        }
+    }
+}
+
+/// True if a successful response may report an error in an object of its own. Beside the data, a code or a message may as
+/// well be one of success.
+pub(super) fn may_report_error(profile: &Profile, body: &[u8]) -> bool {
+    let pointers = [&profile.error.code, &profile.error.message];
+    let objects = pointers.into_iter().flatten().filter_map(|pointer| pointer.steps().iter().rev().nth(1));
+    profile.error.format == ErrorFormat::Json
+        && objects.into_iter().any(|name| memmem::find(body, format!("\"{name}\"").as_bytes()).is_some())
 }
 
 /// Returns the first bytes of a string, cut at a character boundary.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::DataFusionError;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
@@ -65,8 +65,8 @@ pub struct Client {
     pub(super) limiter: Arc<Limiter>,
     ledger: Option<Arc<Ledger>>,
     breaker: Arc<Breaker>,
-    /// Seconds by which the service's clock is ahead of ours, according to its last response.
-    pub(super) ahead: AtomicI64,
+    /// Seconds by which the service's clock is ahead of ours, or behind it if negative, according to its last response.
+    pub(super) skew: AtomicI64,
     retry: RetryPolicy,
     pub(super) clock: Clock,
     pub(super) log: RequestLog,
@@ -110,7 +110,7 @@ impl Client {
             limiter,
             ledger,
             breaker: Breaker::shared(identity),
-            ahead: AtomicI64::new(0),
+            skew: AtomicI64::new(0),
             retry,
             clock,
             in_flight: SingleFlight::default(),
@@ -204,7 +204,14 @@ impl Client {
     /// Time by which the service's clock is ahead of ours, according to its last successful response; zero if it is not
     /// ahead or not known.
     pub fn ahead(&self) -> TimeDelta {
-        TimeDelta::seconds(self.ahead.load(Ordering::Relaxed))
+        TimeDelta::seconds(self.skew.load(Ordering::Relaxed).max(0))
+    }
+
+    /// Current time by the service's clock, according to its last successful response; by ours if it has told none.
+    pub(super) fn time_of_service(&self) -> DateTime<Utc> {
+        let skew = TimeDelta::try_seconds(self.skew.load(Ordering::Relaxed)).unwrap_or_default();
+        let now = self.clock.now();
+        now.checked_add_signed(skew).unwrap_or(now)
     }
 
     /// Time for which the limiter keeps all queries waiting; zero if it does not.

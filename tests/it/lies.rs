@@ -288,6 +288,57 @@ async fn a_lie_is_a_typed_error_never_a_wrong_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_period_that_the_service_shortens_or_ignores_is_an_error() {
+    let month =
+        "SELECT id FROM mentions WHERE aid = '1' AND published_at >= '2026-06-01' AND published_at < '2026-07-02'";
+    let before =
+        "SELECT id FROM mentions WHERE aid = '1' AND published_at >= '2026-05-01' AND published_at < '2026-05-08'";
+    let relative = "SELECT id FROM mentions WHERE aid = '1' AND duration = '30d'";
+    // The service always returns the same seven days, and says so.
+    for sql in [month, relative] {
+        let error = Lab::new(350, Warp::No, Vec::new()).ask(sql).await.expect_err(sql);
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
+        assert!(error.to_string().contains("but the response covers only 2026-06-24 12:00:00 UTC to"), "{error}");
+    }
+    // It does not say so.
+    let silent = |longest: Option<&str>| {
+        let mut profile = Profile::v4();
+        (profile.echo.from, profile.echo.to) = (None, None);
+        profile.window.longest = longest.map(|longest| longest.to_owned().try_into().unwrap());
+        profile
+    };
+    for (sql, longest) in [(before, None), (month, Some("10d"))] {
+        let error = Lab::with(350, Warp::No, Vec::new(), silent(longest)).ask(sql).await.expect_err(sql);
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
+        assert!(error.to_string().contains("mentions outside the requested period"), "{error}");
+    }
+    let week =
+        "SELECT id FROM mentions WHERE aid = '1' AND published_at >= '2026-06-24' AND published_at < '2026-07-02'";
+    assert_eq!(Lab::with(350, Warp::No, Vec::new(), silent(None)).ask(week).await.unwrap().len(), 350);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_beside_the_data_is_no_result() {
+    let empty =
+        r#"{"error":{"code":"shard_down","message":"no"},"search":{"aid":"1"},"mentions":{"total":0,"items":[]}}"#;
+    let counted = r#"{"error":{"message":"down"},"search":{"aid":"1"},"overview":{"totalMentions":0}}"#;
+    for (body, sql) in [
+        (empty, "SELECT id FROM mentions WHERE aid = '1'"),
+        (counted, "SELECT count(*) FROM mentions WHERE aid = '1'"),
+        (r#"{"error":{"code":"down"},"data":{"savedSearches":[{"aid":"1"}]}}"#, "SELECT aid FROM saved_searches"),
+    ] {
+        let error = Lab::new(10, Warp::No, vec![answer(200, body); 9]).ask(sql).await.expect_err(sql);
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::Unavailable, 5), "{error}");
+        assert_eq!(Lab::new(10, Warp::No, vec![answer(200, empty)]).scan().await.unwrap(), 10, "it passes");
+    }
+    for none in ["null", r#"{"code":0,"message":"ok"}"#, r#"{"code":null,"message":""}"#] {
+        let body = format!(r#"{{"error":{none},"search":{{"aid":"1"}},"mentions":{{"total":0,"items":[]}}}}"#);
+        let lab = Lab::new(10, Warp::No, vec![answer(200, body.leak())]);
+        assert_eq!(lab.scan().await.unwrap(), 0, "{none}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_comes_back_as_an_aid_or_a_value_is_shown_nowhere() {
     let list = r#"{"data":{"savedSearches":[{"aid":"canary-7f3a-key"}],"teamSavedSearches":[]}}"#;
     let lab = Lab::new(0, Warp::No, vec![answer(200, list), answer(404, "no {key}")]);
