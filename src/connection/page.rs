@@ -14,6 +14,10 @@ impl Page for Decoded {
         self.times.as_deref()
     }
 
+    fn keys(&self) -> Option<&[i64]> {
+        self.keys.as_deref().or(self.times.as_deref())
+    }
+
     fn versions(&self) -> Option<&[i64]> {
         self.versions.as_deref()
     }
@@ -34,7 +38,7 @@ impl Page for Decoded {
         } else {
             part
         };
-        Self { batch, ids: None, times: None, versions: None, ..self }
+        Self { batch, ids: None, times: None, keys: None, versions: None, ..self }
     }
 
     fn last_row(&self) -> Self {
@@ -49,6 +53,7 @@ impl Page for Decoded {
             window,
             ids: None,
             times: None,
+            keys: None,
             versions: None,
             conflicts: 0,
             mended: 0,

@@ -27,7 +27,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
@@ -38,7 +38,7 @@ use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnType, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
+use crate::profile::{ColumnType, Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -50,6 +50,9 @@ pub struct Decoded {
     pub ids: Option<Vec<u64>>,
     /// Instants of the time column in microseconds since 1970, likewise.
     pub times: Option<Vec<i64>>,
+    /// Sort keys of the rows as numbers in the requested order, if it is by another column, a number or a time, and that
+    /// was requested.
+    pub keys: Option<Vec<i64>>,
     /// Instants of the version column (last change), likewise; `i64::MIN` for NULL.
     pub versions: Option<Vec<i64>>,
     /// Total number of records, if the answer states it and the profile trusts it.
@@ -371,6 +374,7 @@ impl Decoder {
         }
         let ids = self.id.map(|id| hashes(&columns[id]));
         let times = self.time.map(|time| micros(&columns[time]));
+        let keys = self.sort_keys(request, &columns);
         let versions = self.version.map(|version| micros(&columns[version]));
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
@@ -380,6 +384,7 @@ impl Decoder {
             batch,
             ids,
             times,
+            keys,
             versions,
             total,
             hint,
@@ -443,6 +448,32 @@ impl Decoder {
         let unnamed = known.null_count() - ids.null_count();
         columns[at] = Arc::new(ids);
         Ok(unnamed as u64)
+    }
+
+    /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
+    fn sort_keys(&self, request: &PageRequest, columns: &[ArrayRef]) -> Option<Vec<i64>> {
+        let sort = self.profile.sort.values.iter().find(|sort| Some(&sort.value) == request.plan.sort.as_ref())?;
+        let at = self.schema.index_of(&sort.column).ok().filter(|_| Some(&sort.column) != self.table.time.as_ref())?;
+        let column = columns.get(at)?;
+        let null = match (sort.direction, sort.nulls) {
+            (Direction::Asc, Nulls::First) | (Direction::Desc, Nulls::Last) => i64::MIN,
+            (Direction::Asc, Nulls::Last) | (Direction::Desc, Nulls::First) => i64::MAX,
+        };
+        Some(match column.data_type() {
+            DataType::Int64 => column.as_primitive::<Int64Type>().iter().map(|key| key.unwrap_or(null)).collect(),
+            DataType::Float64 => {
+                // The bits of floats, as IEEE 754 orders them.
+                let number = |key: f64| {
+                    let bits = (key + 0.0).to_bits().cast_signed();
+                    if bits < 0 { bits ^ i64::MAX } else { bits }
+                };
+                column.as_primitive::<Float64Type>().iter().map(|key| key.map_or(null, number)).collect()
+            }
+            DataType::Timestamp(..) => {
+                column.as_primitive::<TimestampMicrosecondType>().iter().map(|key| key.unwrap_or(null)).collect()
+            }
+            _ => return None,
+        })
     }
 
     fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {

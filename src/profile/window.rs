@@ -377,16 +377,27 @@ fn day(zone: Zone, at: i64, days: u64) -> Option<i64> {
     Some(zone.day_after(DateTime::from_timestamp_micros(at)?, days)?.timestamp_micros())
 }
 
-/// Nearest instant in a direction whose local time is unambiguous.
+/// Nearest full second in a direction whose local time is unambiguous; `at` is a full second.
 fn plain(zone: Zone, at: i64, direction: i64) -> i64 {
+    const SECOND: i64 = 1_000_000;
     /// Clocks are set back by multiples of a quarter of an hour, by a day at most.
-    const QUARTER: i64 = 900_000_000;
-    let candidates = (0..=96).filter_map(|n| at.checked_add(direction * n * QUARTER));
-    let single = |at: &i64| {
-        let local = DateTime::from_timestamp_micros(*at).map(|at| zone.instants(zone.local(at)));
+    const QUARTER: i64 = 900 * SECOND;
+    let single = |at: i64| {
+        let local = DateTime::from_timestamp_micros(at).map(|at| zone.instants(zone.local(at)));
         local.is_some_and(|instants| instants.single().is_some())
     };
-    candidates.into_iter().find(single).unwrap_or(at)
+    if single(at) {
+        return at;
+    }
+    let steps = (1..=96).filter_map(|n| at.checked_add(direction * n * QUARTER));
+    let Some(mut inside) = steps.into_iter().find(|at| single(*at)) else { return at };
+    // The ambiguous times end between this instant and the one a step before it.
+    let mut beyond = inside - direction * QUARTER;
+    while (inside - beyond).abs() > SECOND {
+        let middle = beyond + (inside - beyond) / SECOND / 2 * SECOND;
+        if single(middle) { inside = middle } else { beyond = middle }
+    }
+    inside
 }
 
 #[cfg(test)]
@@ -426,10 +437,16 @@ mod tests {
         let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
         let grid = spec(Instants::Local, End::Exclusive).grid(berlin);
         let micros = |text: &str| at(text).timestamp_micros();
-        // The clock shows 02:30 twice on this day.
+        // The clock shows 02:00 to 03:00 twice on this day.
         let twice = micros("2026-10-25T00:30:00Z");
-        assert_eq!(grid.floor(twice), micros("2026-10-24T23:45:00Z"));
-        assert_eq!(grid.ceil(twice), micros("2026-10-25T02:00:00Z"));
+        for minutes in 0..120 {
+            let at = micros("2026-10-25T00:00:00Z") + minutes * 60_000_000;
+            assert_eq!(grid.floor(at), micros("2026-10-24T23:59:59Z"), "{minutes}");
+            assert_eq!(grid.ceil(at), micros("2026-10-25T02:00:00Z"), "{minutes}");
+        }
+        for plain in ["2026-10-24T23:59:59Z", "2026-10-25T02:00:00Z"] {
+            assert_eq!((grid.floor(micros(plain)), grid.ceil(micros(plain))), (micros(plain), micros(plain)));
+        }
         let plain = micros("2026-10-25T12:00:00.5Z");
         assert_eq!((grid.floor(plain), grid.ceil(plain)), (plain - 500_000, plain + 500_000));
         let days = spec(Instants::Date, End::Inclusive).grid(berlin);

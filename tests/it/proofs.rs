@@ -450,3 +450,69 @@ async fn long_names_are_remembered_by_their_beginning() {
     let error = world.context.sql(&format!("SET savedsearch.timezone = '{}'", &long[..100_000])).await.map(drop);
     error.expect_err("invalid time zone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_first_rows_of_an_order_are_right_whatever_mentions_with_equal_keys_do() {
+    let mut keys: Vec<Option<i64>> =
+        corpus().search(BIG).unwrap().mentions.iter().map(|mention| mention.facts.engagement).collect();
+    keys.sort_by(|a, b| b.cmp(a));
+    let shown = |key: &Option<i64>| key.map_or("NULL".to_owned(), |key| key.to_string());
+    let right: Vec<String> = keys.iter().take(250).map(shown).collect();
+    let mut answered = 0;
+    for number in 0..30 {
+        let settings = Settings { seed: number, ..Settings::default() };
+        let world = Virtual::new(corpus(), &["ties"], settings, Profile::v4());
+        let sql = format!(
+            "SELECT engagement, id FROM mentions WHERE aid = '{BIG}' AND duration = '100d' \
+             ORDER BY engagement DESC NULLS LAST LIMIT 250"
+        );
+        match world.context.sql(&sql).await.unwrap().collect().await {
+            Err(error) => assert_eq!(Error::find(&error).unwrap().kind(), ErrorKind::Incomplete, "{error}"),
+            Ok(batches) => {
+                let rows = rows(&batches);
+                assert_eq!(rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>(), right, "seed {number}");
+                assert_eq!(rows.iter().map(|row| &row[1]).collect::<HashSet<_>>().len(), 250, "seed {number}");
+                answered += 1;
+            }
+        }
+    }
+    assert!(answered > 20, "{answered}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeline_of_other_buckets_than_days_counts_no_days() {
+    let weeks: fn(&mut Value) = |body| {
+        let Some(days) = body["overview"]["volume"].as_array() else { return };
+        let weeks = days.chunks(7).map(|week| {
+            let count: i64 = week.iter().filter_map(|day| day["count"].as_i64()).sum();
+            let mut merged = week[0].clone();
+            merged["count"] = json!(count);
+            merged["end"] = week[week.len() - 1]["end"].clone();
+            merged
+        });
+        body["overview"]["volume"] = weeks.collect();
+    };
+    let shifted: fn(&mut Value) = |body| {
+        for day in body["overview"]["volume"].as_array_mut().into_iter().flatten() {
+            for end in ["start", "end"] {
+                let at = day[end].as_str().and_then(|at| at.parse::<chrono::DateTime<chrono::Utc>>().ok());
+                day[end] = json!(at.map(|at| (at + chrono::TimeDelta::hours(2)).to_rfc3339()));
+            }
+        }
+    };
+    let without_ends: fn(&mut Value) = |body| {
+        body["overview"]["volume"].as_array_mut().into_iter().flatten().for_each(|day| day["end"] = Value::Null);
+    };
+    let sql = format!(
+        "SELECT date_trunc('day', published_at) AS day, count(*) FROM mentions WHERE aid = '{BIG}' \
+         AND published_at >= '2026-06-01' AND published_at < '2026-07-01' GROUP BY 1 ORDER BY 1"
+    );
+    let plain = service(&[], |_| {});
+    let right = plain.rows(&sql).await;
+    assert_eq!(plain.simulator.requests(), 1);
+    for (bend, counted) in [(weeks, false), (shifted, false), (without_ends, true)] {
+        let (world, _) = bent(&[], bend, |_| {});
+        assert_eq!(world.rows(&sql).await, right);
+        assert_eq!(world.simulator.requests() == 1, counted);
+    }
+}

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! An anchor in a page shows that the rows after it follow those already received, since one response shows one state
-//! of the service. If mentions of one instant change places between responses, only an anchor whose instant was
-//! received completely shows this; a careful pass uses no others.
+//! of the service. If mentions with equal sort keys change places between responses, only an anchor whose key was
+//! received completely shows this; a careful pass uses no others. The key is the instant of a mention, or what a limited
+//! query sorts by.
 //!
 //! Pure. Rows are told apart by the hash of their id; a collision would lose a row, and the count would then show it.
 
@@ -22,8 +23,8 @@ use crate::profile::{Direction, Grid};
 pub(super) struct Rows<'p> {
     /// Hash of each row's id.
     pub(super) ids: &'p [u64],
-    /// Instant of each row, in microseconds.
-    pub(super) times: Option<&'p [i64]>,
+    /// Sort key of each row, as a number; equal rows may come in any order.
+    pub(super) keys: Option<&'p [i64]>,
     /// Time of each row's last change, in microseconds.
     pub(super) versions: Option<&'p [i64]>,
 }
@@ -58,19 +59,22 @@ pub(super) struct Chain {
     unsettled: Ids,
     /// Rows from the last anchor to the end of its page, both included.
     pub(super) overlap: u64,
-    /// Last row of the last page, and its instant.
+    /// First key of the last page.
+    head: Option<i64>,
+    /// Last row of the last page, and its key.
     tail: Option<u64>,
     last: Option<i64>,
     /// Last span of the grid that was reached, as its first instant, and the ids within it.
     edge: Option<(i64, Ids)>,
-    /// Set while all rows have arrived in the requested time order.
+    /// Set while all rows have arrived in the requested order.
     pub(super) sorted: bool,
+    /// The order of the keys; `None` if they are not known.
     order: Option<Direction>,
-    /// Instants at which the window can be cut.
+    /// Instants at which the window can be cut; `None` if the keys are no instants.
     grid: Option<Grid>,
     /// Set if rows at such an instant belong to the span that ends there.
     closed: bool,
-    /// Set if only rows of a completely received instant may be anchors.
+    /// Set if only rows of a completely received key may be anchors.
     careful: bool,
     /// Set if the present anchors are such rows.
     settled: bool,
@@ -79,7 +83,7 @@ pub(super) struct Chain {
 /// Link of a page to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Linked, even if mentions of one instant have changed places.
+    /// Linked, even if mentions with equal keys have changed places.
     Firm,
     /// Linked, provided that the order is the same in every response.
     Loose,
@@ -88,12 +92,12 @@ pub(super) enum Link {
 }
 
 impl Chain {
-    /// Creates the chain of a window whose rows arrive in this time order, if any, and which can be cut at the instants
-    /// of a grid. If `closed`, windows include their ends. The rows `known` were emitted before.
-    pub(super) fn new(order: Option<Direction>, grid: Grid, closed: bool, known: Ids) -> Self {
+    /// Creates the chain of a window whose rows arrive in this order of their keys, if any. If the keys are instants, the
+    /// window can be cut at those of a grid. If `closed`, windows include their ends. The rows `known` were emitted before.
+    pub(super) fn new(order: Option<Direction>, grid: Option<Grid>, closed: bool, known: Ids) -> Self {
         // In descending order, reading continues at an end.
         let closed = closed && order == Some(Direction::Desc);
-        Self { known, order, grid: Some(grid), closed, sorted: true, ..Self::default() }
+        Self { known, order, grid, closed, sorted: true, ..Self::default() }
     }
 
     /// First instant of the span of the grid that contains an instant.
@@ -110,7 +114,7 @@ impl Chain {
         self.grid.map_or(edge, |grid| grid.ceil(edge.saturating_add(1)))
     }
 
-    /// Returns the chain in careful mode, which assumes no order of equal instants.
+    /// Returns the chain in careful mode, which assumes no order of equal keys.
     pub(super) fn careful(self) -> Self {
         Self { careful: self.order.is_some(), ..self }
     }
@@ -125,8 +129,8 @@ impl Chain {
         self.careful
     }
 
-    /// True if rows arrive in time order.
-    pub(super) fn is_by_time(&self) -> bool {
+    /// True if rows arrive in an order of keys that are known.
+    pub(super) fn is_ordered(&self) -> bool {
         self.order.is_some()
     }
 
@@ -135,7 +139,7 @@ impl Chain {
         self.known.extend(self.pass.drain());
         self.anchors.clear();
         self.unsettled.clear();
-        (self.overlap, self.last, self.edge) = (0, None, None);
+        (self.overlap, self.head, self.last, self.edge) = (0, None, None, None);
         (self.sorted, self.fresh, self.careful) = (true, 0, careful && self.order.is_some());
     }
 
@@ -166,13 +170,12 @@ impl Chain {
     pub(super) fn link(&self, rows: Rows<'_>) -> Link {
         let last = self.anchors.last();
         let found = self.anchor_in(rows.ids).map(|at| (at, last == rows.ids.get(at)));
-        // The keys of other orders are not known.
-        match (found, rows.times.filter(|_| self.order.is_some())) {
+        match (found, rows.keys.filter(|_| self.order.is_some())) {
             (None, _) => Link::Missing,
             (Some(_), Some(_)) if self.settled => Link::Firm,
-            // Rows of the anchor's instant that were not received lie neither before the page nor after the anchor.
-            (Some((at, true)), Some(times))
-                if times[0] != times[at] && (at + 1 == times.len() || times[at] != times[at + 1]) =>
+            // Rows with the anchor's key that were not received lie neither before the page nor after the anchor.
+            (Some((at, true)), Some(keys))
+                if keys[0] != keys[at] && (at + 1 == keys.len() || keys[at] != keys[at + 1]) =>
             {
                 Link::Firm
             }
@@ -189,21 +192,31 @@ impl Chain {
         })
     }
 
-    /// Takes the rows of a page that links to the chain, or that starts it.
-    pub(super) fn take(&mut self, rows: Rows<'_>) -> Taken {
+    /// True if a row before the anchor in a page was added after the page before: it belongs between rows that this one had
+    /// without it.
+    fn is_late(&self, key: i64, anchor: i64) -> bool {
+        let within = |head: i64| head.min(anchor) < key && key < head.max(anchor);
+        self.order.is_some() && self.head.is_some_and(within)
+    }
+
+    /// Takes the rows of a page that links to the chain, or that starts it. If `ordered`, those that were added among rows
+    /// already emitted are left out: they would be too late, and did not exist from the beginning.
+    pub(super) fn take(&mut self, rows: Rows<'_>, ordered: bool) -> Taken {
         let mut taken = Taken { keep: Vec::with_capacity(rows.ids.len()), ..Taken::default() };
         let behind = self.anchor_in(rows.ids).map_or(0, |at| at + 1);
         // Position of each id emitted from this page; filled when the first duplicate is met.
         let mut kept: Option<HashMap<u64, usize>> = None;
         for (at, id) in rows.ids.iter().enumerate() {
             let first = self.pass.insert(*id);
-            // Rows of the anchor's own instant may have changed places.
-            let tied = rows.times.is_some_and(|times| behind > 0 && times[at] == times[behind - 1]);
+            // Rows with the anchor's own key may have changed places.
+            let tied = rows.keys.is_some_and(|keys| behind > 0 && keys[at] == keys[behind - 1]);
             taken.astray += u64::from(!first && at >= behind && !tied && !self.unsettled.contains(id));
-            let leaves = first && !self.known.contains(id);
+            let anchor = behind.checked_sub(1).filter(|anchor| ordered && at < *anchor);
+            let late = anchor.zip(rows.keys).is_some_and(|(anchor, keys)| self.is_late(keys[at], keys[anchor]));
+            let leaves = first && !late && !self.known.contains(id);
             taken.new += u64::from(first);
             taken.keep.push(leaves);
-            taken.doubles += u64::from(!leaves);
+            taken.doubles += u64::from(!leaves && !late);
             self.fresh += u64::from(leaves);
             if let (false, Some(versions)) = (first, rows.versions) {
                 let kept = kept.get_or_insert_with(|| {
@@ -240,17 +253,16 @@ impl Chain {
     }
 
     /// Updates the order, the edge and the anchors after a page.
-    fn follow(&mut self, Rows { ids, times, .. }: Rows<'_>, progress: bool) {
-        let (Some(order), Some(times)) = (self.order, times) else {
+    fn follow(&mut self, Rows { ids, keys, .. }: Rows<'_>, progress: bool) {
+        let (Some(order), Some(keys)) = (self.order, keys) else {
             self.anchors = ids.to_vec();
             self.overlap = u64::from(!ids.is_empty());
             return;
         };
         let before = |a: i64, b: i64| if order == Direction::Asc { a < b } else { b < a };
-        for (at, (id, time)) in ids.iter().zip(times).enumerate() {
-            // A page may begin with rows received before.
-            let behind = at.checked_sub(1).map(|at| times[at]);
-            self.sorted &= behind.is_none_or(|behind| !before(*time, behind));
+        // A page may begin with rows received before.
+        self.sorted &= keys.windows(2).all(|pair| !before(pair[1], pair[0]));
+        for (id, time) in ids.iter().zip(keys).take_while(|_| self.grid.is_some()) {
             let edge = self.edge_of(*time);
             match &mut self.edge {
                 Some((known, ids)) if *known == edge => {
@@ -266,20 +278,21 @@ impl Chain {
                 None => self.edge = Some((edge, Ids::from_iter([*id]))),
             }
         }
-        let Some(last) = times.last() else { return };
+        let Some(last) = keys.last() else { return };
+        self.head = keys.first().copied();
         // A page without new rows may end anywhere.
         self.sorted &= !progress || self.last.is_none_or(|known| !before(*last, known));
         self.last = Some(*last);
-        let whole = if self.careful { times.iter().rposition(|time| time != last) } else { None };
+        let whole = if self.careful { keys.iter().rposition(|key| key != last) } else { None };
         self.settled = whole.is_some();
-        // In a page of a single instant, every row is an anchor.
+        // In a page of a single key, every row is an anchor.
         let end = whole.map_or(ids.len(), |at| at + 1);
         self.anchors = ids[..end].to_vec();
         self.unsettled = ids[end..].iter().copied().collect();
         self.overlap = (ids.len() - end) as u64 + 1;
     }
 
-    /// Makes every row of the last page an anchor, if the rows of an instant do not fit into a page.
+    /// Makes every row of the last page an anchor, if the rows of a key do not fit into a page.
     pub(super) fn loosen(&mut self, Rows { ids, .. }: Rows<'_>) {
         self.anchors = ids.to_vec();
         self.unsettled.clear();

@@ -17,7 +17,7 @@
 //! part before is complete.
 //!
 //! Invariant: the stream ends without an error only if its rows link up and are as many as the service announced or the
-//! plan wanted, or, in a changing set, if each page links to the one before at an instant that was received completely
+//! plan wanted, or, in a changing set, if each page links to the one before at a sort key that was received completely
 //! and the end was seen; unless the query asks for a report instead.
 
 mod continuity;
@@ -46,6 +46,8 @@ pub trait Page: Clone + Send + 'static {
     fn ids(&self) -> Option<&[u64]>;
     /// The instant of each row, in microseconds since 1970.
     fn times(&self) -> Option<&[i64]>;
+    /// The sort key of each row, as a number in the requested order; `None` if it is not known.
+    fn keys(&self) -> Option<&[i64]>;
     /// Time of each row's last change, in microseconds since 1970; the least value if it is not known.
     fn versions(&self) -> Option<&[i64]>;
     /// Size in bytes.

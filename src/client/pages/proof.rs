@@ -6,12 +6,12 @@
 //! | rule | schedule that breaks a reader without it |
 //! | --- | --- |
 //! | Pages share a row, and it is present. | `[a b c d]`, then `a` is deleted and `j` arrives at the end: the next four are `[f g h i]`. The total is unchanged, as many rows are received as exist at the end, and `e` never was. |
-//! | A shared row proves nothing if its instant continues after it, unless totals are unchanged (*loose*); careful passes share a row whose instant was received completely (*firm*). | `c` and `d` have one instant, and responses break the tie arbitrarily: `[a b d …]`, then from `d` on `[d e f g]` of a response that has `c` before `d`: `c` is never received. |
+//! | A shared row proves nothing if its sort key continues after it, unless totals are unchanged (*loose*); careful passes share a row whose key was received completely (*firm*). | `c` and `d` have one key, and responses break the tie arbitrarily: `[a b d …]`, then from `d` on `[d e f g]` of a response that has `c` before `d`: `c` is never received. |
 //! | If links are loose, the total is unchanged and equals the rows received. | As above; only the count shows it. |
 //! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
 //! | No row is repeated after new ones. | The service sorts by another key than the declared one: `[a b c d]`, `[d a e f]`. The rows between `d` and `e` may be anywhere. |
-//! | Rows arrive in the requested time order. | The sort parameter is ignored: new rows land on pages that were already read. |
+//! | Rows arrive in the requested order. | The sort parameter is ignored: new rows land on pages that were already read. |
 //! | Adjacent pages are full, except the last. | `[a b c d]`, `[e f]`, `[i j k l]`: the service dropped two rows of the second page after counting. |
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
 //! | The first page again is no progress. | The offset has no effect: the first page is read forever, or treated as the complete result. |
@@ -71,10 +71,14 @@ struct Pass {
     steady: bool,
     /// Set while every page links to those before it.
     linked: bool,
-    /// Set while all links hold even if rows of one instant have changed places.
+    /// Set while all links hold even if rows with equal keys have changed places.
     firm: bool,
     /// Set while no row was repeated after new ones.
     in_order: bool,
+    /// Pages taken.
+    pages: u32,
+    /// Set if the last page was full.
+    full: bool,
     /// Consecutive pages without new rows.
     stalls: u32,
     /// Set if the last page showed that nothing follows it.
@@ -97,6 +101,8 @@ impl Pass {
             linked: true,
             firm: true,
             in_order: true,
+            pages: 0,
+            full: false,
             stalls: 0,
             end_shown: false,
             end_proven: false,
@@ -109,8 +115,8 @@ impl Pass {
 
 impl Proof {
     /// Creates the proof of a window, with nothing received yet. The rows `known` were emitted already. `order` is the
-    /// time order in which rows arrive, if any; `grid` has the instants at which windows can be cut.
-    pub(super) fn new(profile: &Profile, order: Option<Direction>, grid: Grid, known: Ids) -> Self {
+    /// order of their keys in which rows arrive, if any; `grid` has the instants at which windows can be cut.
+    pub(super) fn new(profile: &Profile, order: Option<Direction>, grid: Option<Grid>, known: Ids) -> Self {
         // If windows include their ends, two windows contain the rows at an end.
         let closed = !profile.window.is_half_open();
         let chain = Chain::new(order, grid, closed, known);
@@ -135,7 +141,7 @@ impl Proof {
         Self { confirms: true, ..self }
     }
 
-    /// Returns the proof in careful mode, which assumes no order of equal instants.
+    /// Returns the proof in careful mode, which assumes no order of equal keys.
     pub(super) fn carefully(self) -> Self {
         Self { chain: self.chain.careful(), ..self }
     }
@@ -248,6 +254,7 @@ impl Proof {
                 return Err(no_progress(span.row));
             }
         }
+        self.pass.pages = self.pass.pages.saturating_add(1);
         self.pass.blank = got == 0;
         // If pages share rows, an empty one lacks the shared row.
         let may_be_empty = !policy.shares_rows(total) || span.row == skip;
@@ -257,7 +264,9 @@ impl Proof {
         self.pass.end_counted = self.pass.end_shown && got > 0 && self.counted == Some(span.row + got);
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
-        let taken = self.chain.take(rows);
+        // A service may leave rows out of a page that is not full.
+        let taken = self.chain.take(rows, policy.pages.ordered && self.pass.full);
+        self.pass.full = got == span.size;
         self.pass.in_order &= taken.astray == 0;
         // A full page may be the last one that paging reaches.
         let short = got < policy.pages.size && policy.depth().is_none_or(|depth| policy.row() < depth);
@@ -350,12 +359,12 @@ impl Proof {
         // The end is the last row with nothing after it. A page without that row shows nothing, unless no row was ever
         // received, or pages share none.
         let shown = !self.pass.blank || self.chain.all() == 0 || !policy.overlapping;
-        let proven = policy.shares_rows(None) && self.is_proven() && self.chain.is_by_time();
+        let proven = policy.shares_rows(None) && self.is_proven() && self.chain.is_ordered();
         // Pages that share no row, or arrive in an order that may change, are believed when two passes agree.
         let agreed = self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && policy.gaps() == 0;
         let short = self.falls_short(policy.pages.skip);
         let done = match self.satisfies(policy) {
-            true => !policy.pages.ordered || proven || policy.pages.fetch.is_some_and(|f| f <= policy.pages.size),
+            true => !policy.pages.ordered || proven || self.pass.pages == 1,
             false => (proven || agreed) && shown && self.ends(policy) && !short,
         };
         let reason = match self.hint.filter(|_| short) {
@@ -384,9 +393,9 @@ impl Proof {
             let ended =
                 self.pass.total.is_some_and(|total| policy.row() >= total) && (self.pass.end_shown || unreachable);
             let counted = self.pass.steady && !shares;
-            // Every page links to the one before at an instant that was received completely, and a response showed the
+            // Every page links to the one before at a key that was received completely, and a response showed the
             // end: in a changing set, no count has to agree. An unchanged total is another matter.
-            let linked = shares && self.is_firm() && self.chain.is_by_time();
+            let linked = shares && self.is_firm() && self.chain.is_ordered();
             let linked = linked && self.pass.end_proven && !self.pass.steady;
             ((proven || counted) && ended && received == total)
                 || linked
@@ -399,7 +408,11 @@ impl Proof {
         };
         let changed = if self.constant { "" } else { " (the total changed meanwhile)" };
         let passes = if self.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", self.passes) };
-        (done, format!("{seen} distinct mentions received in {passes}, expected {need}{changed}{short}"))
+        let expected = match seen == need {
+            true => "the expected number, but the pages do not prove that they are all".to_owned(),
+            false => format!("expected {need}"),
+        };
+        (done, format!("{seen} distinct mentions received in {passes}, {expected}{changed}{short}"))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -26,6 +27,8 @@ use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
+/// A window that ends so recently may be reported as ending now.
+const CURRENT: TimeDelta = TimeDelta::hours(1);
 /// Pages read to link one that does not, however much they contain: in a changing set there may always be more.
 const REPAIRS: u32 = 8;
 
@@ -38,7 +41,9 @@ pub(super) struct PageReader<D: PageDecoder> {
     pace: Pace,
     /// Time zone in which periods are expressed.
     zone: Zone,
-    /// Time order in which rows arrive, if any.
+    /// Order in which rows arrive, if their sort keys are known.
+    sort: Option<Direction>,
+    /// That order, if it is one of time.
     order: Option<Direction>,
     /// Windows still to be read, the next one last.
     windows: Vec<Window>,
@@ -151,6 +156,7 @@ impl<D: PageDecoder> PageReader<D> {
         Self {
             decoder,
             pace,
+            sort: sort.map(|sort| sort.direction),
             order: by_time.map(|sort| sort.direction),
             windows: vec![Window::of(&profile.window, plan.duration.as_deref(), zone)],
             zone,
@@ -216,11 +222,11 @@ impl<D: PageDecoder> PageReader<D> {
             false => Pages { fetch: pages.fetch.map(left), skip, ..pages },
         };
         let known = std::mem::take(&mut window.known);
-        let reading =
-            Reading::new(pages, profile, self.order, profile.window.grid(self.zone), known).reaching(self.scan.depth());
+        let grid = self.order.map(|_| profile.window.grid(self.zone));
+        let reading = Reading::new(pages, profile, self.sort, grid, known).reaching(self.scan.depth());
         // If the reader may stop early, nothing judges the unread rows.
-        let stops = self.pace == Pace::OnDemand || pages.fetch.is_some_and(|fetch| fetch > pages.size);
-        let early = stops && pages.ordered && self.order.is_some();
+        let stops = self.pace == Pace::OnDemand || pages.fetch.is_some();
+        let early = stops && pages.ordered && self.sort.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
         self.reading = Some(match (window.again, window.cut) {
             (true, _) => reading.careful(),
@@ -250,6 +256,7 @@ impl<D: PageDecoder> PageReader<D> {
                 self.client.totals.give_up();
             }
         }
+        self.check_window(span, answer.facts.window)?;
         let window = &self.client.profile().window;
         self.window.freeze(window, self.zone, answer.facts.window);
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
@@ -420,6 +427,7 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
+        self.check_window(span, facts.window)?;
         let Some(reading) = &mut self.reading else { return Ok(()) };
         // A total from a page that should have rows but has none is not believed.
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
@@ -457,8 +465,12 @@ impl<D: PageDecoder> PageReader<D> {
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
         self.ids.resize(reading.proof.chain.bytes())?;
         // Drops the rows outside the window's own instants.
-        if let Some(times) = page.times().filter(|_| self.window.is_wider()) {
-            let half_open = self.client.profile().window.is_half_open();
+        let half_open = self.client.profile().window.is_half_open();
+        if let Some(times) = page.times().filter(|times| !times.iter().all(|at| self.window.holds(*at, half_open))) {
+            // They count as some of the rows that a limit asked for.
+            if reading.satisfied() && !self.window.is_wider() {
+                return Err(self.outside(span));
+            }
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
         }
         self.release(&page, &mut taken.keep);
@@ -478,19 +490,51 @@ impl<D: PageDecoder> PageReader<D> {
         Ok(())
     }
 
-    /// Checks that a part of a cut window contains no mentions outside its period. A service that ignores the period
-    /// would return them again.
-    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
-        let asked = self.window.wider.or(self.window.instants).filter(|_| self.window.cut);
-        let (Some((from, to)), Some(times)) = (asked, page.times()) else {
-            return Ok(());
+    /// Checks that the window that the service reports covers the requested period.
+    fn check_window(&mut self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
+        let spec = &self.client.profile().window;
+        let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
+        let (Some(words), Some((since, until))) = (words, told) else { return Ok(()) };
+        let (covers, asked) = match (spec.span_of(words, self.zone), spec.length_of(words)) {
+            (Some((from, to)), _) => {
+                // A service may end the window at the current time.
+                let end = to.min(self.client.time_of_service() - CURRENT);
+                self.window.exceeded |= since < from || until > to;
+                (since <= from && until >= end, format!("{from} to {to}"))
+            }
+            // Days and months differ in length, and a period may begin with a full day.
+            (None, Some(length)) => (until - since >= length - TimeDelta::days(1).max(length / 8), words.to_owned()),
+            (None, None) => (true, String::new()),
         };
-        if times.iter().all(|time| (from..=to).contains(time)) {
+        if covers {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Contradiction, "the response contains mentions outside the requested period")
+        let message = format!("requested {asked}, but the response covers only {since} to {until}");
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice(
+                "the service shortens the period or interprets it differently: check [window] in the profile, whose \
+                 `longest` is the longest period and whose `earliest` is the beginning of the data",
+            )
+            .at(self.place(span)))
+    }
+
+    /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
+    /// return others instead, or those of one period for several.
+    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
+        match page.times().is_none_or(|times| times.iter().all(|at| self.window.may_have(*at))) {
+            true => Ok(()),
+            false => Err(self.outside(span)),
+        }
+    }
+
+    fn outside(&self, span: Span) -> Error {
+        Error::new(ErrorKind::Contradiction, "the response contains mentions outside the requested period")
             .advice("the service ignores the period or interprets it differently: check the profile's [window]")
-            .at(Place { aid: self.plan.aid.clone(), row: Some(span.row), ..Place::default() }))
+            .at(self.place(span))
+    }
+
+    fn place(&self, span: Span) -> Place {
+        Place { aid: self.plan.aid.clone(), row: Some(span.row), ..Place::default() }
     }
 
     /// Emits the row that was withheld: as the page repeats it, or as it was received if that is the newer version.
@@ -663,5 +707,5 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {
-    Some(Rows { ids: page.ids()?, times: page.times(), versions: page.versions() })
+    Some(Rows { ids: page.ids()?, keys: page.keys(), versions: page.versions() })
 }

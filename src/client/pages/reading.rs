@@ -33,9 +33,15 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Creates the reading of a window whose rows `known` were emitted already. `order` is the time order in which rows
-    /// arrive, if any; `grid` has the instants at which windows can be cut.
-    pub(super) fn new(pages: Pages, profile: &Profile, order: Option<Direction>, grid: Grid, known: Ids) -> Self {
+    /// Creates the reading of a window whose rows `known` were emitted already. `order` is the order of their keys in which
+    /// rows arrive, if any; `grid` has the instants at which windows can be cut, if the keys are instants.
+    pub(super) fn new(
+        pages: Pages,
+        profile: &Profile,
+        order: Option<Direction>,
+        grid: Option<Grid>,
+        known: Ids,
+    ) -> Self {
         Self {
             policy: PagePolicy::new(pages, profile),
             proof: Proof::new(profile, order, grid, known),
@@ -63,7 +69,7 @@ impl Reading {
         self
     }
 
-    /// Returns the reading in careful mode from the first page on, which assumes no order of equal instants, for a
+    /// Returns the reading in careful mode from the first page on, which assumes no order of equal keys, for a
     /// reader that may stop before the end.
     pub(super) fn stopping_early(self) -> Self {
         Self { proof: self.proof.carefully(), one_by_one: true, ..self }

@@ -19,15 +19,15 @@ fn reading(size: u64, fetch: Option<u64>, ordered: bool, change: impl Fn(&mut Pr
     let mut profile = Profile::v4();
     change(&mut profile);
     let pages = Pages { size, skip: 0, fetch, ordered };
-    Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), Ids::default())
+    Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), Ids::default())
 }
 
 fn ids(ids: &[u64]) -> Rows<'_> {
-    Rows { ids, times: None, versions: None }
+    Rows { ids, keys: None, versions: None }
 }
 
 fn timed<'r>(ids: &'r [u64], times: &'r [i64]) -> Rows<'r> {
-    Rows { ids, times: Some(times), versions: None }
+    Rows { ids, keys: Some(times), versions: None }
 }
 
 /// Reads `rows` as a service would return them, all requested ahead. Returns the requests.
@@ -98,8 +98,8 @@ proptest! {
 
 #[test]
 fn a_page_hangs_on_a_row_of_the_last_one() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
-    chain.take(timed(&[1, 2, 3], &[10, 20, 30]));
+    let mut chain = Chain::new(Some(Direction::Asc), Some(Grid::Steps(1)), false, Ids::default());
+    chain.take(timed(&[1, 2, 3], &[10, 20, 30]), false);
     // Another row of its instant may lie before it by now.
     assert_eq!(chain.link(timed(&[3, 4], &[30, 40])), Link::Loose);
     assert_eq!(chain.link(timed(&[9, 3, 4], &[15, 30, 40])), Link::Firm);
@@ -112,9 +112,9 @@ fn a_page_hangs_on_a_row_of_the_last_one() {
 
 #[test]
 fn a_careful_chain_hangs_on_instants_that_are_whole() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
+    let mut chain = Chain::new(Some(Direction::Asc), Some(Grid::Steps(1)), false, Ids::default());
     chain.again(true);
-    chain.take(timed(&[1, 2, 3, 4], &[10, 20, 30, 30]));
+    chain.take(timed(&[1, 2, 3, 4], &[10, 20, 30, 30]), false);
     assert_eq!(chain.overlap, 3, "the next page begins with the last row of the instant before");
     assert_eq!(chain.link(timed(&[4, 3, 5], &[30, 30, 30])), Link::Missing, "more of that instant may lie before");
     assert_eq!(chain.link(timed(&[2, 4, 3, 5], &[20, 30, 30, 30])), Link::Firm);
@@ -122,21 +122,21 @@ fn a_careful_chain_hangs_on_instants_that_are_whole() {
 
 #[test]
 fn of_doubles_in_a_page_the_newest_leaves() {
-    let mut chain = Chain::new(None, Grid::Steps(1), false, Ids::default());
-    let rows = Rows { ids: &[1, 2, 1, 2], times: None, versions: Some(&[5, 5, 9, 1]) };
-    let taken = chain.take(rows);
+    let mut chain = Chain::new(None, Some(Grid::Steps(1)), false, Ids::default());
+    let rows = Rows { ids: &[1, 2, 1, 2], keys: None, versions: Some(&[5, 5, 9, 1]) };
+    let taken = chain.take(rows, false);
     assert_eq!(taken.keep, [false, true, true, false]);
     assert_eq!((taken.doubles, taken.edited), (2, 2));
 }
 
 #[test]
 fn a_cut_leaves_the_last_instant_to_the_other_side() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(10), false, Ids::default());
-    chain.take(timed(&[1, 2, 3], &[9, 10, 11]));
-    chain.take(timed(&[3, 4], &[11, 19]));
+    let mut chain = Chain::new(Some(Direction::Asc), Some(Grid::Steps(10)), false, Ids::default());
+    chain.take(timed(&[1, 2, 3], &[9, 10, 11]), false);
+    chain.take(timed(&[3, 4], &[11, 19]), false);
     assert_eq!(chain.cut(), Some((10, 1)));
     assert_eq!(chain.at_edge(false), Ids::from_iter([2, 3, 4]));
-    chain.take(timed(&[5, 6], &[40, 30]));
+    chain.take(timed(&[5, 6], &[40, 30]), false);
     assert_eq!(chain.cut(), None, "rows that arrive in no order show nothing");
 }
 
@@ -258,8 +258,8 @@ fn pass(reading: &mut Reading, pages: &[&[u64]]) -> Verdict {
 #[test]
 fn a_cut_between_windows_that_share_their_ends_leaves_an_end_to_the_span_before_it() {
     // Newest first, with windows that include their ends.
-    let mut chain = Chain::new(Some(Direction::Desc), Grid::Steps(10), true, Ids::default());
-    chain.take(timed(&[1, 2, 3], &[25, 20, 15]));
+    let mut chain = Chain::new(Some(Direction::Desc), Some(Grid::Steps(10)), true, Ids::default());
+    chain.take(timed(&[1, 2, 3], &[25, 20, 15]), false);
     assert_eq!(chain.cut(), Some((10, 1)));
     assert_eq!(chain.next_edge(10), 20);
     assert_eq!(chain.at_edge(false), Ids::from_iter([2, 3]));
@@ -267,12 +267,12 @@ fn a_cut_between_windows_that_share_their_ends_leaves_an_end_to_the_span_before_
 
 #[test]
 fn rows_of_the_anchors_instant_may_change_places_and_what_comes_again_may_end_anywhere() {
-    let mut chain = Chain::new(Some(Direction::Asc), Grid::Steps(1), false, Ids::default());
-    chain.take(timed(&[1, 2, 3], &[10, 20, 20]));
-    let taken = chain.take(timed(&[3, 2, 4], &[20, 20, 30]));
+    let mut chain = Chain::new(Some(Direction::Asc), Some(Grid::Steps(1)), false, Ids::default());
+    chain.take(timed(&[1, 2, 3], &[10, 20, 20]), false);
+    let taken = chain.take(timed(&[3, 2, 4], &[20, 20, 30]), false);
     assert_eq!(taken.keep, [false, false, true]);
     assert_eq!(taken.astray, 0, "it lies at the anchor's instant");
-    let again = chain.take(timed(&[1, 2], &[10, 20]));
+    let again = chain.take(timed(&[1, 2], &[10, 20]), false);
     assert_eq!(again.new, 0);
     assert!(chain.sorted, "a page without new rows shows nothing about the order");
 }
@@ -318,7 +318,7 @@ fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
     let mut profile = Profile::v4();
     profile.depth.rows = Some(100);
     let pages = Pages { size: 100, skip: 100, fetch: None, ordered: false };
-    let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), Ids::default());
+    let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), Ids::default());
     behind.announce(Some(100));
     assert!(behind.check_depth().is_ok(), "all rows were skipped");
     behind.announce(Some(101));
@@ -377,7 +377,7 @@ fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
     profile.total.trust = Trust::Absent;
     let pages = Pages { size: 5, skip: 0, fetch: None, ordered: false };
     let known = Ids::from_iter([1, 2]);
-    let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Grid::Steps(1_000_000), known).rest(5);
+    let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), known).rest(5);
     rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows are accepted");
     assert_eq!(rest.next_span(true), None);
 }
@@ -431,4 +431,44 @@ fn a_window_of_instants_that_cannot_be_said_is_held_to_them() {
     let held = |half_open| [499_999, 500_000, 1_499_999, 1_500_000, 1_500_001].map(|at| part.holds(at, half_open));
     assert_eq!(held(true), [false, true, true, false, false]);
     assert_eq!(held(false), [false, true, true, true, false]);
+}
+
+#[test]
+fn a_row_added_among_rows_already_received_is_left_out_of_a_sorted_result() {
+    let chain = || {
+        let mut chain = Chain::new(Some(Direction::Desc), Some(Grid::Steps(1)), false, Ids::default());
+        chain.take(timed(&[1, 2, 3, 4], &[40, 30, 30, 10]), true);
+        chain
+    };
+    // Between 3 and 4: the page before had both, without 9.
+    let page = timed(&[3, 9, 4, 5], &[30, 20, 10, 5]);
+    let taken = chain().take(page, true);
+    assert_eq!((taken.keep, taken.new), (vec![false, false, false, true], 2));
+    assert_eq!(chain().take(page, false).keep, [false, true, false, true], "any order will do");
+    // A row with the key of the anchor may have been there, on a page not received.
+    assert_eq!(chain().take(timed(&[9, 4, 5], &[10, 10, 5]), true).keep, [true, false, true]);
+    // So may one before all rows of the page before.
+    assert_eq!(chain().take(timed(&[9, 3, 4, 5], &[40, 30, 10, 5]), true).keep, [true, false, false, true]);
+}
+
+#[test]
+fn links_of_other_sort_keys_than_the_time_are_firm_where_a_key_was_received_completely() {
+    let mut chain = Chain::new(Some(Direction::Desc), None, false, Ids::default()).careful();
+    chain.take(timed(&[1, 2, 3], &[9, 7, 7]), true);
+    assert_eq!(chain.overlap, 3, "the rows with key 7 are requested again");
+    assert_eq!(chain.link(timed(&[1, 3, 4, 2], &[9, 7, 7, 7])), Link::Firm);
+    assert_eq!(chain.link(timed(&[3, 4, 2, 5], &[7, 7, 7, 1])), Link::Missing);
+    assert_eq!(chain.cut(), None, "windows are cut in time only");
+}
+
+#[test]
+fn rows_at_a_repeated_local_time_lie_on_one_side_of_a_cut() {
+    let berlin: Zone = "Europe/Berlin".parse().expect("a zone");
+    let at = |time: &str| time.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros();
+    let times = [at("2026-10-24T23:59:00Z"), at("2026-10-25T00:00:00Z"), at("2026-10-25T00:14:00Z")];
+    let mut chain = Chain::new(Some(Direction::Asc), Some(Grid::Local(berlin)), false, Ids::default());
+    chain.take(timed(&[1, 2, 3], &times), false);
+    assert_eq!(chain.cut(), Some((at("2026-10-24T23:59:59Z"), 1)));
+    let edge = chain.at_edge(false);
+    assert!(edge.contains(&2) && edge.contains(&3) && !edge.contains(&1));
 }

@@ -15,8 +15,12 @@ pub(super) struct Window {
     pub(super) words: Option<String>,
     /// Instants, if known.
     pub(super) instants: Option<Instants>,
-    /// Instants to request if the period syntax cannot express its own; rows outside its own are dropped.
+    /// Instants to request if the period syntax cannot express its own.
     pub(super) wider: Option<Instants>,
+    /// Set if the request names its instants; rows outside them are dropped.
+    pub(super) stated: bool,
+    /// Set if the service reported that its response covers more than the requested instants.
+    pub(super) exceeded: bool,
     /// Ids within it that were already emitted.
     pub(super) known: Ids,
     /// Set if these may lie anywhere in the window, not only at the cut that it begins with.
@@ -31,7 +35,7 @@ impl Window {
     /// Creates the window of a plan from the value of its period parameter.
     pub(super) fn of(spec: &WindowSpec, words: Option<&str>, zone: Zone) -> Self {
         let instants = words.and_then(|words| spec.span_of(words, zone)).map(micros);
-        Self { instants, ..Self::default() }
+        Self { instants, stated: instants.is_some(), ..Self::default() }
     }
 
     /// Fixes a relative period to the instants that the service resolved it to, if the service accepts instants.
@@ -55,10 +59,17 @@ impl Window {
         self.wider.is_some()
     }
 
-    /// True if a row at this instant belongs to the window itself, not only to the wider one that was requested.
+    /// True if a row at this instant belongs to the window itself, not only to what was requested or received.
     pub(super) fn holds(&self, at: i64, half_open: bool) -> bool {
-        let Some((from, to)) = self.instants.filter(|_| self.wider.is_some()) else { return true };
+        let Some((from, to)) = self.instants.filter(|_| self.stated) else { return true };
         from <= at && (at < to || (at == to && !half_open))
+    }
+
+    /// True if a row at this instant may be in a response to the request. Services differ in whether the end belongs to it.
+    pub(super) fn may_have(&self, at: i64) -> bool {
+        // Reading on from a cut needs a service that ends its responses there.
+        let asked = self.wider.or(self.instants).filter(|_| self.cut || (self.stated && !self.exceeded));
+        asked.is_none_or(|(from, to)| (from..=to).contains(&at))
     }
 
     /// Creates a part of a window; `None` if the period syntax cannot express it.
@@ -66,7 +77,8 @@ impl Window {
         let asked = outward(spec, zone, instants);
         let words = Some(words(spec, zone, asked)?);
         let wider = (asked != instants).then_some(asked);
-        Some(Self { words, instants: Some(instants), wider, known, scattered: again, cut: true, again })
+        let (instants, stated) = (Some(instants), true);
+        Some(Self { words, instants, wider, stated, known, scattered: again, cut: true, again, ..Self::default() })
     }
 }
 

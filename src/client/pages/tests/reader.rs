@@ -76,6 +76,10 @@ impl Page for Seconds {
         Some(&self.times)
     }
 
+    fn keys(&self) -> Option<&[i64]> {
+        self.times()
+    }
+
     fn versions(&self) -> Option<&[i64]> {
         None
     }
