@@ -1,6 +1,6 @@
 //! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Two defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
+//! Three defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
 //! tests fail once the engine is fixed, and this rule can then be removed.
 //!
 //! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
@@ -9,17 +9,20 @@
 //! - The partial half of an aggregate by ROLLUP, CUBE or GROUPING SETS claims that its keys keep the constants and the
 //!   order of its input, although the sets replace keys by NULL. The final half then emits groups early, and twice. A
 //!   node between the two claims nothing.
+//! - An outer join claims that columns that are constant on a side still are where it fills that side with NULL. A sort by
+//!   them above the join is then dropped, and groups are emitted early. A node below that side claims nothing.
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
     ReplaceChildrenOptions,
@@ -51,6 +54,20 @@ impl PhysicalOptimizerRule for SoundProperties {
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Ok(Transformed::yes(plan.replace_children(vec![hidden], options)?));
             }
+            let filled = filled_with_null(plan.as_ref());
+            let claims = |side: &Arc<dyn ExecutionPlan>| !side.equivalence_properties().eq_group().is_empty();
+            let mut sides: Vec<_> = plan.children().into_iter().cloned().collect();
+            let mut hidden = false;
+            for (side, filled) in sides.iter_mut().zip(filled) {
+                if filled && claims(side) {
+                    *side = Arc::new(PassThroughExec::new(Arc::clone(side), Unordered));
+                    hidden = true;
+                }
+            }
+            if hidden {
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return Ok(Transformed::yes(plan.replace_children(sides, options)?));
+            }
             Ok(Transformed::no(plan))
         })
         .data()
@@ -62,6 +79,19 @@ impl PhysicalOptimizerRule for SoundProperties {
 
     fn schema_check(&self) -> bool {
         true
+    }
+}
+
+/// Returns whether a join fills its left side and its right side with NULL where the other one has no match.
+fn filled_with_null(plan: &dyn ExecutionPlan) -> [bool; 2] {
+    let hash = plan.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let loops = || plan.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());
+    let merge = || plan.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type());
+    match hash.or_else(loops).or_else(merge) {
+        Some(JoinType::Full) => [true, true],
+        Some(JoinType::Left) => [false, true],
+        Some(JoinType::Right) => [true, false],
+        _ => [false, false],
     }
 }
 
