@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -161,6 +162,9 @@ impl Output {
     /// # Errors
     /// The file cannot be created.
     pub fn file(format: Format, path: &Path) -> io::Result<Self> {
+        if is_our_stdout(path) {
+            return Self::stdout(format);
+        }
         if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
             // A pipe or device is written directly; replacing it by a file would be a surprise.
             let file = File::options().write(true).open(path)?;
@@ -328,6 +332,13 @@ impl<W: Write> Write for Sanitized<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// True for the file that stdout was redirected to, under its own name or as `/dev/stdout`: to replace it would take it from
+/// whoever has it open.
+fn is_our_stdout(path: &Path) -> bool {
+    let file = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    matches!((file(path), file(Path::new("/dev/stdout"))), (Ok(this), Ok(stdout)) if this == stdout)
 }
 
 /// Height of a line chart in lines: a third of the terminal, at least 16 and at most 30.

@@ -752,6 +752,21 @@ fn a_stdout_that_is_closed_or_full_is_no_panic() {
 }
 
 #[test]
+fn a_result_for_the_file_behind_stdout_is_written_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.csv");
+    for output in ["/dev/stdout", path.to_str().unwrap()] {
+        let file = fs::File::create(&path).unwrap();
+        let arguments = ["sql", "-c", "SELECT 7 AS a", "--format", "csv", "-o", output];
+        let done = savedsearch(&arguments).stdin(Stdio::null()).stdout(file.try_clone().unwrap()).output().unwrap();
+        assert!(done.status.success(), "{}", err(&done));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a\n7\n", "{output}");
+        // It was not replaced by another file.
+        assert_eq!(file.metadata().unwrap().len(), 4, "{output}");
+    }
+}
+
+#[test]
 fn a_hang_up_ends_things_as_a_termination_does() {
     let mut service = Simulate::start(&["--delay-ms", "300"]);
     let folder = tempfile::tempdir().unwrap();
