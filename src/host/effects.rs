@@ -69,6 +69,15 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
     let dropped = super::temporary::drop_all(&session.context).await;
     dropped.map_err(|error| session.failure(&error))?;
     session.views.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    reset_settings(session)
+}
+
+/// Restores the settings that a session began with.
+///
+/// # Errors
+/// Errors of settings that depend on each other.
+#[cfg(feature = "postgres")]
+pub(crate) fn reset_settings(session: &Session) -> Result<(), Failure> {
     let state = session.context.state_ref();
     let mut state = state.write();
     let options = state.config_mut().options_mut();

@@ -29,6 +29,8 @@ pub(super) enum Command {
         name: String,
         /// `None`: the default.
         value: Option<String>,
+        /// Until the transaction ends.
+        local: bool,
     },
     /// `None`: all.
     Reset(Option<String>),
@@ -162,6 +164,7 @@ impl Command {
             ["close", name] => Self::CloseCursor(all_or(name)),
             ["set", rest @ ..] => set(rest),
             ["reset", "all"] => Self::Reset(None),
+            ["reset", "role"] | ["reset", "session", "authorization"] => Self::Nothing("RESET"),
             ["reset", name @ ..] => Self::Reset(Some(setting(name))),
             ["show", "transaction", "isolation", "level"] => Self::Show("transaction_isolation".to_owned()),
             ["show", "session", "authorization"] => Self::Show("session_authorization".to_owned()),
@@ -192,22 +195,26 @@ fn setting(words: &[&str]) -> String {
 }
 
 fn set(words: &[&str]) -> Command {
-    let words = match words {
-        ["session" | "local", rest @ ..] if !matches!(rest, ["characteristics" | "authorization", ..]) => rest,
-        words => words,
+    let (words, local) = match words {
+        ["local", rest @ ..] => (rest, true),
+        ["session", rest @ ..] if !matches!(rest, ["characteristics" | "authorization", ..]) => (rest, false),
+        words => (words, false),
     };
+    let to = |name: &str, value| Command::Set { name: name.to_owned(), value, local };
     let value = |value: &[&str]| match value {
         ["default" | "DEFAULT"] => None,
         value => Some(value.concat()),
     };
     match words {
         ["session", "characteristics", ..] | ["transaction", ..] | ["constraints", ..] => Command::Nothing("SET"),
+        // The user that has logged in.
+        ["role", "none"] | ["session", "authorization", "default"] => Command::Nothing("SET"),
         ["role" | "session", ..] => Command::Refused("roles are not supported: log in as another user".to_owned()),
-        ["time", "zone", "local"] => Command::Set { name: "timezone".to_owned(), value: None },
-        ["time", "zone", rest @ ..] => Command::Set { name: "timezone".to_owned(), value: value(rest) },
-        ["names", rest @ ..] => Command::Set { name: "client_encoding".to_owned(), value: value(rest) },
+        ["time", "zone", "local"] => to("timezone", None),
+        ["time", "zone", rest @ ..] => to("timezone", value(rest)),
+        ["names", rest @ ..] => to("client_encoding", value(rest)),
         words => match words.iter().position(|word| matches!(*word, "=" | "to")) {
-            Some(at) => Command::Set { name: setting(&words[..at]), value: value(&words[at + 1..]) },
+            Some(at) => to(&setting(&words[..at]), value(&words[at + 1..])),
             None => Command::Statement,
         },
     }
@@ -389,7 +396,12 @@ mod tests {
 
     #[test]
     fn statements_for_the_server_are_recognized() {
-        let set = |name: &str, value: Option<&str>| Command::Set { name: name.into(), value: value.map(Into::into) };
+        let to = |name: &str, value: Option<&str>, local| Command::Set {
+            name: name.into(),
+            value: value.map(Into::into),
+            local,
+        };
+        let set = |name, value| to(name, value, false);
         for (sql, expected) in [
             ("begin", Command::Begin),
             ("START TRANSACTION READ ONLY", Command::Begin),
@@ -400,6 +412,10 @@ mod tests {
             ("SET SESSION savedsearch.freshness TO '15m'", set("savedsearch.freshness", Some("15m"))),
             ("SET TIME ZONE 'Europe/Berlin'", set("timezone", Some("Europe/Berlin"))),
             ("SET statement_timeout TO DEFAULT", set("statement_timeout", None)),
+            ("SET LOCAL statement_timeout = 5", to("statement_timeout", Some("5"), true)),
+            ("SET SESSION AUTHORIZATION DEFAULT", Command::Nothing("SET")),
+            ("SET ROLE NONE", Command::Nothing("SET")),
+            ("RESET SESSION AUTHORIZATION", Command::Nothing("RESET")),
             ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Command::Nothing("SET")),
             ("SHOW transaction isolation level", Command::Show("transaction_isolation".into())),
             ("RESET ALL", Command::Reset(None)),

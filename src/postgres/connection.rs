@@ -138,6 +138,15 @@ struct Running {
     deadline: Option<Instant>,
 }
 
+/// A change of a setting in a transaction.
+struct Change {
+    name: String,
+    /// Value before it.
+    before: Option<String>,
+    /// Undone at the end of the transaction; others only by a rollback.
+    local: bool,
+}
+
 /// See the module's documentation.
 pub(super) struct Connection {
     wire: Wire,
@@ -151,6 +160,8 @@ pub(super) struct Connection {
     statements: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
     status: TransactionStatus,
+    /// Changes of settings in the current transaction, in their order.
+    changes: Vec<Change>,
     /// Set after an error in the extended protocol, until Sync.
     skipping: bool,
     /// Cancelled by a cancel request for the current message.
@@ -172,6 +183,7 @@ impl Connection {
             statements: HashMap::new(),
             portals: HashMap::new(),
             status: TransactionStatus::Idle,
+            changes: Vec::new(),
             skipping: false,
             cancelled: CancellationToken::new(),
         }
@@ -188,9 +200,11 @@ impl Connection {
         dialect::register(&self.session.context);
         self.use_database().await?;
         self.begin_zone().await?;
-        if self.session.is_proven() {
-            self.shared.host.standing.prove(self.caller.peer);
-        }
+        self.begin_engine().await.map_err(|stop| match stop {
+            Stop::Lost(lost) => lost,
+            Stop::Failed(report) => Lost::Told(report.fatal()),
+        })?;
+        self.shared.host.standing.log_in(self.caller.peer, self.session.is_proven());
         for (name, value) in self.settings.announcements() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
@@ -238,6 +252,14 @@ impl Connection {
         }
     }
 
+    /// Sets the settings of the engine's session that the startup message had.
+    async fn begin_engine(&mut self) -> Result<(), Stop> {
+        for (name, value) in self.settings.of_engine().to_vec() {
+            self.set_in_engine(&name, Some(&value)).await?;
+        }
+        Ok(())
+    }
+
     /// Answers one message.
     async fn answer(&mut self, message: Message) -> Result<(), Lost> {
         let simple = matches!(message, Message::Query(_));
@@ -265,9 +287,7 @@ impl Connection {
         self.registered.run(Some(self.cancelled.clone()));
         let done = Box::pin(self.act(message)).await;
         self.registered.run(None);
-        if self.session.is_proven() {
-            host.standing.prove(self.caller.peer);
-        }
+        host.standing.log_in(self.caller.peer, self.session.is_proven());
         let code = match &done {
             Ok(()) => Code::Ok,
             Err(Stop::Failed(report)) => report.code,
@@ -328,7 +348,8 @@ impl Connection {
                 if !portal.is_empty() && self.portals.contains_key(&portal) {
                     return Err(Report::error("42P03", format!("portal \"{portal}\" already exists")).into());
                 }
-                if self.portals.len() >= PORTALS {
+                // The one without a name replaces another.
+                if !portal.is_empty() && self.portals.len() >= PORTALS {
                     let line = format!("too many portals: the connection is limited to {PORTALS}; close some");
                     return Err(Report::error("53400", line).into());
                 }
@@ -383,7 +404,8 @@ impl Connection {
             return Err(Report::error("42P05", format!("prepared statement \"{name}\" already exists")).into());
         }
         let most = self.shared.host.limits.statements;
-        if self.statements.len() >= most {
+        // The one without a name replaces another.
+        if !name.is_empty() && self.statements.len() >= most {
             let line = format!("too many prepared statements: the session is limited to {most}; close some");
             return Err(Report::error("53400", line).into());
         }
@@ -707,6 +729,7 @@ impl Connection {
                 self.status = TransactionStatus::Idle;
                 self.portals.clear();
                 let commits = matches!(command, Command::Commit) && !failed;
+                self.undo(commits).await?;
                 self.complete(if commits { "COMMIT" } else { "ROLLBACK" }).await
             }
             Command::RollbackTo => {
@@ -718,13 +741,23 @@ impl Connection {
                 self.complete("ROLLBACK").await
             }
             Command::Nothing(tag) => self.complete(tag).await,
-            Command::Set { name, value } => {
-                self.set(&name, value.as_deref()).await?;
+            Command::Set { name, value, local } => {
+                if local && self.status == TransactionStatus::Idle {
+                    self.warn("25P01", "SET LOCAL can only be used in transaction blocks").await?;
+                } else {
+                    let change = self.change(&name, local);
+                    self.set(&name, value.as_deref()).await?;
+                    self.note(change);
+                }
                 self.complete("SET").await
             }
             Command::Reset(name) => {
                 match name {
-                    Some(name) => self.set(&name, None).await?,
+                    Some(name) => {
+                        let change = self.change(&name, false);
+                        self.set(&name, None).await?;
+                        self.note(change);
+                    }
                     None => self.reset().await?,
                 }
                 self.complete("RESET").await
@@ -810,7 +843,48 @@ impl Connection {
         if name == "timezone" && value.is_none() { self.use_zone().await } else { Ok(()) }
     }
 
+    /// A change of a setting that is about to be made in a transaction.
+    fn change(&self, name: &str, local: bool) -> Option<Change> {
+        if self.status == TransactionStatus::Idle {
+            return None;
+        }
+        let before = match may_set(name) {
+            true => {
+                let state = self.session.context.state_ref();
+                let entries = state.read().config_options().entries();
+                entries.into_iter().find(|entry| entry.key == name)?.value
+            }
+            false => self.settings.get(name),
+        };
+        Some(Change { name: name.to_owned(), before, local })
+    }
+
+    /// Notes a change that was made.
+    fn note(&mut self, change: Option<Change>) {
+        let Some(change) = change else { return };
+        if !change.local {
+            // The new value outlives the transaction.
+            let same = self.changes.iter_mut().filter(|known| known.name == change.name);
+            same.for_each(|known| known.local = false);
+        }
+        self.changes.push(change);
+    }
+
+    /// Undoes the changes of settings that end with the transaction, the last one first.
+    async fn undo(&mut self, commits: bool) -> Result<(), Stop> {
+        for Change { name, before, local } in std::mem::take(&mut self.changes).into_iter().rev() {
+            if local || !commits {
+                self.set(&name, before.as_deref()).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn set_in_engine(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        // RESET restores the value of the startup message.
+        let first = self.settings.of_engine().iter().rev().find(|(known, _)| known == name);
+        let first = first.map(|(_, value)| value.clone());
+        let value = value.or(first.as_deref());
         let sql = match value {
             Some(value) => format!("SET {name} = '{}'", value.replace('\'', "''")),
             None => format!("RESET {name}"),
@@ -829,6 +903,9 @@ impl Connection {
         for (name, value) in self.settings.reset() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
+        effects::reset_settings(&self.session)?;
+        self.changes.clear();
+        self.begin_engine().await?;
         self.use_zone().await
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::command::is_utf8;
 use super::report::Report;
 use crate::catalog::{CATALOG, SCHEMA};
+use crate::host::planner::may_set;
 use crate::host::sessions::Session;
 
 /// Version of PostgreSQL whose behavior clients may expect.
@@ -82,6 +83,8 @@ pub(super) struct Settings {
     values: BTreeMap<String, String>,
     /// Values after the startup message, for RESET.
     first: BTreeMap<String, String>,
+    /// Settings of the engine's session in the startup message, in their order.
+    engine: Vec<(String, String)>,
     user: String,
     /// The catalog that the client connected to.
     database: String,
@@ -105,7 +108,8 @@ impl Settings {
                 return Err(Report::error("3D000", line));
             }
         };
-        let mut settings = Self { values: BTreeMap::new(), first: BTreeMap::new(), user: user.to_owned(), database };
+        let (values, first, user_name) = (BTreeMap::new(), BTreeMap::new(), user.to_owned());
+        let mut settings = Self { values, first, engine: Vec::new(), user: user_name, database };
         settings.values.insert("session_authorization".to_owned(), user.to_owned());
         settings.first = settings.values.clone();
         Ok(settings)
@@ -119,7 +123,13 @@ impl Settings {
         &self.database
     }
 
-    /// Sets a value of the startup message, which is the default from then on.
+    /// Settings of the engine's session in the startup message, in their order.
+    pub(super) fn of_engine(&self) -> &[(String, String)] {
+        &self.engine
+    }
+
+    /// Sets a value of the startup message, which is the default from then on. Settings of the engine's session are set once
+    /// there is one.
     ///
     /// # Errors
     /// Those of [`set`](Self::set), except for unknown names: drivers send their own.
@@ -127,6 +137,8 @@ impl Settings {
         if known(name).is_some() {
             self.set(name, Some(value))?;
             self.first = self.values.clone();
+        } else if may_set(&name.to_lowercase()) {
+            self.engine.push((name.to_lowercase(), value.to_owned()));
         }
         Ok(())
     }

@@ -142,6 +142,72 @@ async fn a_session_goes_back_to_the_settings_of_its_server() {
     }
 }
 
+/// Settings of the startup message are those that a session begins with and goes back to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_startup_message_has_settings_of_the_session() {
+    let served = Served::new().await;
+    let mut config = served.config();
+    config.options("-c savedsearch.max_requests=7 -c statement_timeout=9s");
+    let client = served.try_client(&config).await.unwrap();
+    for back in ["RESET savedsearch.max_requests", "RESET ALL", "DISCARD ALL"] {
+        assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "7", "before {back}");
+        let changed = "SET savedsearch.max_requests = 99; SET savedsearch.partial = on; SET statement_timeout = 0";
+        client.batch_execute(changed).await.unwrap();
+        client.batch_execute(back).await.unwrap();
+    }
+    let settings = ["savedsearch.max_requests", "savedsearch.partial", "statement_timeout"];
+    for (setting, expected) in settings.into_iter().zip(["7", "off", "9s"]) {
+        assert_eq!(text(&client, &format!("SHOW {setting}")).await, expected, "{setting}");
+    }
+    let mut config = served.config();
+    config.options("-c savedsearch.max_requests=many");
+    let refused = served.try_client(&config).await.err().expect("an invalid value");
+    assert!(refused.as_db_error().is_some_and(|error| error.message().contains("max_requests")), "{refused:?}");
+}
+
+/// What pools send before they reuse a connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_gets_a_clean_session() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    client.batch_execute("SET savedsearch.max_requests = 99; SET statement_timeout = 9").await.unwrap();
+    let cleaning = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL; SET SESSION AUTHORIZATION DEFAULT; \
+                    RESET SESSION AUTHORIZATION; RESET ROLE; SET ROLE NONE";
+    client.batch_execute(cleaning).await.unwrap();
+    assert_ne!(text(&client, "SHOW savedsearch.max_requests").await, "99");
+    assert_eq!(text(&client, "SHOW statement_timeout").await, "0");
+    assert_eq!(code(&client, "SET ROLE other").await.0, "0A000");
+}
+
+/// As in PostgreSQL: SET LOCAL ends with its transaction, and a rollback undoes SET.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_end_with_their_transaction() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let zone = "SELECT timestamptz '2026-05-01 00:00:00'";
+    client.batch_execute("SET savedsearch.max_requests = 5").await.unwrap();
+    for (changes, end, expected) in [
+        ("SET LOCAL savedsearch.max_requests = 6", "COMMIT", "5"),
+        ("SET LOCAL savedsearch.max_requests = 6", "ROLLBACK", "5"),
+        ("SET savedsearch.max_requests = 6", "ROLLBACK", "5"),
+        ("SET savedsearch.max_requests = 6; RESET savedsearch.max_requests", "ROLLBACK", "5"),
+        ("SET LOCAL savedsearch.max_requests = 6; SET savedsearch.max_requests = 7", "COMMIT", "7"),
+        ("SET savedsearch.max_requests = 8; SET LOCAL savedsearch.max_requests = 6", "COMMIT", "8"),
+    ] {
+        client.batch_execute(&format!("BEGIN; {changes}; SET LOCAL timezone = 'Europe/Berlin'")).await.unwrap();
+        assert_eq!(text(&client, zone).await, "2026-04-30 22:00:00+00");
+        client.batch_execute(end).await.unwrap();
+        assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{changes}; {end}");
+        assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+00", "{changes}; {end}");
+    }
+    client.batch_execute("BEGIN; SET LOCAL savedsearch.max_requests = 6").await.unwrap();
+    code(&client, "SELECT nothing").await;
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "8", "after a failed transaction");
+    client.batch_execute("SET LOCAL savedsearch.max_requests = 6").await.unwrap();
+    assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, "8", "outside of a transaction");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_semicolons_take_no_longer_than_their_number() {
     let served = Served::new().await;

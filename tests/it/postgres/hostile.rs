@@ -185,6 +185,11 @@ async fn a_connection_keeps_so_many_statements_and_so_much_text() {
         }
     };
     assert_eq!((held.len(), refused.code().unwrap().code()), (20, "53400"));
+    let typed: [(&(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type); 0] = [];
+    // The statement without a name has its own place.
+    for _ in 0..2 {
+        assert_eq!(client.query_typed("SELECT 1", &typed).await.unwrap().len(), 1);
+    }
     drop(held);
     assert_eq!(text(&client, "SELECT 1").await, "1");
     // The message is not taken in.
