@@ -96,8 +96,8 @@ where
                     };
                     match found {
                         Ok(session) => {
-                            if let Some(caller) = caller.filter(|_| session.is_proven()) {
-                                shared.host.standing.prove(caller.peer);
+                            if let Some(caller) = caller {
+                                shared.host.standing.log_in(caller.peer, session.is_proven());
                             }
                             request.extensions_mut().insert(session);
                         }

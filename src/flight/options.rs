@@ -1,12 +1,16 @@
 //! Session options: the Flight.proto messages, which the Flight library lacks, and their handling.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as Utility};
+use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as Utility};
 use prost::Message;
 
+use crate::catalog::{CATALOG, SCHEMA};
+use crate::host::effects;
 use crate::host::planner::may_set;
 use crate::host::sessions::Session;
+use crate::host::state::Host;
 
 /// Request to set options, by name.
 #[derive(Clone, PartialEq, Message)]
@@ -115,13 +119,17 @@ impl SessionOptionValue {
 }
 
 /// Sets session options like SET does. Valid options are set even if others fail; the result lists the failures.
-pub(super) async fn set_options(session: &Session, request: SetSessionOptionsRequest) -> SetSessionOptionsResult {
+pub(super) async fn set_options(
+    host: &Host,
+    session: &Arc<Session>,
+    request: SetSessionOptionsRequest,
+) -> SetSessionOptionsResult {
     let mut errors = HashMap::new();
     let mut options: Vec<_> = request.session_options.into_iter().collect();
     // The catalog comes first: a schema is looked up in the current catalog.
     options.sort_by_key(|(name, _)| (name != CATALOG_OPTION, name != SCHEMA_OPTION));
     for (name, value) in options {
-        if let Err(error) = set_option(session, &name, &value).await {
+        if let Err(error) = set_option(host, session, &name, &value).await {
             errors.insert(name, OptionError { value: error as i32 });
         }
     }
@@ -131,29 +139,45 @@ pub(super) async fn set_options(session: &Session, request: SetSessionOptionsReq
 const CATALOG_OPTION: &str = "catalog";
 const SCHEMA_OPTION: &str = "schema";
 
-async fn set_option(session: &Session, name: &str, value: &SessionOptionValue) -> Result<(), OptionErrorValue> {
+async fn set_option(
+    host: &Host,
+    session: &Arc<Session>,
+    name: &str,
+    value: &SessionOptionValue,
+) -> Result<(), OptionErrorValue> {
+    let value = match (value.as_setting(), value.option_value.is_some()) {
+        (None, true) => return Err(OptionErrorValue::InvalidValue),
+        // Without a value, the default is restored.
+        (text, _) => text,
+    };
+    if may_set(name) {
+        let sql = match value {
+            Some(value) => format!("SET {name} = '{}'", value.replace('\'', "''")),
+            None => format!("RESET {name}"),
+        };
+        let statement = host.statement(session, &sql).await.map_err(|_| OptionErrorValue::InvalidValue)?;
+        let set = effects::run(host, session, &statement, None).await;
+        return set.map_err(|_| OptionErrorValue::InvalidValue);
+    }
     let state = session.context.state();
-    let catalog = session.context.catalog(&state.config().options().catalog.default_catalog);
-    let text = value.as_setting();
-    let known = |found: bool| if found { Ok(()) } else { Err(OptionErrorValue::InvalidValue) };
-    let variable = match (name, &text) {
-        (CATALOG_OPTION, Some(text)) => {
-            known(session.context.catalog(text).is_some())?;
-            "datafusion.catalog.default_catalog".to_owned()
+    let options = state.config().options();
+    let (variable, value) = match (name, value) {
+        (CATALOG_OPTION, value) => {
+            let catalog = value.unwrap_or_else(|| CATALOG.to_owned());
+            let known = session.context.catalog(&catalog).is_some();
+            (known.then_some("datafusion.catalog.default_catalog"), catalog)
         }
-        (SCHEMA_OPTION, Some(text)) => {
-            known(catalog.and_then(|catalog| catalog.schema(text)).is_some())?;
-            "datafusion.catalog.default_schema".to_owned()
+        (SCHEMA_OPTION, value) => {
+            let schema = value.unwrap_or_else(|| SCHEMA.to_owned());
+            let catalog = session.context.catalog(&options.catalog.default_catalog);
+            let known = catalog.is_some_and(|catalog| catalog.schema(&schema).is_some());
+            (known.then_some("datafusion.catalog.default_schema"), schema)
         }
-        (name, _) if may_set(name) => name.to_owned(),
         _ => return Err(OptionErrorValue::InvalidName),
     };
-    let statement = match (text, value.option_value.is_some()) {
-        (Some(value), _) => Utility::SetVariable(SetVariable { variable, value }),
-        (None, false) => Utility::ResetVariable(ResetVariable { variable }),
-        (None, true) => return Err(OptionErrorValue::InvalidValue),
-    };
-    let set = session.context.execute_logical_plan(LogicalPlan::Statement(statement)).await;
+    let variable = variable.ok_or(OptionErrorValue::InvalidValue)?.to_owned();
+    let set = LogicalPlan::Statement(Utility::SetVariable(SetVariable { variable, value }));
+    let set = session.context.execute_logical_plan(set).await;
     set.map(drop).map_err(|_| OptionErrorValue::InvalidValue)
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
@@ -236,6 +236,31 @@ pub(crate) fn size(plan: &LogicalPlan) -> Result<()> {
     }
     let message = format!("query plan too large: more than {MOST} operators after expanding views and WITH");
     Err(Error::new(ErrorKind::TooLarge, message).advice("split the query with a temporary table").into())
+}
+
+/// Rejects subqueries in expressions that are nested too deeply: the optimizer's work doubles with each level. Subqueries in
+/// FROM do not count.
+pub(crate) fn subqueries(plan: &LogicalPlan) -> Result<()> {
+    /// Levels of subqueries.
+    const MOST: usize = 8;
+    if levels(plan, MOST)? <= MOST {
+        return Ok(());
+    }
+    let message = format!("subqueries nested too deeply: more than {MOST} levels after expanding views and WITH");
+    Err(Error::new(ErrorKind::TooLarge, message).advice("use joins, or a temporary table for the inner ones").into())
+}
+
+/// Returns the levels of subqueries below the expressions of a plan, `most` and 1 if there are more.
+fn levels(plan: &LogicalPlan, most: usize) -> Result<usize> {
+    let mut deepest = 0;
+    plan.apply(|node| {
+        node.apply_subqueries(|subquery| {
+            let below = if most == 0 { 0 } else { levels(subquery, most - 1)? };
+            deepest = deepest.max(1 + below);
+            Ok(if deepest > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(deepest)
 }
 
 #[cfg(test)]

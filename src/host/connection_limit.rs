@@ -3,7 +3,8 @@
 //! Even an unauthenticated connection takes a file descriptor, a task and a buffer, so their number is small. At the
 //! limit, the oldest connection of the address that has most of them is closed, even if it is busy: a new client gets
 //! in no matter how many others hold connections open. An authenticated connection stays open while it is used; at the
-//! limit, the one that was idle longest is closed.
+//! limit, the one that was idle longest is closed. A connection with a key that the service has not seen yet counts as
+//! unauthenticated, but may be idle for as long as an authenticated one.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
 
-/// Idle time after which an unauthenticated connection is closed.
+/// Idle time after which a connection without credentials is closed.
 const UNPROVEN: Duration = Duration::from_secs(30);
 /// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
@@ -29,7 +30,7 @@ pub(crate) struct Standing {
     connections: Mutex<HashMap<Peer, Admitted>>,
     /// Maximum number of authenticated connections.
     most: usize,
-    /// Idle time after which an authenticated connection is closed.
+    /// Idle time after which a connection with credentials is closed.
     idle: Duration,
     /// Connections closed before they were authenticated.
     strangers_closed: Counter,
@@ -40,6 +41,8 @@ struct Admitted {
     address: IpAddr,
     since: Instant,
     proven: bool,
+    /// Credentials were sent, which may not be proven yet.
+    logged_in: bool,
     /// Number of running calls.
     calls: usize,
     /// Time at which the last call ended, or the connection was opened.
@@ -73,18 +76,27 @@ impl Standing {
             self.strangers_closed.inc();
         }
         let ended = CancellationToken::new();
-        let connection = Admitted { address, since: now, proven: false, calls: 0, used: now, ended: ended.clone() };
+        let connection = Admitted {
+            address,
+            since: now,
+            proven: false,
+            logged_in: false,
+            calls: 0,
+            used: now,
+            ended: ended.clone(),
+        };
         connections.insert(peer, connection);
         ended
     }
 
-    /// Marks a connection as authenticated. At the limit, closes the one that was idle longest, or this one if
-    /// none is idle.
-    pub(crate) fn prove(&self, peer: Peer) {
+    /// Notes that a connection has credentials, and whether they are proven. Once they are, it is authenticated: at the limit,
+    /// the one that was idle longest is closed, or this one if none is idle.
+    pub(crate) fn log_in(&self, peer: Peer, proven: bool) {
         let mut connections = self.connections();
-        match connections.get_mut(&peer) {
-            Some(connection) if !connection.proven => connection.proven = true,
-            _ => return,
+        let Some(connection) = connections.get_mut(&peer) else { return };
+        connection.logged_in = true;
+        if !proven || std::mem::replace(&mut connection.proven, true) {
+            return;
         }
         let proven = || connections.iter().filter(|(_, connection)| connection.proven);
         if proven().count() > self.most {
@@ -111,13 +123,11 @@ impl Standing {
         Some(Call { standing: Arc::clone(self), peer })
     }
 
-    /// Closes connections that have been idle for too long; unauthenticated ones sooner.
+    /// Closes connections that have been idle for too long; those without credentials sooner.
     pub(crate) fn sweep(&self) {
         self.connections().retain(|_, connection| {
-            let late = match connection.proven {
-                true => connection.calls == 0 && connection.used.elapsed() >= self.idle,
-                false => connection.calls == 0 && connection.used.elapsed() >= UNPROVEN,
-            };
+            let most = if connection.logged_in { self.idle } else { UNPROVEN };
+            let late = connection.calls == 0 && connection.used.elapsed() >= most;
             if late {
                 connection.ended.cancel();
                 if !connection.proven {
@@ -165,7 +175,7 @@ mod tests {
     async fn strangers_make_room_and_those_who_are_known_stay() {
         let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600), Counter::default()));
         let known = standing.come(Peer(0), address(1));
-        standing.prove(Peer(0));
+        standing.log_in(Peer(0), true);
         let alone = standing.come(Peer(1), address(2));
         let first = standing.come(Peer(2), address(3));
         let call = standing.call(Peer(2)).expect("a call");
@@ -192,6 +202,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_key_that_was_not_used_yet_may_wait_and_makes_room() {
+        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600), Counter::default()));
+        let waiting = standing.come(Peer(0), address(1));
+        standing.log_in(Peer(0), false);
+        tokio::time::advance(Duration::from_secs(599)).await;
+        standing.sweep();
+        assert!(!waiting.is_cancelled());
+        for number in 1..=STRANGERS as u64 {
+            standing.come(Peer(number), address(1));
+        }
+        assert!(waiting.is_cancelled(), "it was the oldest");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_known_that_are_idle_make_room_for_another() {
         let standing = Arc::new(Standing::new(2, Duration::from_secs(600), Counter::default()));
         let mut known = Vec::new();
@@ -199,15 +223,15 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
             known.push(standing.come(Peer(number), address(1)));
             if number < 2 {
-                standing.prove(Peer(number));
+                standing.log_in(Peer(number), true);
             }
         }
         let _busy = standing.call(Peer(0)).expect("a call");
-        standing.prove(Peer(2));
+        standing.log_in(Peer(2), true);
         assert_eq!([0, 1, 2].map(|number: usize| known[number].is_cancelled()), [false, true, false]);
         let _busy = standing.call(Peer(2)).expect("a call");
         let last = standing.come(Peer(3), address(1));
-        standing.prove(Peer(3));
+        standing.log_in(Peer(3), true);
         assert!(last.is_cancelled(), "all others are busy");
     }
 
@@ -217,7 +241,7 @@ mod tests {
         standing.come(Peer(0), address(1));
         let calls: Vec<_> = (0..CALLS).map(|_| standing.call(Peer(0)).expect("a call")).collect();
         assert!(standing.call(Peer(0)).is_none());
-        standing.prove(Peer(0));
+        standing.log_in(Peer(0), true);
         assert!(standing.call(Peer(0)).is_some());
         drop(calls);
     }

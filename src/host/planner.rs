@@ -83,6 +83,7 @@ impl Statement {
         let statement = as_standard(resolve_time_zone(parse(sql)?))?;
         let plan = state.statement_to_plan(statement).await?;
         complexity_limits::size(&plan)?;
+        complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan, types)?;

@@ -269,9 +269,7 @@ impl Endpoint {
                 return refused(failure);
             }
         };
-        if session.is_proven() {
-            host.standing.prove(caller.peer);
-        }
+        host.standing.log_in(caller.peer, session.is_proven());
         host.metrics.called("Mcp".to_owned(), Code::Ok.name());
         request.extensions_mut().insert(session);
         let response = protocol.handle(request).await;

@@ -47,7 +47,7 @@ impl Service {
                 self.0.results.find(&handle, &session)?;
                 bytes(endpoint.with_expiration_time(self.expiration()).encode_to_vec())
             }
-            Act::SetOptions(request) => bytes(set_options(&session, request).await.encode_to_vec()),
+            Act::SetOptions(request) => bytes(set_options(&self.0.host, &session, request).await.encode_to_vec()),
             Act::Options => bytes(options(&session).encode_to_vec()),
             Act::CloseSession => {
                 self.0.host.sessions.close(&session);

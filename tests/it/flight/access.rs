@@ -53,6 +53,13 @@ pub(super) async fn set_option(client: &mut Client, name: &str, value: &str) -> 
     answer.last().map_or(Ok(()), |reason| Err(*reason))
 }
 
+/// Restores the default of an option; on failure returns the error value.
+pub(super) async fn erase_option(client: &mut Client, name: &str) -> Result<(), u8> {
+    let entry = [field(1, name.as_bytes()), field(2, &[])].concat();
+    let answer = act(client, "SetSessionOptions", field(1, &entry)).await.unwrap();
+    answer.last().map_or(Ok(()), |reason| Err(*reason))
+}
+
 /// Returns the session's string options.
 pub(super) async fn options(client: &mut Client) -> HashMap<String, String> {
     #[derive(Clone, PartialEq, Message)]

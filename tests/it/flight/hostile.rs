@@ -266,6 +266,7 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     assert_eq!(all_rows(&mut client, &chain(900, " + 1")).await, [["901"]]);
     let many = "SELECT 1 WHERE 1 = 1".to_owned() + &" OR 1 = 1".repeat(450);
     assert_eq!(all_rows(&mut client, &many).await, [["1"]]);
+    assert_eq!(all_rows(&mut client, &nested_subqueries(8)).await, [["1"]]);
     for (sql, code) in [
         (chain(100_000, " + 1"), Code::ResourceExhausted),
         (chain(100_000, "||1"), Code::ResourceExhausted),
@@ -281,6 +282,8 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (format!("SELECT {}1", "INTERVAL ".repeat(30_000)), Code::ResourceExhausted),
         (format!("{}SELECT 1", "EXPLAIN ".repeat(30_000)), Code::ResourceExhausted),
         (format!("SELECT {}1{}", "[".repeat(30_000), "]".repeat(30_000)), Code::ResourceExhausted),
+        (nested_subqueries(9), Code::ResourceExhausted),
+        (nested_subqueries(14), Code::ResourceExhausted),
     ] {
         let status = refusal(&mut client, &sql).await;
         assert_eq!(status.code(), code, "{}: {status}", &sql[..40]);
@@ -298,6 +301,11 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     let plain = postgres.simple_query("SELECT 1").await.unwrap();
     assert!(!plain.is_empty());
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
+}
+
+/// Subqueries in expressions, one in the other.
+fn nested_subqueries(levels: usize) -> String {
+    format!("SELECT {}1{}", "(SELECT ".repeat(levels), ")".repeat(levels))
 }
 
 /// A computation that never yields does not block other clients and is abandoned at its deadline.

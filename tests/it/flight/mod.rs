@@ -497,6 +497,15 @@ async fn connections_are_catalogs_and_options_choose_among_them() {
     let options = access::options(&mut client).await;
     assert_eq!((options["catalog"].as_str(), options["schema"].as_str()), ("two", "v4"));
     assert_eq!(options["savedsearch.max_requests"], "12");
+    // A zone is checked as SET checks it, and an option without a value has the session's default again.
+    assert_eq!(access::set_option(&mut client, "datafusion.execution.time_zone", "Nowhere/Land").await, Err(2));
+    for name in ["savedsearch.max_requests", "datafusion.execution.time_zone", "catalog"] {
+        access::erase_option(&mut client, name).await.expect(name);
+    }
+    let options = access::options(&mut client).await;
+    let catalog = options["catalog"].as_str();
+    assert_eq!((catalog, options["datafusion.execution.time_zone"].as_str()), ("savedsearch", "UTC"));
+    assert_ne!(options["savedsearch.max_requests"], "12");
 }
 
 /// The calls of the JDBC driver, in order, for one query and the table tree (Arrow 18, taken from its sources).
