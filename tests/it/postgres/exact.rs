@@ -161,7 +161,7 @@ async fn a_startup_message_has_settings_of_the_session() {
     }
     let mut config = served.config();
     config.options("-c savedsearch.max_requests=many");
-    let refused = served.try_client(&config).await.err().expect("an invalid value");
+    let refused = served.try_client(&config).await.expect_err("an invalid value");
     assert!(refused.as_db_error().is_some_and(|error| error.message().contains("max_requests")), "{refused:?}");
 }
 
