@@ -10,9 +10,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{Profile, RequestedBy, Several, Zone};
+
+/// Tolerated difference between the service's clock and ours (a range that ends "now" must not lose its newest rows).
+pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
 
 /// The endpoint of a request (API description, section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

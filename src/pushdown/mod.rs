@@ -30,6 +30,7 @@ pub(crate) use predicate::{looks_at, looks_only_at};
 pub(crate) use sort::{ServiceOrder, order_named, service_order};
 pub(crate) use summary::{Summary, SummaryRows, Wanted, summarize};
 pub(crate) use time_predicate::{days_of, earliest};
-pub(crate) use window::CLOCK_SKEW;
 #[cfg(feature = "store")]
 pub(crate) use window::windows_between;
+
+pub(crate) use crate::request::CLOCK_SKEW;

@@ -5,9 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::interval_set::{Range, Ranges};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Grid, WindowSpec, Zone};
+use crate::request::CLOCK_SKEW;
 
-/// Tolerated difference between the service's clock and ours (a range that ends "now" must not lose its newest rows).
-pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(10);
 /// Maximum number of windows for one time range in SQL; each takes at least one request. If the range has more pieces,
 /// the smallest gaps between them are read too.
 const WINDOWS: usize = 32;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::region::{Day, Filters, Region};
-use crate::pushdown::CLOCK_SKEW;
+use crate::request::CLOCK_SKEW;
 
 /// Length of a day in microseconds.
 pub(crate) const DAY: i64 = 86_400_000_000;

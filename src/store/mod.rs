@@ -55,8 +55,7 @@ use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
-use crate::pushdown::CLOCK_SKEW;
-use crate::request::RequestKey;
+use crate::request::{CLOCK_SKEW, RequestKey};
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
 const AHEAD: &str = "ahead";

@@ -170,7 +170,10 @@ async fn filters_of_aggregates_widen_what_is_read_or_a_note_says_what_is() {
         let before = world.rows("SELECT message FROM system.warnings").await.len();
         world.rows(&sql).await;
         let notes = world.rows("SELECT message FROM system.warnings").await.split_off(before).concat().concat();
-        assert!(notes.contains("last 7d") && notes.contains("add a filter on `published_at`"), "{sql}: {notes}");
+        assert!(
+            notes.contains("default window of mentions (`7d`)") && notes.contains("add a filter on `published_at`"),
+            "{sql}: {notes}"
+        );
     }
     let before = world.rows("SELECT message FROM system.warnings").await.len();
     for sql in [

@@ -12,8 +12,7 @@ use super::candidates::{is_limited, subject_of, terms};
 use super::timeline::DailyCounts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stream::Driver;
-use crate::pushdown::CLOCK_SKEW;
-use crate::request::RequestPlan;
+use crate::request::{CLOCK_SKEW, RequestPlan};
 use crate::store::{Day, Filling, FromStore, Reading, Subject, date_of, day_of, days_of};
 
 /// Days that are read into the store by one plan.

@@ -165,7 +165,7 @@ async fn a_startup_message_has_settings_of_the_session() {
     assert!(refused.as_db_error().is_some_and(|error| error.message().contains("max_requests")), "{refused:?}");
 }
 
-/// What pools send before they reuse a connection.
+/// Statements that pools send before they reuse a connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_gets_a_clean_session() {
     let served = Served::new().await;
