@@ -101,6 +101,21 @@ async fn one_partition_of_a_join_can_be_read_alone() {
     }
 }
 
+/// A constant on the side that an outer join fills with NULL hides its properties from the engine, not the aids from the scan.
+#[tokio::test]
+async fn aids_pass_through_an_outer_join_with_constants() {
+    let world = World::new().await;
+    let joined = |columns: &str| {
+        format!(
+            "SELECT s.aid, m.x FROM saved_searches s LEFT JOIN (SELECT aid, {columns} AS x FROM mentions WHERE duration = '1d') m \
+             ON m.aid = s.aid WHERE s.kind = 'saved' AND s.aid IN ('{BIG}', '{OTHER}') ORDER BY m.x NULLS FIRST, 1 LIMIT 5"
+        )
+    };
+    let (_, id) = world.cost(&joined("id")).await;
+    let (_, constant) = world.cost(&joined("'x'")).await;
+    assert_eq!(constant, id);
+}
+
 fn find_join(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     if plan.downcast_ref::<HashJoinExec>().is_some() {
         return Some(Arc::clone(plan));
