@@ -72,7 +72,9 @@ impl Client {
         if status.is_success() {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
             // The data beside an error may be a part of the result.
-            if let (Ok(_), Some(error)) = (&accepted, self.error_beside_data(*status, body)) {
+            if accepted.is_ok()
+                && let Some(error) = self.error_beside_data(*status, body)
+            {
                 return Outcome::Again(Cause::Temporary, error);
             }
             return match accepted {

@@ -58,7 +58,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Drops what statements have added to a session: temporary tables, views, and changed settings.
+/// Drops what statements have added to a session: temporary tables and views.
 ///
 /// # Errors
 /// Errors of looking up a table.
@@ -69,7 +69,7 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
     let dropped = super::temporary::drop_all(&session.context).await;
     dropped.map_err(|error| session.failure(&error))?;
     session.views.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    reset_settings(session)
+    Ok(())
 }
 
 /// Restores the settings that a session began with.

@@ -47,26 +47,13 @@ impl PhysicalOptimizerRule for SoundProperties {
                     None => Transformed::no(plan),
                 });
             }
-            if let Some(partial) = plan.downcast_ref::<AggregateExec>().map(AggregateExec::input)
-                && partial.downcast_ref::<AggregateExec>().is_some_and(|half| half.group_expr().has_grouping_set())
-            {
-                let hidden: Arc<dyn ExecutionPlan> = Arc::new(PassThroughExec::new(Arc::clone(partial), Unordered));
+            let unsound = unsound_inputs(plan.as_ref());
+            if unsound.contains(&true) {
+                let inputs = plan.children().into_iter().cloned().zip(unsound);
+                let inputs =
+                    inputs.map(|(input, unsound)| if unsound { without_properties(input) } else { input }).collect();
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return Ok(Transformed::yes(plan.replace_children(vec![hidden], options)?));
-            }
-            let filled = filled_with_null(plan.as_ref());
-            let claims = |side: &Arc<dyn ExecutionPlan>| !side.equivalence_properties().eq_group().is_empty();
-            let mut sides: Vec<_> = plan.children().into_iter().cloned().collect();
-            let mut hidden = false;
-            for (side, filled) in sides.iter_mut().zip(filled) {
-                if filled && claims(side) {
-                    *side = Arc::new(PassThroughExec::new(Arc::clone(side), Unordered));
-                    hidden = true;
-                }
-            }
-            if hidden {
-                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return Ok(Transformed::yes(plan.replace_children(sides, options)?));
+                return Ok(Transformed::yes(plan.replace_children(inputs, options)?));
             }
             Ok(Transformed::no(plan))
         })
@@ -80,6 +67,19 @@ impl PhysicalOptimizerRule for SoundProperties {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Returns which inputs of an operator have properties that it must not rely on.
+fn unsound_inputs(plan: &dyn ExecutionPlan) -> [bool; 2] {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let half = aggregate.input().downcast_ref::<AggregateExec>();
+        return [half.is_some_and(|half| half.group_expr().has_grouping_set()), false];
+    }
+    let mut inputs = filled_with_null(plan);
+    for (filled, input) in inputs.iter_mut().zip(plan.children()) {
+        *filled &= !input.equivalence_properties().eq_group().is_empty();
+    }
+    inputs
 }
 
 /// Returns whether a join fills its left side and its right side with NULL where the other one has no match.
@@ -96,7 +96,6 @@ fn filled_with_null(plan: &dyn ExecutionPlan) -> [bool; 2] {
 }
 
 /// Returns an operator with the rows of its input that reports none of their properties.
-#[cfg(feature = "distributed")]
 pub(crate) fn without_properties(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(PassThroughExec::new(input, Unordered))
 }

@@ -108,11 +108,8 @@ impl Settings {
                 return Err(Report::error("3D000", line));
             }
         };
-        let (values, first, user_name) = (BTreeMap::new(), BTreeMap::new(), user.to_owned());
-        let mut settings = Self { values, first, engine: Vec::new(), user: user_name, database };
-        settings.values.insert("session_authorization".to_owned(), user.to_owned());
-        settings.first = settings.values.clone();
-        Ok(settings)
+        let values = BTreeMap::from([("session_authorization".to_owned(), user.to_owned())]);
+        Ok(Self { first: values.clone(), values, engine: Vec::new(), user: user.to_owned(), database })
     }
 
     pub(super) fn user(&self) -> &str {
