@@ -51,11 +51,13 @@ pub mod decode;
 #[cfg(feature = "distributed")]
 pub mod distributed;
 #[doc(hidden)]
+pub mod engine_defects;
 pub mod error;
 mod exec;
 mod files;
 #[cfg(feature = "flight")]
 pub mod flight;
+mod functions;
 #[cfg(feature = "flight")]
 mod host;
 pub mod http;

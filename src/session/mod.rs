@@ -33,6 +33,7 @@ pub(crate) use self::time_zone::resolve_time_zone;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
+use crate::functions;
 use crate::optimizer::with_rules;
 use crate::table::{SavedSearchFactory, TableFunctions};
 
@@ -64,7 +65,9 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
     let batch = config.batch_size().min(page);
     *builder.config() = Some(config.with_batch_size(batch));
-    builder.scalar_functions().get_or_insert_default().push(Arc::new(now()));
+    let scalar = builder.scalar_functions().get_or_insert_default();
+    scalar.push(Arc::new(now()));
+    scalar.extend(functions::all());
     builder.relation_planners().get_or_insert_default().insert(0, Arc::new(TableFunctions));
     let factory = Arc::new(SavedSearchFactory::default());
     builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);

@@ -4,8 +4,36 @@
 //! `optimizer/sound_properties.rs` and the case here.
 
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_saved_search::engine_defects::{ENGINE_DEFECTS, EngineDefect, Here};
 
 use crate::support::{World, rows};
+
+/// Rows in the form of the registry, or the error.
+async fn outcome(context: &SessionContext, sql: &str) -> Result<String, String> {
+    let frame = context.sql(sql).await.map_err(|error| error.to_string())?;
+    let batches = frame.collect().await.map_err(|error| error.to_string())?;
+    Ok(rows(&batches).iter().map(|row| row.join("|")).collect::<Vec<_>>().join("; "))
+}
+
+/// Every entry of the registry is wrong in a plain session, and right or refused in ours.
+#[tokio::test]
+async fn the_registry_holds() {
+    let ours = with_tables(World::new().await.context).await;
+    let plain = with_tables(plain()).await;
+    let mut failures = Vec::new();
+    for EngineDefect { name, statement, plain: wrong, here, .. } in ENGINE_DEFECTS {
+        let before = outcome(&plain, statement).await;
+        if before.as_deref() != Ok(*wrong) {
+            failures.push(format!("{name}: a plain session has changed: {before:?} instead of `{wrong}`"));
+        }
+        match (outcome(&ours, statement).await, here) {
+            (Ok(came), Here::Right(right)) if came == *right => {}
+            (Err(error), Here::Refused(advice)) if error.contains(advice) => {}
+            (came, here) => failures.push(format!("{name}: `{statement}` came as {came:?}, expected {here:?}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
 
 async fn answer(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
     let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));

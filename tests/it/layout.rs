@@ -5,11 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 32] = [
+const MAY_USE: [(&str, &[&str]); 34] = [
     ("error", &[]),
+    ("engine_defects", &[]),
     ("clock", &[]),
     ("files", &[]),
     ("numbers", &[]),
+    ("functions", &["error"]),
     ("profile", &["error"]),
     ("request", &["profile"]),
     ("client", &["error", "clock", "files", "profile", "request"]),
@@ -26,8 +28,8 @@ const MAY_USE: [(&str, &[&str]); 32] = [
     ("table", &["error", "config", "profile", "client", "decode", "store", "pushdown", "connection", "exec"]),
     ("catalog", &["connection", "table"]),
     ("connections", &["error", "config", "profile", "client", "catalog"]),
-    ("optimizer", &["error", "config", "profile", "pushdown", "connection", "exec", "table"]),
-    ("session", &["error", "config", "connection", "table", "catalog", "optimizer"]),
+    ("optimizer", &["error", "functions", "config", "profile", "pushdown", "connection", "exec", "table"]),
+    ("session", &["error", "functions", "config", "connection", "table", "catalog", "optimizer"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &[]),
