@@ -15,7 +15,7 @@ pub struct EngineDefect {
     pub upstream: Option<u32>,
     /// Smallest statement that shows the defect, over the tables of `tests/it/engine_defects.rs`.
     pub statement: &'static str,
-    /// Rows of a plain session: cells separated by `|`, rows by `; `, NULL as an empty cell.
+    /// Rows of a plain session: cells separated by `|`, rows by `; `.
     pub plain: &'static str,
     /// Behaviour of our sessions.
     pub here: Here,
@@ -31,4 +31,89 @@ pub enum Here {
 }
 
 /// All known defects of the engine's version that this crate is built with.
-pub const ENGINE_DEFECTS: &[EngineDefect] = &[];
+pub const ENGINE_DEFECTS: &[EngineDefect] = &[
+    EngineDefect {
+        name: "NOT IN with a NULL among the values, below OR",
+        upstream: Some(25_336),
+        statement: "SELECT id FROM words WHERE w NOT IN (SELECT v FROM (VALUES ('en'), (NULL)) q(v)) OR id = 0 ORDER BY id",
+        plain: "2; 3",
+        here: Here::Right(""),
+    },
+    EngineDefect {
+        name: "IN with a NULL among the values, below IS NULL",
+        upstream: Some(25_336),
+        statement: "SELECT id FROM words WHERE (w IN (SELECT v FROM (VALUES ('en'), (NULL)) q(v))) IS NULL ORDER BY id",
+        plain: "",
+        here: Here::Right("2; 3"),
+    },
+    EngineDefect {
+        name: "correlated NOT IN with a NULL among the values",
+        upstream: Some(25_347),
+        statement: "SELECT k FROM owners o WHERE 5 NOT IN (SELECT v FROM facts f WHERE f.k = o.k) ORDER BY k",
+        plain: "a; b; z",
+        here: Here::Right("b; z"),
+    },
+    EngineDefect {
+        name: "NOT IN of a constant with a NULL among the values",
+        upstream: None,
+        statement: "SELECT count(*) FROM words WHERE 7 NOT IN (SELECT v FROM facts)",
+        plain: "3",
+        here: Here::Right("0"),
+    },
+    EngineDefect {
+        name: "a condition that is always false above an aggregate without GROUP BY",
+        upstream: None,
+        statement: "SELECT n FROM (SELECT count(5) AS n FROM words) WHERE (n BETWEEN n AND n) IS FALSE",
+        plain: "0",
+        here: Here::Right(""),
+    },
+    EngineDefect {
+        name: "IN over an aggregate of a correlated subquery",
+        upstream: Some(24_960),
+        statement: "SELECT k FROM owners o WHERE 0 IN (SELECT count(*) FROM facts f WHERE f.k = o.k) ORDER BY k",
+        plain: "",
+        here: Here::Right("z"),
+    },
+    EngineDefect {
+        name: "EXISTS over an aggregate of a correlated subquery",
+        upstream: Some(24_960),
+        statement: "SELECT k FROM owners o WHERE EXISTS (SELECT count(*) FROM facts f WHERE f.k = o.k) ORDER BY k",
+        plain: "a; b",
+        here: Here::Right("a; b; z"),
+    },
+    EngineDefect {
+        name: "first rows of a union by a label",
+        upstream: None,
+        statement: "SELECT 'b' AS w, n FROM events UNION ALL SELECT 'a', n + 100 FROM events ORDER BY w, n LIMIT 2",
+        plain: "b|10; b|20",
+        here: Here::Right("a|110; a|120"),
+    },
+    EngineDefect {
+        name: "OFFSET without LIMIT in a subquery",
+        upstream: None,
+        statement: "SELECT min(n), count(*) FROM (SELECT * FROM events ORDER BY t DESC OFFSET 2) q GROUP BY n / 100",
+        plain: "30|2",
+        here: Here::Right("10|2"),
+    },
+    EngineDefect {
+        name: "two lists of one operand below NOT",
+        upstream: Some(24_246),
+        statement: "SELECT id FROM words WHERE NOT (w IN ('en') AND w IN ('de')) ORDER BY id",
+        plain: "1; 2; 3",
+        here: Here::Right("1; 2"),
+    },
+    EngineDefect {
+        name: "XOR of a value with itself",
+        upstream: Some(24_246),
+        statement: "SELECT k, v XOR v FROM facts ORDER BY k, v NULLS LAST",
+        plain: "a|0; a|0; b|0",
+        here: Here::Right("a|0; a|NULL; b|0"),
+    },
+    EngineDefect {
+        name: "two negated lists of one operand",
+        upstream: Some(24_246),
+        statement: "SELECT id FROM words WHERE w NOT IN ('en', 'x') OR w NOT IN ('de', 'y') ORDER BY id",
+        plain: "1; 2; 3",
+        here: Here::Right("1; 2"),
+    },
+];

@@ -5,11 +5,17 @@
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
+mod in_values;
+mod opaque;
+
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use self::in_values::InValues;
+pub(crate) use self::opaque::Opaque;
+
 /// Returns all functions, for the registry of a session, by which plans that travel find them.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
-    Vec::new()
+    vec![InValues::udf(), Opaque::udf()]
 }

@@ -3,6 +3,9 @@
 //! ```text
 //! analysis   literals       numbers compared with keys, as text; intervals compared, in nanoseconds
 //!            … engine's type coercion …
+//!            subqueries     IN and EXISTS with three values, wherever they are written
+//!            unknown_lists  lists of one operand that must stay NULL
+//!            aggregate_filters  conditions without columns, kept above an aggregate of one row
 //! logical    … engine's …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
@@ -10,7 +13,8 @@
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
 //! physical   sound_properties   hides properties that the engine derives incorrectly
-//!            … engine's …
+//!            offset_order       keeps the sort below an OFFSET, until sorts are planned
+//!            … engine's, with filter_names around its filter pushdown …
 //!            ordered_scan   the first rows of a sort order through joins, filters and further keys
 //!            (limits again, now free to move after the rule above and after sort pushdown)
 //!            offset_pushdown   offsets skipped by the service
@@ -27,12 +31,15 @@
 //!
 //! Invariant: a rule that cannot prove that the rows stay the same leaves the plan unchanged.
 
+mod aggregate_filters;
 mod aggregate_pushdown;
 mod budget_check;
 #[cfg(feature = "store")]
 mod divide_rows;
+mod filter_names;
 mod filtered_aggregates;
 mod literals;
+mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
@@ -40,20 +47,26 @@ mod plan_scans;
 mod require_time_bound;
 mod sort_here;
 mod sound_properties;
+mod subqueries;
+mod unknown_lists;
 
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
-use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::eliminate_filter::EliminateFilter;
+use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 
+use self::aggregate_filters::AggregateFilters;
 use self::aggregate_pushdown::AggregatePushdown;
 use self::budget_check::BudgetCheck;
 #[cfg(feature = "store")]
 use self::divide_rows::DivideRows;
+use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
 use self::literals::Literals;
+use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
 #[cfg(feature = "flight")]
@@ -64,6 +77,8 @@ use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
+use self::subqueries::Subqueries;
+use self::unknown_lists::UnknownLists;
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
 /// whatever connection these belong to.
@@ -73,19 +88,38 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     // After the engine's own sort pushdown, which handles orders that a scan satisfies completely; before filters that
     // refer to plan nodes, which must not be replaced afterwards.
     let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
-    let own: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] =
-        [Arc::new(OrderedScan), Arc::new(LimitPushdown::new()), Arc::new(OffsetPushdown), Arc::new(SortHere)];
-    rules.splice(behind..behind, own);
+    let mut own: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
+        Arc::new(ReleaseOffsetOrder),
+        Arc::new(OrderedScan),
+        Arc::new(LimitPushdown::new()),
+        Arc::new(OffsetPushdown),
+        Arc::new(SortHere),
+    ];
     #[cfg(feature = "store")]
-    rules.insert(behind + 4, Arc::new(DivideRows));
-    rules.insert(0, Arc::new(SoundProperties));
+    own.push(Arc::new(DivideRows));
+    rules.splice(behind..behind, own);
+    for rule in rules.iter_mut().filter(|rule| rule.name().starts_with(FilterNames::INNER)) {
+        *rule = Arc::new(FilterNames::over(Arc::clone(rule)));
+    }
+    rules.splice(
+        0..0,
+        [Arc::new(SoundProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>, Arc::new(KeepOffsetOrder)],
+    );
     rules.push(Arc::new(BudgetCheck));
     // Before type coercion, which would convert the column instead.
-    builder.analyzer().get_or_insert_default().rules.insert(0, Arc::new(Literals));
+    let analysis = &mut builder.analyzer().get_or_insert_default().rules;
+    analysis.insert(0, Arc::new(Literals));
+    analysis.extend([
+        Arc::new(Subqueries) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(UnknownLists),
+        Arc::new(AggregateFilters),
+    ]);
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();
-    logical.insert(before, Arc::new(FilteredAggregates));
+    let simplified: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
+        [Arc::new(FilteredAggregates), Arc::new(EliminateFilter::new())];
+    logical.splice(before..before, simplified);
     // Last, when filters have reached the scans and unused columns are gone.
     logical.extend([Arc::new(PlanScans) as Arc<dyn OptimizerRule + Send + Sync>, Arc::new(AggregatePushdown)]);
     builder

@@ -7,8 +7,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
+use datafusion::physical_expr::{Distribution, OrderingRequirements, PhysicalExpr};
+use datafusion::physical_plan::filter_pushdown::{ChildFilterDescription, FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 /// Behaviour of a node that passes rows on.
@@ -20,6 +20,21 @@ pub(crate) trait Pass: Clone + fmt::Debug + Send + Sync + 'static {
 
     /// Returns the properties that the node reports.
     fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties>;
+
+    /// Returns the order that the input must have.
+    fn required_order(&self) -> Option<OrderingRequirements> {
+        None
+    }
+
+    /// Returns the distribution that the input must have.
+    fn required_distribution(&self) -> Distribution {
+        Distribution::UnspecifiedDistribution
+    }
+
+    /// Returns whether filters on a column of this name may pass the node.
+    fn accepts(&self, _column: &str) -> bool {
+        true
+    }
 
     /// Returns the rows of a partition.
     fn rows(&self, input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream;
@@ -45,6 +60,11 @@ impl<P: Pass> PassThroughExec<P> {
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, pass: P) -> Self {
         let properties = pass.properties(input.as_ref());
         Self { input, pass, properties }
+    }
+
+    /// Returns the node below.
+    pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
     }
 }
 
@@ -81,6 +101,14 @@ impl<P: Pass> ExecutionPlan for PassThroughExec<P> {
         }
     }
 
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.pass.required_order()]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![self.pass.required_distribution()]
+    }
+
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![P::KEEPS_ORDER]
     }
@@ -95,7 +123,15 @@ impl<P: Pass> ExecutionPlan for PassThroughExec<P> {
         parent_filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        FilterDescription::from_children(parent_filters, &self.children())
+        // The engine looks columns up by name: one that is not the first of its name would become another.
+        let schema = self.input.schema();
+        let fields = schema.fields().iter().enumerate();
+        let passing = fields.filter(|(index, field)| {
+            self.pass.accepts(field.name()) && schema.index_of(field.name()).is_ok_and(|first| first == *index)
+        });
+        let passing = passing.map(|(index, _)| index).collect();
+        let child = ChildFilterDescription::from_child_with_allowed_indices(&parent_filters, passing, &self.input)?;
+        Ok(FilterDescription::new().with_child(child))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

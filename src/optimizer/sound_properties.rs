@@ -1,6 +1,6 @@
 //! Hides plan properties that the engine derives incorrectly and that lose rows or their order.
 //!
-//! Three defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
+//! Four defects of DataFusion 55.2 affect users. `tests/it/engine_defects.rs` reproduces each in a plain session; these
 //! tests fail once the engine is fixed, and this rule can then be removed.
 //!
 //! - A filter `t::date = DATE '…'` makes the engine treat `t` itself as a constant. A sort by `t` above the filter is then
@@ -11,6 +11,9 @@
 //!   node between the two claims nothing.
 //! - An outer join claims that columns that are constant on a side still are where it fills that side with NULL. A sort by
 //!   them above the join is then dropped, and groups are emitted early. A node below that side claims nothing.
+//! - A union of inputs with a constant each, such as a label, claims a constant that differs from partition to partition. The
+//!   first rows of a sort then leave it out of the key, and compare their threshold across partitions. A node above the union
+//!   claims nothing.
 
 use std::sync::Arc;
 
@@ -18,7 +21,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::{AcrossPartitions, EquivalenceProperties};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -55,6 +58,9 @@ impl PhysicalOptimizerRule for SoundProperties {
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Ok(Transformed::yes(plan.replace_children(inputs, options)?));
             }
+            if differs_between_partitions(plan.as_ref()) {
+                return Ok(Transformed::yes(without_properties(plan)));
+            }
             Ok(Transformed::no(plan))
         })
         .data()
@@ -80,6 +86,13 @@ fn unsound_inputs(plan: &dyn ExecutionPlan) -> [bool; 2] {
         *filled &= !input.equivalence_properties().eq_group().is_empty();
     }
     inputs
+}
+
+/// True if a column is constant in each partition of an operator, with another value in each. Only operators whose inputs have no such
+/// column: above them, a node hides it.
+fn differs_between_partitions(plan: &dyn ExecutionPlan) -> bool {
+    let constants = plan.equivalence_properties().constants();
+    constants.iter().any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
 }
 
 /// Returns whether a join fills its left side and its right side with NULL where the other one has no match.

@@ -1,0 +1,56 @@
+//! A value that the engine's optimizer must not recognize.
+//!
+//! Its simplifier merges lists of one operand: `x IN ('a') AND x IN ('b')` becomes false, although it is NULL where `x` is. Where that
+//! makes a difference, one of the operands is hidden. And its filter pushdown moves a condition without columns to any place; with a
+//! column as a further argument, it stays above the operator that computes the column.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// `opaque(x, …)`: returns `x`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Opaque {
+    signature: Signature,
+}
+
+impl Opaque {
+    /// Creates the function.
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable) }))
+    }
+
+    /// Returns a call of the function.
+    pub(crate) fn of(args: Vec<Expr>) -> Expr {
+        Expr::ScalarFunction(ScalarFunction::new_udf(Self::udf(), args))
+    }
+}
+
+impl ScalarUDFImpl for Opaque {
+    fn name(&self) -> &'static str {
+        "opaque"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        match arg_types {
+            [value, ..] => Ok(value.clone()),
+            [] => plan_err!("opaque takes an argument"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(value) => Ok(value),
+            None => plan_err!("opaque takes an argument"),
+        }
+    }
+}

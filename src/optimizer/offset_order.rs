@@ -1,0 +1,117 @@
+//! Keeps the sort below an OFFSET without a LIMIT.
+//!
+//! `SELECT … FROM (SELECT … ORDER BY … OFFSET 600)` skips the first 600 rows in that order. The engine removes a sort whose order
+//! nothing above requires, and does not count an offset: any 600 rows would be skipped. [`KeepOffsetOrder`] puts a node above such a
+//! sort that requires its order; [`ReleaseOffsetOrder`] removes the node once the engine's rules about sorts are done. A sort with
+//! a LIMIT needs no node, because the engine keeps those.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, OrderingRequirements};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
+
+use super::pass_through::{Pass, PassThroughExec};
+
+/// See the module's documentation. Runs before the engine's rules.
+#[derive(Debug)]
+pub(super) struct KeepOffsetOrder;
+
+impl PhysicalOptimizerRule for KeepOffsetOrder {
+    fn name(&self) -> &'static str {
+        "savedsearch_keep_offset_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let Some(limit) = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0) else {
+                return Ok(Transformed::no(node));
+            };
+            match with_order(limit.input())? {
+                Some(input) => Ok(Transformed::yes(with_input(node, input)?)),
+                None => Ok(Transformed::no(node)),
+            }
+        })
+        .data()
+    }
+}
+
+/// Puts the node above the sort that decides the rows of an offset; `None` without such a sort.
+fn with_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        let order = OrderingRequirements::from(sort.expr().clone());
+        let node = PassThroughExec::new(Arc::clone(plan), InOrder { order });
+        return Ok(sort.fetch().is_none().then(|| Arc::new(node) as _));
+    }
+    // Both keep the order of their input.
+    if plan.downcast_ref::<ProjectionExec>().is_none() && plan.downcast_ref::<FilterExec>().is_none() {
+        return Ok(None);
+    }
+    let [input] = plan.children()[..] else { return Ok(None) };
+    with_order(input)?.map(|input| with_input(Arc::clone(plan), input)).transpose()
+}
+
+fn with_input(plan: Arc<dyn ExecutionPlan>, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.replace_children(vec![input], ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// See the module's documentation. Runs after the engine's rules about sorts, before this crate's about offsets.
+#[derive(Debug)]
+pub(super) struct ReleaseOffsetOrder;
+
+impl PhysicalOptimizerRule for ReleaseOffsetOrder {
+    fn name(&self) -> &'static str {
+        "savedsearch_release_offset_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| match node.downcast_ref::<PassThroughExec<InOrder>>() {
+            Some(pass) => Ok(Transformed::yes(Arc::clone(pass.input()))),
+            None => Ok(Transformed::no(node)),
+        })
+        .data()
+    }
+}
+
+/// Requires the order of its input.
+#[derive(Debug, Clone)]
+struct InOrder {
+    order: OrderingRequirements,
+}
+
+impl Pass for InOrder {
+    const NAME: &'static str = "InOrderExec";
+    const KEEPS_ORDER: bool = true;
+
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        Arc::clone(input.properties())
+    }
+
+    fn required_order(&self) -> Option<OrderingRequirements> {
+        Some(self.order.clone())
+    }
+
+    fn required_distribution(&self) -> Distribution {
+        Distribution::SinglePartition
+    }
+
+    fn rows(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {
+        input
+    }
+}

@@ -1,0 +1,306 @@
+//! Gives IN and EXISTS of subqueries the three values of SQL, wherever they are written.
+//!
+//! The engine turns them into joins. Five kinds come out wrong, and one is not supported:
+//!
+//! | expression | the engine | here |
+//! | --- | --- | --- |
+//! | IN or NOT IN anywhere but at the top of WHERE | false instead of NULL | a list of the values ([`InValues`]), read once |
+//! | the same, correlated | the same | two scalar subqueries: is it among the values, and is NULL among them |
+//! | NOT IN at the top of WHERE, of a constant or an expression | NULLs of the subquery are ignored | as anywhere else |
+//! | correlated NOT IN at the top of WHERE | the same | NOT EXISTS with tests for NULL |
+//! | IN and EXISTS over an aggregate without GROUP BY, correlated | no row for an empty input | compared with the single value |
+//! | EXISTS in the SELECT list | an error | a scalar subquery |
+//!
+//! Invariant: what stays IN or EXISTS is at the top of WHERE or HAVING, where false and NULL are the same, or cannot be NULL.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef, ExprSchema, Result, ScalarValue};
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
+use datafusion::functions_aggregate::min_max::max_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not_exists, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::error::{Error, ErrorKind};
+use crate::functions::InValues;
+
+/// See the module's documentation. Runs after type coercion, which makes both sides of IN comparable.
+#[derive(Debug)]
+pub(super) struct Subqueries;
+
+impl AnalyzerRule for Subqueries {
+    fn name(&self) -> &str {
+        "savedsearch_subqueries"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        // Where such subqueries become joins, a list would be repeated for each row.
+        let lists = config.optimizer.enable_physical_uncorrelated_scalar_subquery;
+        plan.transform_up_with_subqueries(|plan| {
+            if !has_subquery(&plan)? {
+                return Ok(Transformed::no(plan));
+            }
+            match plan {
+                LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+                    let site = Site { lists, in_filter: true, schema: Arc::clone(input.schema()) };
+                    let conjuncts = split_conjunction_owned(predicate).into_iter().map(|conjunct| site.top(conjunct));
+                    let predicate = conjunction(conjuncts.collect::<Result<Vec<_>>>()?).unwrap_or_else(|| lit(true));
+                    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
+                }
+                plan => {
+                    let site = Site { lists, in_filter: false, schema: Arc::new(merge_schema(&plan.inputs())) };
+                    let names = NamePreserver::new(&plan);
+                    plan.map_expressions(|expr| {
+                        let name = names.save(&expr);
+                        Ok(site.embedded(expr)?.update_data(|expr| name.restore(expr)))
+                    })?
+                    .map_data(LogicalPlan::recompute_schema)
+                }
+            }
+        })
+        .data()
+    }
+}
+
+fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_) | Expr::Exists(_))))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// The node that an expression belongs to.
+struct Site {
+    /// Uncorrelated scalar subqueries are computed once, before the rows.
+    lists: bool,
+    /// The node is a WHERE or HAVING clause, where EXISTS may stay.
+    in_filter: bool,
+    /// Columns that the expression can refer to.
+    schema: DFSchemaRef,
+}
+
+impl Site {
+    /// Rewrites a conjunct of WHERE, for which false and NULL are the same.
+    fn top(&self, conjunct: Expr) -> Result<Expr> {
+        match conjunct {
+            Expr::Not(inner) => match *inner {
+                Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                    self.top_in(InSubquery { expr, subquery, negated: !negated })
+                }
+                Expr::Exists(Exists { subquery, negated }) => exists(Exists { subquery, negated: !negated }),
+                inner => self.embedded(Expr::Not(inner.into())).data(),
+            },
+            Expr::InSubquery(within) => self.top_in(within),
+            Expr::Exists(these) => exists(these),
+            other => self.embedded(other).data(),
+        }
+    }
+
+    fn top_in(&self, within: InSubquery) -> Result<Expr> {
+        let correlated = !within.subquery.outer_ref_columns.is_empty();
+        // The engine's anti join respects NULLs where its only key is a column.
+        let joins = !within.negated || matches!(*within.expr, Expr::Column(_)) || !self.may_be_null(&within)?;
+        match (correlated, joins) {
+            (false, true) => return Ok(Expr::InSubquery(within)),
+            (false, false) => return self.value_of_in(within),
+            (true, _) if is_one_row(&within.subquery.subquery) => return equals_the_row(within),
+            (true, _) if !within.negated || !self.may_be_null(&within)? => return Ok(Expr::InSubquery(within)),
+            (true, _) => {}
+        }
+        let InSubquery { expr, subquery, .. } = within;
+        let plan = LogicalPlan::clone(&subquery.subquery);
+        let value = only_column(&plan)?;
+        let outer = self.as_outer(*expr)?;
+        let among = value.clone().eq(outer.clone()).or(value.is_null()).or(outer.is_null());
+        Ok(not_exists(Arc::new(LogicalPlanBuilder::from(plan).filter(among)?.build()?)))
+    }
+
+    /// Rewrites an expression whose value matters, NULL included.
+    fn embedded(&self, expr: Expr) -> Result<Transformed<Expr>> {
+        expr.transform_up(|expr| match expr {
+            Expr::InSubquery(within) => self.value_of_in(within).map(Transformed::yes),
+            Expr::Exists(these) => {
+                let negated = these.negated;
+                let expr = exists(these)?;
+                let Expr::Exists(Exists { subquery, .. }) = expr else { return Ok(Transformed::yes(expr)) };
+                if self.in_filter {
+                    return Ok(Transformed::yes(Expr::Exists(Exists { subquery, negated })));
+                }
+                let found = any_row(&subquery)?;
+                Ok(Transformed::yes(if negated { found.is_null() } else { found.is_not_null() }))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    }
+
+    fn value_of_in(&self, within: InSubquery) -> Result<Expr> {
+        let correlated = !within.subquery.outer_ref_columns.is_empty();
+        if is_one_row(&within.subquery.subquery) {
+            return equals_the_row(within);
+        }
+        if self.in_filter && !self.may_be_null(&within)? {
+            return Ok(Expr::InSubquery(within));
+        }
+        let InSubquery { expr, subquery, negated } = within;
+        let plan = LogicalPlan::clone(&subquery.subquery);
+        let value = only_column(&plan)?;
+        let found = if self.lists && !correlated {
+            let values = LogicalPlanBuilder::from(plan).distinct()?;
+            let values = values.aggregate(Vec::<Expr>::new(), vec![aggregate(array_agg_udaf(), value)])?.build()?;
+            Expr::ScalarFunction(ScalarFunction::new_udf(InValues::udf(), vec![*expr, scalar(values)]))
+        } else {
+            let outer = self.as_outer((*expr).clone())?;
+            let equal = LogicalPlanBuilder::from(plan.clone()).filter(value.clone().eq(outer))?.build()?;
+            let equal = scalar(largest(equal, lit(1_i64))?);
+            // 2 if NULL is among the values, 1 if there are others only, NULL if there are none.
+            let kind = when(value.is_null(), lit(2_i64)).otherwise(lit(1_i64))?;
+            let kind = scalar(largest(plan, kind)?);
+            let unknown = kind.clone().eq(lit(2_i64)).or(expr.is_null().and(kind.is_not_null()));
+            when(equal.is_not_null(), lit(true)).when(unknown, lit(ScalarValue::Boolean(None))).otherwise(lit(false))?
+        };
+        Ok(if negated { Expr::Not(found.into()) } else { found })
+    }
+
+    fn may_be_null(&self, within: &InSubquery) -> Result<bool> {
+        let values = within.subquery.subquery.schema();
+        Ok(values.fields().iter().any(|field| field.is_nullable()) || within.expr.nullable(self.schema.as_ref())?)
+    }
+
+    /// The expression as the subquery sees it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if it refers to a query further outside, or has a subquery of its own.
+    fn as_outer(&self, expr: Expr) -> Result<Expr> {
+        let nested = expr.exists(|part| {
+            Ok(matches!(
+                part,
+                Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
+            ))
+        })?;
+        if nested || expr.is_volatile() {
+            let error = "this operand of IN with a subquery is not supported here";
+            let advice = "compute it in a subquery of FROM first, or write the condition as a join";
+            return Err(Error::new(ErrorKind::Unsupported, error).advice(advice).into());
+        }
+        expr.transform(|part| match part {
+            Expr::Column(column) => {
+                let field = self.schema.field_from_column(&column)?;
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+        .data()
+    }
+}
+
+/// EXISTS, unless the subquery has one row whatever its input is and the engine would lose that row.
+fn exists(these: Exists) -> Result<Expr> {
+    if these.subquery.outer_ref_columns.is_empty() || !is_one_row(&these.subquery.subquery) {
+        return Ok(Expr::Exists(these));
+    }
+    let found = match having(&these.subquery.subquery)? {
+        Some(condition) => scalar(condition).is_true(),
+        None => lit(true),
+    };
+    Ok(if these.negated { Expr::Not(found.into()) } else { found })
+}
+
+/// `x IN (SELECT count(*) …)` as `x = (SELECT count(*) …)`.
+fn equals_the_row(InSubquery { expr, subquery, negated }: InSubquery) -> Result<Expr> {
+    let expr = *expr;
+    let found = match having(&subquery.subquery)? {
+        Some(condition) => {
+            let value = scalar(without_having(&subquery.subquery)?);
+            scalar(condition).is_true().and(expr.eq(value))
+        }
+        None => expr.eq(Expr::ScalarSubquery(subquery)),
+    };
+    Ok(if negated { Expr::Not(found.into()) } else { found })
+}
+
+/// True for a subquery with at most one row, which it has for an empty input too: an aggregate without GROUP BY, with or
+/// without HAVING.
+fn is_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => is_one_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => is_one_row(&node.input),
+        LogicalPlan::Filter(node) => is_one_row(&node.input),
+        LogicalPlan::Sort(node) => is_one_row(&node.input),
+        LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// The condition of HAVING, as the only column of a row; `None` without HAVING.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for a condition that is not directly above the aggregate.
+fn having(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut node = plan;
+    loop {
+        node = match node {
+            LogicalPlan::Projection(inner) => &inner.input,
+            LogicalPlan::SubqueryAlias(inner) => &inner.input,
+            LogicalPlan::Sort(inner) => &inner.input,
+            LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(**input, LogicalPlan::Aggregate(_)) => {
+                let condition =
+                    LogicalPlanBuilder::from(Arc::clone(input)).project(vec![predicate.clone()])?.build()?;
+                return Ok(Some(condition));
+            }
+            LogicalPlan::Filter(_) => {
+                let error = "a condition on the result of an aggregate in a correlated subquery is not supported here";
+                return Err(Error::new(ErrorKind::Unsupported, error).advice("write the condition as HAVING").into());
+            }
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// The subquery without its HAVING.
+fn without_having(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    plan.clone()
+        .transform_down(|node| match node {
+            LogicalPlan::Filter(Filter { input, .. }) if matches!(*input, LogicalPlan::Aggregate(_)) => {
+                Ok(Transformed::new(Arc::unwrap_or_clone(input), true, TreeNodeRecursion::Stop))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+        .data()
+}
+
+/// A scalar subquery that is NULL if and only if the subquery has no rows.
+fn any_row(subquery: &Subquery) -> Result<Expr> {
+    let plan = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery));
+    // One row is enough; with a correlated subquery, the limit would apply to all rows together.
+    let plan = if subquery.outer_ref_columns.is_empty() { plan.limit(0, Some(1))? } else { plan };
+    Ok(scalar(largest(plan.build()?, lit(1_i64))?))
+}
+
+fn largest(plan: LogicalPlan, value: Expr) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::from(plan).aggregate(Vec::<Expr>::new(), vec![aggregate(max_udaf(), value)])?.build()
+}
+
+fn aggregate(function: Arc<datafusion::logical_expr::AggregateUDF>, value: Expr) -> Expr {
+    Expr::AggregateFunction(AggregateFunction::new_udf(function, vec![value], false, None, vec![], None))
+}
+
+fn scalar(plan: LogicalPlan) -> Expr {
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() })
+}
+
+fn only_column(plan: &LogicalPlan) -> Result<Expr> {
+    match plan.schema().iter().next() {
+        Some(field) => Ok(Expr::Column(Column::from(field))),
+        None => Err(Error::new(ErrorKind::Query, "the subquery of IN selects no column").into()),
+    }
+}
