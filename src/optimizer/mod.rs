@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! analysis   literals       numbers compared with keys, as text; intervals compared, in nanoseconds
+//!            row_comparison  rows compared member by member
 //!            … engine's type coercion …
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
@@ -45,6 +46,7 @@ mod ordered_scan;
 mod pass_through;
 mod plan_scans;
 mod require_time_bound;
+mod row_comparison;
 mod sort_here;
 mod sound_properties;
 mod subqueries;
@@ -73,6 +75,7 @@ use self::ordered_scan::OrderedScan;
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::plan_scans::PlanScans;
 use self::require_time_bound::RequireTimeBound;
+use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
@@ -109,6 +112,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     // Before type coercion, which would convert the column instead.
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
     analysis.insert(0, Arc::new(Literals));
+    analysis.insert(1, Arc::new(RowComparison));
     analysis.extend([
         Arc::new(Subqueries) as Arc<dyn AnalyzerRule + Send + Sync>,
         Arc::new(UnknownLists),

@@ -111,6 +111,25 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT a.n FROM (SELECT n FROM events ORDER BY n DESC OFFSET 3) a JOIN events b ON a.n = b.n", "10"),
     ("SELECT sum(n) FROM (SELECT n, t FROM events ORDER BY t DESC OFFSET 1) WHERE n < 100", "61"),
     ("SELECT n FROM (SELECT n FROM events ORDER BY n DESC OFFSET 1) ORDER BY n LIMIT 1", "10"),
+    (
+        "SELECT n, sum(n) OVER (ORDER BY n) AS s FROM (SELECT n FROM events ORDER BY t DESC LIMIT 2 OFFSET 1) ORDER BY n",
+        "10|10; 31|41",
+    ),
+    ("SELECT n FROM (SELECT n FROM events ORDER BY t OFFSET 2) q ORDER BY n DESC", "31; 30"),
+    // Grouping sets with an empty one.
+    ("SELECT count(*) FROM owners o WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k GROUP BY CUBE (f.v))", "0"),
+    (
+        "SELECT k FROM owners o WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k GROUP BY GROUPING SETS ((f.v), (f.k))) ORDER BY k",
+        "a; b",
+    ),
+    // Rows.
+    ("SELECT (1, NULL) = (2, NULL) AS a, (1, 2) = (1, 2) AS b, (1, NULL) <> (2, NULL) AS c", "false|true|true"),
+    (
+        "SELECT (1, 2) < (1, 3) AS a, (2, NULL) > (1, 5) AS b, (1, NULL) <= (1, 5) AS c, (1, 2) >= (1, 2) AS d",
+        "true|true|NULL|true",
+    ),
+    ("SELECT k FROM facts WHERE (k, v) IN (('a', 1), ('b', NULL))", "a"),
+    ("SELECT count(*) FROM facts WHERE (k, v) NOT IN (('z', 1), ('b', NULL))", "2"),
     // Lists of one operand.
     ("SELECT id, w IN ('en', 'x') AND w IN ('de', 'y') AS x FROM words ORDER BY id", "1|false; 2|false; 3|NULL"),
     ("SELECT id, w IN ('en', 'x') AND w NOT IN ('en', 'x') AS x FROM words ORDER BY id", "1|false; 2|false; 3|NULL"),
