@@ -14,6 +14,7 @@
 
 mod envelope;
 mod json;
+mod list;
 mod lossy_utf8;
 mod places;
 mod pointer_tree;
@@ -31,6 +32,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMic
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
 pub use self::schema::{arrow_schema, data_type};
 
 use self::envelope::Envelope;
@@ -38,7 +40,7 @@ use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnType, Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
+use crate::profile::{Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -118,7 +120,7 @@ enum Source {
     Duration,
     Timezone,
     /// NULL: a reader fills it in.
-    AsOf,
+    Later,
 }
 
 /// Target of a pointer into the envelope.
@@ -180,7 +182,7 @@ impl Decoder {
                 Origin::Aid => Source::Aid,
                 Origin::Duration => Source::Duration,
                 Origin::Timezone => Source::Timezone,
-                Origin::AsOf => Source::AsOf,
+                Origin::AsOf | Origin::Kinds => Source::Later,
                 Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(build(&mut built)),
                 _ => continue,
             };
@@ -345,7 +347,8 @@ impl Decoder {
         let mut columns: Vec<ArrayRef> = self
             .sources
             .iter()
-            .map(|source| match *source {
+            .zip(self.schema.fields())
+            .map(|(source, field)| match *source {
                 Source::Row(slot) => Ok(built.array(slot)),
                 Source::Answer(capture, slot) => {
                     let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
@@ -355,7 +358,7 @@ impl Decoder {
                 Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
                 Source::Duration => Ok(constant(request.plan.duration.as_deref(), count)),
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
-                Source::AsOf => Ok(arrow::array::new_null_array(&data_type(ColumnType::Timestamp), count)),
+                Source::Later => Ok(arrow::array::new_null_array(field.data_type(), count)),
             })
             .collect::<Result<_>>()?;
         let unnamed = self.name(request, text, &mut columns)?;

@@ -17,9 +17,9 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::scan_config::ScanConfig;
 use crate::connection::Connection;
-use crate::decode::Decoder;
+use crate::decode::{Decoded, Decoder, OneRowAnAid, entries_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Shape};
+use crate::profile::{Origin, Shape, TableKind};
 use crate::pushdown::ServiceOrder;
 use crate::request::RequestPlan;
 
@@ -40,6 +40,8 @@ pub(super) struct Reader {
     pub(super) time: Option<usize>,
     /// Set if a response is always one row.
     single: bool,
+    /// Makes rows of the entries of a list.
+    entries: Option<OneRowAnAid>,
     pub(super) schema: SchemaRef,
 }
 
@@ -84,8 +86,16 @@ impl Reader {
         if all {
             read.extend(0..spec.columns.len());
         }
+        let list = spec.kind == TableKind::List;
+        if list {
+            read.extend(OneRowAnAid::needed(spec));
+        }
         let read: Vec<usize> = read.into_iter().collect();
-        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).of_table().lossy(lossy);
+        let entries = list.then(|| OneRowAnAid::try_new(spec, &read)).transpose()?;
+        let records = if list { Arc::new(entries_of(spec)) } else { Arc::clone(spec) };
+        let decoder = Decoder::new(Arc::clone(connection.profile()), records, &read).lossy(lossy);
+        // A list may come without a history.
+        let decoder = if spec.kind == TableKind::History { decoder } else { decoder.of_table() };
         let predicate = predicate
             .as_ref()
             .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
@@ -108,7 +118,16 @@ impl Reader {
             time,
             connection: Arc::clone(connection),
             single,
+            entries,
             schema,
+        })
+    }
+
+    /// Returns the rows of a list: one an aid, or the entries of the history as they came.
+    pub(super) fn listed(&self, entries: Decoded) -> Result<Decoded> {
+        Ok(match &self.entries {
+            Some(rule) => Decoded { batch: rule.rows(&entries.batch)?, ..entries },
+            None => entries,
         })
     }
 

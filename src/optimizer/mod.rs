@@ -1,7 +1,8 @@
 //! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
-//! analysis   literals       numbers compared with keys, as text; intervals compared, in nanoseconds
+//! analysis   unnested_keys  keys of tables hidden from plans that unnest arrays
+//!            literals       numbers compared with keys, as text; intervals compared, in nanoseconds
 //!            … engine's type coercion …
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
@@ -49,6 +50,7 @@ mod sort_here;
 mod sound_properties;
 mod subqueries;
 mod unknown_lists;
+mod unnested_keys;
 
 use std::sync::Arc;
 
@@ -79,6 +81,7 @@ use self::sound_properties::SoundProperties;
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
 use self::subqueries::Subqueries;
 use self::unknown_lists::UnknownLists;
+use self::unnested_keys::UnnestedKeys;
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
 /// whatever connection these belong to.
@@ -114,6 +117,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),
     ]);
+    analysis.insert(0, Arc::new(UnnestedKeys));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();

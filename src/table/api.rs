@@ -59,9 +59,8 @@ impl ApiTable {
         let spec = Arc::new(spec.clone());
         let schema = arrow_schema(&spec);
         // The engine drops a DISTINCT over a key, so only rows that are identified by one may declare it.
-        let aid = spec.columns.iter().position(|column| column.origin == Origin::Aid);
-        let id = spec.id.as_ref().and_then(|id| schema.index_of(id).ok());
-        let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
+        let key: Vec<usize> = spec.row_key().into_iter().filter_map(|column| schema.index_of(column).ok()).collect();
+        let key = (!key.is_empty()).then_some(Constraint::PrimaryKey(key));
         let constraints = Constraints::new_unverified(key.into_iter().collect());
         Self { connection, spec, schema, constraints, gives: Gives::Rows, read_because: None, planned: None }
     }
@@ -115,6 +114,11 @@ impl ApiTable {
     /// Returns the table with the reason, for EXPLAIN, why mentions are read although only counts are needed.
     pub(crate) fn read_because(&self, because: String) -> Self {
         Self { read_because: Some(because), ..self.clone() }
+    }
+
+    /// Returns the table without its key, for plans in which rows are multiplied.
+    pub(crate) fn without_key(&self) -> Self {
+        Self { constraints: Constraints::default(), ..self.clone() }
     }
 
     /// Returns the table for a scan with this plan.

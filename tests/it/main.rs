@@ -21,6 +21,7 @@ mod later;
 mod layout;
 mod lies;
 mod mcp;
+mod one_row_an_aid;
 mod pages;
 mod postgres;
 mod probing;
