@@ -159,6 +159,10 @@ fn history_of(list: &TableSpec) -> Option<TableSpec> {
         name: Arc::from(RECENT_SEARCHES),
         kind: TableKind::History,
         description: None,
+        id: None,
+        time: None,
+        version: None,
+        stand_in: Vec::new(),
         sections,
         columns: [position].into_iter().chain(columns).collect(),
         ..list.clone()
