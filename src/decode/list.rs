@@ -21,7 +21,7 @@ use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, RecordBatch, StringArr
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, SchemaRef};
 
-use super::schema::arrow_schema;
+use super::schema::decoded_schema;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, RECENT, TableSpec};
 
@@ -61,7 +61,7 @@ impl OneRowAnAid {
     /// # Errors
     /// [`ErrorKind::Profile`] if `aid` or `kind` is missing.
     pub(crate) fn try_new(table: &TableSpec, columns: &[usize]) -> Result<Self> {
-        let schema = arrow_schema(table).project(columns);
+        let schema = decoded_schema(table).project(columns);
         let missing = |error: String| Error::new(ErrorKind::Profile, format!("tables.saved_searches: {error}"));
         let schema = Arc::new(schema.map_err(|error| missing(error.to_string()))?);
         let of = |name| schema.index_of(name).map_err(|error| missing(error.to_string()));

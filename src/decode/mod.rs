@@ -33,11 +33,13 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
+pub(crate) use self::schema::in_zone_of;
 pub use self::schema::{arrow_schema, data_type};
 
 use self::envelope::Envelope;
 use self::pointer_tree::Tree;
 use self::record::Rows;
+use self::schema::decoded_schema;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
@@ -148,7 +150,7 @@ const MOST: usize = 100_000;
 impl Decoder {
     /// Creates a decoder for the columns at these positions of the table.
     pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
-        let full = arrow_schema(&table);
+        let full = decoded_schema(&table);
         // `project` fails only for positions out of bounds.
         let schema = Arc::new(full.project(columns).expect("column positions are within the table"));
         let of_origin = |origin: &Origin| columns.iter().position(|column| table.columns[*column].origin == *origin);

@@ -17,7 +17,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::scan_config::ScanConfig;
 use crate::connection::Connection;
-use crate::decode::{Decoded, Decoder, OneRowAnAid, entries_of};
+use crate::decode::{Decoded, Decoder, OneRowAnAid, arrow_schema, entries_of, in_zone_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Shape, TableKind};
 use crate::pushdown::ServiceOrder;
@@ -36,6 +36,8 @@ pub(super) struct Reader {
     /// The column among those read with the instant of reading, and that instant by our clock.
     as_of: Option<(usize, DateTime<Utc>)>,
     connection: Arc<Connection>,
+    /// Schema of the columns read, in the zone of the session; `None` if that is UTC, in which they are decoded.
+    shown: Option<SchemaRef>,
     /// The time column among those read.
     pub(super) time: Option<usize>,
     /// Set if a response is always one row.
@@ -92,6 +94,7 @@ impl Reader {
         }
         let read: Vec<usize> = read.into_iter().collect();
         let entries = list.then(|| OneRowAnAid::try_new(spec, &read)).transpose()?;
+        let shown = spec.zone.is_some().then(|| arrow_schema(spec).project(&read)).transpose()?.map(Arc::new);
         let records = if list { Arc::new(entries_of(spec)) } else { Arc::clone(spec) };
         let decoder = Decoder::new(Arc::clone(connection.profile()), records, &read).lossy(lossy);
         // A list may come without a history.
@@ -115,6 +118,7 @@ impl Reader {
             until,
             output,
             as_of,
+            shown,
             time,
             connection: Arc::clone(connection),
             single,
@@ -133,11 +137,21 @@ impl Reader {
 
     /// Returns the rows that satisfy the predicate, with the output's columns; each row represents one mention.
     pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
-        let (dated, filtered);
+        let (dated, zoned, filtered);
         let batch = match self.as_of {
             Some((at, begun)) => {
                 dated = self.dated(batch, at, begun)?;
                 &dated
+            }
+            None => batch,
+        };
+        let batch = match &self.shown {
+            Some(schema) => {
+                let columns = batch.columns().iter().zip(schema.fields());
+                let columns = columns.map(|(column, field)| in_zone_of(column, field.data_type())).collect();
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                zoned = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+                &zoned
             }
             None => batch,
         };

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! analysis   unnested_keys  keys of tables hidden from plans that unnest arrays
+//!            local_times    local times of instants in a zone, where the engine has those of UTC
 //!            literals       numbers compared with keys, as text; intervals compared, in nanoseconds
 //!            … engine's type coercion …
+//!            (local_times again, for the casts of type coercion)
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
@@ -40,6 +42,7 @@ mod divide_rows;
 mod filter_names;
 mod filtered_aggregates;
 mod literals;
+mod local_times;
 mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
@@ -68,6 +71,7 @@ use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
 use self::literals::Literals;
+use self::local_times::LocalTimes;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
@@ -111,6 +115,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     rules.push(Arc::new(BudgetCheck));
     // Before type coercion, which would convert the column instead.
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
+    // Again, for the casts of type coercion.
+    analysis.push(Arc::new(LocalTimes));
     analysis.insert(0, Arc::new(Literals));
     analysis.extend([
         Arc::new(Subqueries) as Arc<dyn AnalyzerRule + Send + Sync>,
@@ -118,6 +124,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         Arc::new(AggregateFilters),
     ]);
     analysis.insert(0, Arc::new(UnnestedKeys));
+    analysis.insert(0, Arc::new(LocalTimes));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();

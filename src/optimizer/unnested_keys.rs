@@ -1,18 +1,12 @@
-//! Hides the keys of tables from plans that unnest arrays.
-//!
-//! `unnest` returns a row for each item, so that a key of its input identifies no row of its output. The engine keeps the key, and
-//! drops a DISTINCT or a grouping by it: `SELECT DISTINCT aid FROM (SELECT aid, unnest(kinds) FROM saved_searches)`.
-
-use std::sync::Arc;
+//! Hides the keys of tables from plans that unnest arrays, for the engine's optimizer; [`Relations`](crate::table::Relations) hides
+//! them from its planner.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlan, TableScan, TableScanBuilder};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::table::ApiTable;
+use crate::table::without_unnested_keys;
 
 /// Rule for plans with an unnest. See the module's documentation.
 #[derive(Debug)]
@@ -24,27 +18,6 @@ impl AnalyzerRule for UnnestedKeys {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut unnests = false;
-        plan.apply_with_subqueries(|node| {
-            unnests = matches!(node, LogicalPlan::Unnest(_));
-            Ok(if unnests { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !unnests {
-            return Ok(plan);
-        }
-        let hidden = plan.transform_up_with_subqueries(|plan| match plan {
-            LogicalPlan::TableScan(scan) => match ApiTable::of(&scan) {
-                Some(table) => {
-                    let source = provider_as_source(Arc::new(table.without_key()));
-                    let TableScan { table_name, projection, filters, fetch, .. } = scan;
-                    let scan = TableScanBuilder::new(table_name, source).with_projection(projection);
-                    let scan = scan.with_filters(filters).with_fetch(fetch).build()?;
-                    Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
-                }
-                None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
-            },
-            other => other.recompute_schema().map(Transformed::yes),
-        })?;
-        Ok(hidden.data)
+        without_unnested_keys(plan)
     }
 }

@@ -41,6 +41,9 @@ pub struct TableSpec {
     /// Known fields of a record that belong to no column and are omitted from `extra`.
     #[serde(default)]
     pub ignore: Vec<Pointer>,
+    /// Time zone of the session that reads the table: its instants have the type of that zone. `None`: UTC.
+    #[serde(skip)]
+    pub zone: Option<Arc<str>>,
 }
 
 impl TableSpec {

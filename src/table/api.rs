@@ -121,6 +121,13 @@ impl ApiTable {
         Self { constraints: Constraints::default(), ..self.clone() }
     }
 
+    /// Returns the table with instants in the zone of a session.
+    pub(crate) fn in_zone(&self, zone: &Arc<str>) -> Self {
+        let spec = Arc::new(TableSpec { zone: Some(Arc::clone(zone)), ..self.spec.as_ref().clone() });
+        let schema = scan_schema(&spec, self.summary());
+        Self { spec, schema, planned: None, ..self.clone() }
+    }
+
     /// Returns the table for a scan with this plan.
     pub(crate) fn with_plan(&self, planned: Arc<PlannedScan>) -> Self {
         Self { planned: Some(planned), ..self.clone() }
@@ -149,7 +156,7 @@ impl ApiTable {
         filters: &[Expr],
         now: impl FnOnce() -> DateTime<Utc>,
     ) -> Arc<PlannedScan> {
-        let timezone = SessionSettings::of(options).timezone;
+        let timezone = SessionSettings::zone(options);
         let carried = self.planned.as_ref().filter(|planned| planned.is_of_query(query));
         match carried.filter(|planned| planned.is_of(query, filters, &timezone)) {
             Some(planned) => Arc::clone(planned),

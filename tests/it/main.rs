@@ -37,3 +37,4 @@ mod support;
 mod tables;
 mod telemetry;
 mod unseen;
+mod zones;

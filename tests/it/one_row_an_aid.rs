@@ -127,6 +127,15 @@ async fn what_multiplies_rows_ends_the_key() {
             strings(&[&["1", "3"], &["2", "1"], &["3", "1"], &["4", "1"]]),
         ),
         (format!("SELECT count(*) FROM (SELECT aid, k FROM {unnested} GROUP BY aid, k)"), strings(&[&["6"]])),
+        (
+            "WITH u AS (SELECT aid, unnest(kinds) AS k FROM saved_searches) SELECT aid, count(*) FROM u GROUP BY aid ORDER BY 1"
+                .to_owned(),
+            strings(&[&["1", "3"], &["2", "1"], &["3", "1"], &["4", "1"]]),
+        ),
+        (
+            format!("SELECT s.aid, count(*) FROM saved_searches s JOIN {unnested} u ON u.aid = s.aid GROUP BY s.aid ORDER BY 1"),
+            strings(&[&["1", "3"], &["2", "1"], &["3", "1"], &["4", "1"]]),
+        ),
         (format!("SELECT count(DISTINCT aid), count(aid) FROM {unnested}"), strings(&[&["4", "6"]])),
         (
             "SELECT DISTINCT aid FROM (SELECT aid FROM saved_searches UNION ALL SELECT aid FROM saved_searches) ORDER BY 1"
