@@ -16,6 +16,7 @@ INTS = [0, 1, 2, 3, 5, 7, 10, 48, 100, -1, -3]
 UNITS = ["'hour'", "'day'", "'week'", "'month'"]
 ZONES = ["'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'"]
 INTERVALS = ["1 day", "2 days", "1 hour", "90 minutes", "36 hours", "0 days", "7 days", "30 seconds"]
+GROUPINGS = ["ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())"]
 JOINS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
 
 TABLES = {
@@ -96,7 +97,8 @@ class Grammar:
     def statement(self):
         kind = self.rng.random()
         if kind < 0.3:
-            query = self.pick([self.label_union, self.outer_join, self.offset_below, self.in_lists, self.limits, self.counted])()
+            query = self.pick([self.label_union, self.outer_join, self.offset_below, self.in_lists, self.limits, self.counted,
+                               self.counted, self.star])()
         elif kind < 0.4:
             query = self.with_ctes()
         else:
@@ -205,6 +207,28 @@ class Grammar:
         shape(outer, scope, 0, *([] if shape == self.windowed else [None]))
         return outer
 
+    def star(self):
+        """All columns of a join, those of the same name once or twice."""
+        a, b = self.alias(None), self.alias(None)
+        rows = lambda: [[self.constant("text", null=0.3), self.constant("int", null=0.3)] for _ in range(self.rng.randint(1, 4))]  # noqa: E731
+        typed = [[Expr("text", "text", [], ["en"]), Expr("int", "int", [], [1])]]
+        left, right = Values(typed + rows(), a, ["k", "v"]), Values(typed + rows(), b, ["k", self.pick(["v", "w", "w"])])
+        items = [Item(Expr("column", "text", [], ["*"]), None, "text")]
+        word = self.pick(JOINS)
+        kind = self.rng.random()
+        if kind < 0.5:
+            join = Join(word, left, right, using=["k"])
+        elif kind < 0.6 and right.names[1] == "w":
+            join = Join("NATURAL " + word, left, right)
+        else:
+            on = Expr("=", "bool", [Expr("column", "text", [], [f"{alias}.k"]) for alias in (a, b)])
+            join = Join(word, left, right, on)
+        if kind < 0.5 and self.chance(0.5):
+            items = [Item(Expr("column", "text", [], ["k"]), None, "text"), Item(Aggregate("count", "int", []), "n", "int")]
+            return Query(items, join, groups=[Expr("column", "text", [], ["k"])])
+        where = Expr("is null", "bool", [Expr("column", "text", [], [f"{self.pick([a, b])}.k"])])
+        return Query(items, join, where if self.chance(0.3) else None)
+
     def in_lists(self):
         """Lists about one column, combined."""
         alias = self.alias(None)
@@ -260,7 +284,10 @@ class Grammar:
         texts = [column for column in other.of("text") if column.name != "aid"]
         query = Query([], below, where)
         kind = self.pick(["count", "exists", "list", "list", "value"])
-        constant = Expr("text", "text", [], [self.pick(["zz", "en", "de"])]) if self.chance(0.5) else self.column(self.pick(scope.of("text")))
+        column = self.column(self.pick([scope.columns[0], self.pick(scope.of("text"))]))
+        literal = Expr("text", "text", [], [self.pick(["zz", "en", "de"])])
+        constant = self.pick([literal, column, Expr("nullif", "text", [column, self.pick([column, literal])]),
+                              Expr("null text", "text"), Expr("case2", "text", [Expr("=", "bool", [column, literal]), column] * 2)])
         if kind in ("count", "value"):
             query.items = [Item(Aggregate("count", "int", [] if self.chance(0.6) else [self.column(self.pick(texts))]), None, "int")]
             number = Expr("int", "int", [], [self.pick([0, 0, 1, 2])])
@@ -271,11 +298,16 @@ class Grammar:
         elif kind == "exists":
             aggregate = self.chance(0.4)
             query.items = [Item(Aggregate("count", "int", []) if aggregate else self.column(self.pick(other.columns)), None, "int")]
-            if aggregate and self.chance(0.3):
+            if self.chance(0.25):
+                query.groups, query.grouping = [self.column(self.pick(texts))], self.pick(GROUPINGS)
+                query.items = [Item(Aggregate("count", "int", []), None, "int")]
+            elif aggregate and self.chance(0.3):
                 query.having = Expr(">", "bool", [Aggregate("count", "int", []), Expr("int", "int", [], [self.pick([0, 1, 5])])])
             test = Expr(self.pick(["exists", "not exists"]), "bool", [query])
         else:
-            query.items = [Item(self.column(self.pick(texts)), None, "text")]
+            query.items = [Item(self.column(self.pick(texts + other.columns[:1])), None, "text")]
+            if self.chance(0.4):
+                query.where = self.pick([None, self.boolean(other, 0)])
             test = Expr(self.pick(["in subquery", "not in subquery", "not in subquery"]), "bool", [constant, query])
         if self.chance(0.5):
             test = Expr(self.pick(["not", "is null", "is true", "is not true", "is false"]), "bool", [test])
@@ -297,7 +329,7 @@ class Grammar:
 
     def finish(self, query):
         """Gives a statement an order, often with a limit."""
-        if query.order or query.limit is not None or query.offset:
+        if query.order or query.limit is not None or query.offset or any(item.expr.__dict__.get("fixed") == ["*"] for item in query.items):
             return
         if self.chance(0.4):
             query.order = self.all_items(query)
@@ -451,7 +483,7 @@ class Grammar:
                 query.items.append(Item(self.aggregate(type, inner, depth - 1), f"n{number}", type))
         query.groups = [group for group, _ in groups]
         if len(groups) >= 1 and not types and self.chance(0.2):
-            query.grouping = self.pick(["ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({0}), ())"])
+            query.grouping = self.pick(GROUPINGS)
             if self.chance(0.4):
                 query.items.append(Item(Expr("grouping", "int", [groups[0][0]]), "gr", "int"))
         if self.chance(0.3):
@@ -793,9 +825,15 @@ class Grammar:
             return Expr("interval", "interval", [], [self.pick(INTERVALS)])
         if kind < 0.75:
             return Expr("cast interval", "interval", [], [self.pick(INTERVALS)])
-        if kind < 0.9:
-            op = self.pick(["interval sum", "interval difference"])
-            return Expr(op, "interval", [Expr("interval", "interval", [], [self.pick(INTERVALS)]) for _ in range(2)])
+        plain = lambda: Expr("interval", "interval", [], [self.pick(INTERVALS)])  # noqa: E731
+        if kind < 0.84:
+            return Expr(self.pick(["interval sum", "interval difference"]), "interval", [plain(), plain()])
+        if kind < 0.88:
+            alias = self.alias(None)
+            item = Item(Aggregate("max", "interval", [Expr("column", "interval", [], [f"{alias}.i"])]), None, "interval")
+            return Expr("scalar", "interval", [Query([item], Values([[plain()], [plain()]], alias, ["i"]))])
+        if kind < 0.92:
+            return Expr("case", "interval", [self.constant("bool"), plain(), plain()])
         return Expr("age", "duration", [self.instant(plain=True), self.instant(plain=True)])
 
     def integer(self, scope, depth):
