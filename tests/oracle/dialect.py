@@ -1,12 +1,11 @@
 """SQL of the three engines, and each difference between them, with its reason.
 
-A tree is written in four languages: `engine` (the shell and Flight SQL), `postgres` (the PostgreSQL server), and what DuckDB
-must be asked for the same rows: `duckdb` for `engine`, `duckdb-pg` for `postgres`. A form that is not listed in DIFFERENCES is
-written the same way in all of them.
+A tree is written in five languages: `engine` (the shell and Flight SQL), `postgres` (the PostgreSQL server), and what DuckDB
+must be asked for the same rows, `duckdb` for `engine` and `duckdb-pg` for `postgres`; `postgresql` is PostgreSQL itself. What is not listed in DIFFERENCES, or
+commented below, is written the same way in all of them. The order of NULLs is a setting of DuckDB (worlds.settings).
 """
 
 TEMPLATES = {
-    "null": "NULL",
     "and": "({0} AND {1})",
     "or": "({0} OR {1})",
     "not": "(NOT {0})",
@@ -59,28 +58,21 @@ TEMPLATES = {
     "abs": "abs({0})",
     "float": "CAST({0} AS DOUBLE PRECISION)",
     "float to int": "CAST({0} AS BIGINT)",
-    "halve": "({0} / 2.0)",
     "floor": "floor({0})",
     "ceil": "ceil({0})",
     "int text": "CAST({0} AS VARCHAR)",
     "text int": "CAST(CAST({0} AS VARCHAR) AS BIGINT)",
-    "decimal": "CAST({0} AS DECIMAL(20, 2))",
-    "int32": "CAST(CAST({0} AS INT) AS BIGINT)",
     "length": "length({0})",
     "strpos": "strpos({0}, {1})",
     "concat operator": "({0} || {1})",
     "concat": "concat({0}, {1})",
     "lower": "lower({0})",
-    "upper": "upper({0})",
     "substr": "substr({0}, {1}, {2})",
     "left": "left({0}, {1})",
     "right": "right({0}, {1})",
     "replace": "replace({0}, {1}, {2})",
     "trim": "trim({0})",
     "split_part": "split_part({0}, {1}, {2})",
-    "md5": "md5({0})",
-    "repeat": "repeat({0}, {1})",
-    "lpad": "lpad({0}, {1}, {2})",
     "date": "CAST({0} AS DATE)",
     "date_trunc": "date_trunc({1}, {0})",
     "shift": "({0} + {1})",
@@ -94,7 +86,6 @@ TEMPLATES = {
     "extract": "CAST(extract({1} FROM {0}) AS BIGINT)",
     "local day": "CAST(({0} AT TIME ZONE {1}) AS DATE)",
     "local hour": "CAST(extract(hour FROM ({0} AT TIME ZONE {1})) AS BIGINT)",
-    "date diff": "({0} - {1})",
     "cardinality": "cardinality({0})",
     "element": "({0})[{1}]",
     "contains": "array_has({0}, {1})",
@@ -132,21 +123,19 @@ DIFFERENCES = {
     ),
     (DUCKDB, "cardinality"): ("len({0})", "another name"),
     (DUCKDB, "contains"): ("list_contains({0}, {1})", "another name"),
-    (("postgres",), "contains"): ("({1} = ANY ({0}))", "array_has is not a function of PostgreSQL"),
-    (("postgres",), "array"): ("ARRAY[{0}]", "PostgreSQL writes ARRAY before the brackets"),
+    (("postgres", "postgresql"), "contains"): ("({1} = ANY ({0}))", "array_has is not a function of PostgreSQL"),
+    (("postgres", "postgresql"), "array"): ("ARRAY[{0}]", "PostgreSQL writes ARRAY before the brackets"),
     (DUCKDB, "similar to"): (
         "regexp_full_match({0}, {1:similar})",
         "SIMILAR TO of DuckDB takes a regular expression, not a pattern of SQL",
     ),
     (DUCKDB, "not similar to"): ("(NOT regexp_full_match({0}, {1:similar}))", "as SIMILAR TO"),
+    (DUCKDB, "row ="): (
+        "(({0} = {2}) AND ({1} = {3}))",
+        "rows of DuckDB are structures, in which NULL equals NULL; in SQL the comparison is NULL",
+    ),
     (DUCKDB, "regex"): ("regexp_matches({0}, {1})", "`~` of DuckDB matches the whole text"),
     (DUCKDB, "float"): ("CAST({0} AS DOUBLE)", "another name of the type"),
-    (DUCKDB, "date_trunc"): (
-        "date_trunc({1}, {0})",
-        "date_trunc of a date is a date in DuckDB, a timestamp elsewhere; only timestamps are truncated here",
-    ),
-    (DUCKDB, "repeat"): ("repeat({0}, {1})", "same"),
-    (DUCKDB, "lpad"): ("lpad({0}, {1}, {2})", "same"),
 }
 RULES = {(language, op): template for (languages, op), (template, _) in DIFFERENCES.items() for language in languages}
 
@@ -192,10 +181,6 @@ def expression(language, op, parts, fixed):
     return template.format(*[Part(part) for part in parts], *fixed)
 
 
-def aggregate(language, function, args):
-    return f"{function}({args})"
-
-
 def join(language, kind):
     if language.startswith("duckdb"):
         # The engine's names of semi and anti joins.
@@ -203,5 +188,6 @@ def join(language, kind):
     return kind
 
 
-def table(language, name):
-    return name
+def suffix(language, words):
+    """The direction of a sort key. NULLs come last unless it says otherwise; in PostgreSQL, first in a descending order."""
+    return " DESC NULLS LAST" if language == "postgresql" and words == " DESC" else words

@@ -661,7 +661,7 @@ class Grammar:
                 merged = []
             # The key of either side can be named as well.
             rest = [column for column in columns if column.name not in names or self.chance(0.3)]
-            joined = Scope(merged + rest, keys, outer)
+            joined = Scope(merged + rest or columns, keys, outer)
             if natural:
                 return Join("NATURAL " + word, left, right), joined
             return Join(word, left, right, using=names), joined

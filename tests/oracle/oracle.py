@@ -1,4 +1,12 @@
-"""Compares the rows of generated statements with DuckDB's over the same records."""
+"""Compares the rows of generated statements with DuckDB's over the same records.
+
+    simulator --JSON over HTTP--> DuckDB, PostgreSQL ---- rows \
+        |                                                      same? else the statement is reduced and printed
+        +--> shell, Flight SQL, PostgreSQL server ------ rows /
+
+A case is a number: it decides records, front, store and statement. What the program refuses with an error counts as refused,
+except for internal errors.
+"""
 
 import collections
 import concurrent.futures
@@ -12,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import postgres
 from checks import CHECKS, Chosen, Rows
 from fronts import Flight, Postgres, Refused, Shell, environment
 from grammar import Grammar, World
@@ -71,11 +80,15 @@ class Service:
 
 
 class Truth:
-    """DuckDB, one database per thread and service."""
+    """DuckDB, and PostgreSQL where it is installed; each thread has its own connections."""
 
-    def __init__(self, services):
+    def __init__(self, services, folder):
         self.databases = {name: service.records.database() for name, service in services.items()}
         self.local = threading.local()
+        self.server = postgres.Server(folder) if postgres.program("initdb") else None
+        for name, service in services.items():
+            if self.server:
+                self.server.load(name, service.records.tables)
 
     def rows(self, service, sql):
         cursors = self.local.__dict__.setdefault("cursors", {})
@@ -85,6 +98,19 @@ class Truth:
             return cursors[service].execute(sql).fetchall()
         except Exception as error:  # noqa: BLE001
             return Refused(str(error))
+
+    def opinion(self, service, sql):
+        """The rows of PostgreSQL, or None if it has no opinion: up to version 17 it sorts constants of grouping sets wrongly."""
+        if not self.server or re.search("CUBE|ROLLUP|GROUPING SETS", sql):
+            return None
+        connections = self.local.__dict__.setdefault("connections", {})
+        if service not in connections:
+            connections[service] = self.server.connect(service)
+        return postgres.rows(connections[service], sql)
+
+    def close(self):
+        if self.server:
+            self.server.close()
 
 
 class Case:
@@ -105,8 +131,16 @@ class Case:
         return self.service, self.mode, self.store
 
     def truth(self, tree, databases):
-        language = "duckdb" if self.language == "engine" else "duckdb-pg"
-        return self.check.truth(tree, lambda tree: databases.rows(self.service, tree.sql(language)))
+        """The rows of DuckDB, or those of PostgreSQL for its front, unless it refuses the statement."""
+        def ask(tree):
+            language = "duckdb" if self.language == "engine" else "duckdb-pg"
+            rows = databases.rows(self.service, tree.sql(language))
+            if self.language == "engine":
+                return rows
+            opinion = databases.opinion(self.service, tree.sql("postgresql"))
+            return rows if opinion is None or (isinstance(opinion, Refused) and not OVERFLOW.search(str(opinion))) else opinion
+
+        return self.check.truth(tree, ask)
 
     def statements(self, tree, truth):
         return [tree.sql(self.language) for tree in self.check.trees(tree, truth)]
@@ -143,11 +177,12 @@ def main():
     counts, found, samples = collections.Counter(), [], {}
     errors = {"refused": collections.Counter(), "no truth": collections.Counter()}
     with tempfile.TemporaryDirectory() as folder:
-        services = {}
+        os.chmod(folder, 0o755)  # PostgreSQL runs as another user
+        services, databases = {}, None
         try:
             for name in ("drawn", "odd"):
                 services[name] = Service(pathlib.Path(folder), name, seed)
-            databases = Truth(services)
+            databases = Truth(services, pathlib.Path(folder) / "postgres")
             by_place = collections.defaultdict(list)
             for number in numbers:
                 case = Case(seed, number, services)
@@ -214,6 +249,8 @@ def main():
                         print(f"   {text}\n      came:  {short(answer)}")
                     print(f"      right: {short(true)}", flush=True)
         finally:
+            if databases:
+                databases.close()
             for service in services.values():
                 service.close()
     if os.environ.get("ORACLE_REFUSALS"):
@@ -221,7 +258,7 @@ def main():
             for text, number in counter.most_common():
                 print(f"{number:6} {name}: {text}\n         case {samples[text][0]}: {samples[text][1][:300]}")
     total = sum(counts.values())
-    print(f"{total} statements, seed {seed}, {time.monotonic() - started:.0f} s: " + ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts)))
+    print(f"{total} statements, ORACLE_SEED={seed} ORACLE_NOW={NOW}, {time.monotonic() - started:.0f} s: " + ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts)))
     sys.exit(1 if counts["different"] or counts["internal"] else 0)
 
 

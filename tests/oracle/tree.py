@@ -38,7 +38,7 @@ class Aggregate:
         args = ", ".join(arg.sql(language) for arg in self.args) or "*"
         if self.ordered:
             args += f" ORDER BY {self.args[0].sql(language)}"
-        text = dialect.aggregate(language, self.function, f"{'DISTINCT ' if self.distinct else ''}{args}")
+        text = f"{self.function}({'DISTINCT ' if self.distinct else ''}{args})"
         return f"{text} FILTER (WHERE {self.where.sql(language)})" if self.where else text
 
 
@@ -54,7 +54,7 @@ class Window:
     frame: str = ""
 
     def sql(self, language):
-        args = ", ".join(arg.sql(language) for arg in self.args)
+        args = ", ".join(arg.sql(language) for arg in self.args) or ("*" if self.function == "count" else "")
         over = []
         if self.partition:
             over.append("PARTITION BY " + ", ".join(part.sql(language) for part in self.partition))
@@ -75,10 +75,10 @@ class Key:
     def sql(self, language, items=()):
         for position, item in enumerate(items, 1):
             if item is self.by:
-                return f"{position}{self.suffix}"
+                return f"{position}{dialect.suffix(language, self.suffix)}"
         if isinstance(self.by, Item):
             return None
-        return self.by.sql(language) + self.suffix
+        return self.by.sql(language) + dialect.suffix(language, self.suffix)
 
 
 @dataclass
@@ -182,7 +182,7 @@ class Named:
     alias: str
 
     def sql(self, language):
-        return f"{dialect.table(language, self.table)} {self.alias}"
+        return f"{self.table} {self.alias}"
 
 
 @dataclass
