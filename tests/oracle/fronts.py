@@ -12,6 +12,10 @@ import adbc_driver_manager
 import psycopg
 
 
+# Seconds after which a batch of statements counts as hanging.
+PATIENCE = 300
+
+
 class Refused(Exception):
     """The program's error for a statement."""
 
@@ -36,7 +40,12 @@ class Shell:
             for statement in statements:
                 file.write(statement.replace("\n", " ") + ";\n")
             file.flush()
-            run = subprocess.run([*self.command, "-f", file.name], capture_output=True, text=True, env=self.environment)
+            command = [*self.command, "-f", file.name]
+            try:
+                run = subprocess.run(command, capture_output=True, text=True, env=self.environment, timeout=PATIENCE)
+            except subprocess.TimeoutExpired as late:
+                text, error = (late.stdout or b"").decode(), f"internal error: no answer within {PATIENCE} s"
+                run = subprocess.CompletedProcess(command, 1, text, error)
         decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: [value for _, value in pairs], parse_float=decimal.Decimal)
         results, at = [], 0
         while at < len(run.stdout):

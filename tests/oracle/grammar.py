@@ -28,8 +28,9 @@ TABLES = {
     },
     "saved_searches": {
         "aid": "text", "kind": "text", "name": "text", "team_id": "text", "owner": "text", "created_at": "ts",
-        "languages": "list",
+        "languages": "list", "kinds": "list",
     },
+    "recent_searches": {"position": "int", "aid": "text", "name": "text", "query": "text", "searched_at": "ts"},
     "overview": {"aid": "text", "total_mentions": "int", "unique_authors": "int", "positive": "int", "negative": "int"},
     "breakdowns": {"aid": "text", "dimension": "text", "rank": "int", "name": "text", "mentions": "int"},
     "volume": {"aid": "text", "bucket_start": "ts", "bucket_end": "ts", "mentions": "int", "reach": "int"},
@@ -37,7 +38,7 @@ TABLES = {
 # Columns that are drawn more often: those with NULLs and few values.
 FAVOURITES = ["language", "sentiment", "reach", "aid", "source", "likes", "country"]
 KEYS = {
-    "mentions": ["aid", "id"], "saved_searches": ["aid", "kind"], "overview": ["aid"],
+    "mentions": ["aid", "id"], "saved_searches": ["aid"], "recent_searches": ["position"], "overview": ["aid"],
     "breakdowns": ["aid", "dimension", "rank"], "volume": ["aid", "bucket_start"],
 }
 
@@ -617,7 +618,7 @@ class Grammar:
             names, rows = self.values()
             columns = [Column(f"{alias}.{name}", name, type) for name, type in names]
             return Values(rows, alias, [name for name, _ in names]), Scope(columns, [], outer)
-        table = self.pick(["mentions"] * 7 + ["saved_searches"] * 4 + ["overview", "breakdowns", "volume"])
+        table = self.pick(["mentions"] * 7 + ["saved_searches"] * 4 + ["overview", "breakdowns", "volume", "recent_searches"])
         return self.base(table, alias, outer)
 
     def values(self):

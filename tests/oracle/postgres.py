@@ -9,9 +9,9 @@ import subprocess
 import psycopg
 
 from fronts import Refused
-from worlds import TYPES
+from worlds import RECENT, TYPES, columns
 
-POSTGRES = {"VARCHAR[]": "text[]", "VARCHAR": "text", "DOUBLE": "double precision"}
+POSTGRES = {name: {"DOUBLE": "double precision"}.get(type, type) for name, type in TYPES.items()}
 
 
 def program(name):
@@ -49,10 +49,9 @@ class Server:
             admin.execute(f'CREATE DATABASE "{name}"')
         with self.connect(name) as database:
             for table, rows in tables.items():
-                types = {column: TYPES.get(column, "VARCHAR") for column in rows[0]}
-                columns = ", ".join(f'"{column}" {POSTGRES.get(type, type)}' for column, type in types.items())
-                database.execute(f"CREATE TABLE {table} ({columns})")
-                places = ", ".join(["%s"] * len(types))
+                names = rows[0] if rows else RECENT
+                database.execute(f"CREATE TABLE {table} ({columns(names, POSTGRES)})")
+                places = ", ".join(["%s"] * len(names))
                 with database.cursor() as cursor:
                     cursor.executemany(f"INSERT INTO {table} VALUES ({places})", [list(row.values()) for row in rows])
 

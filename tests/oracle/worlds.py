@@ -26,14 +26,15 @@ FIELDS = {
     "engagement": "/engagement/total", "type": "/type", "parent_id": "/parentId", "tags": "/tags", "hashtags": "/hashtags",
     "images": "/images",
 }
-LISTS = ("tags", "hashtags", "images", "languages")
+LISTS = ("tags", "hashtags", "images", "languages", "kinds")
 TYPES = {
     "seq": "BIGINT", "author_followers": "BIGINT", "sentiment_score": "DOUBLE", "reach": "BIGINT", "likes": "BIGINT",
-    "comments": "BIGINT", "shares": "BIGINT", "views": "BIGINT", "engagement": "BIGINT", "rank": "BIGINT", "mentions": "BIGINT",
+    "comments": "BIGINT", "shares": "BIGINT", "views": "BIGINT", "engagement": "BIGINT", "rank": "BIGINT", "position": "BIGINT", "mentions": "BIGINT",
     "total_mentions": "BIGINT", "unique_authors": "BIGINT", "positive": "BIGINT", "negative": "BIGINT",
     **{name: "TIMESTAMPTZ" for name in ("published_at", "indexed_at", "updated_at", "created_at", "searched_at", "bucket_start", "bucket_end")},
     **{name: "VARCHAR[]" for name in LISTS},
 }
+RECENT = {"position": None, "aid": "/aid", "name": "/name", "query": "/query", "searched_at": "/searchedAt"}
 SECTIONS = {"topSources": "source", "topAuthors": "author", "topKeywords": "keyword", "topHashtags": "hashtag",
             "languages": "language", "countries": "country", "sentiment": "sentiment"}
 
@@ -100,7 +101,7 @@ class Records:
     def __init__(self, base_url):
         self.base_url = base_url
         listed = self.ask("list")["data"]
-        self.tables = {"saved_searches": saved_searches(listed)}
+        self.tables = {"saved_searches": saved_searches(listed), "recent_searches": recent_searches(listed)}
         self.mentions, overview, breakdowns, volume = [], [], [], []
         aids = {entry["aid"]: None for part in ("savedSearches", "teamSavedSearches") for entry in listed[part]}
         for aid in aids:
@@ -135,11 +136,17 @@ class Records:
         """A database with the rows."""
         database = duckdb.connect()
         for table, rows in self.tables.items():
-            columns = ", ".join(f'"{name}" {TYPES.get(name, "VARCHAR")}' for name in rows[0])
-            database.execute(f"CREATE TABLE {table} ({columns})")
+            names = rows[0] if rows else RECENT
+            database.execute(f"CREATE TABLE {table} ({columns(names)})")
+            if not rows:
+                continue
             places = ", ".join(f"({', '.join('?' * len(rows[0]))})" for _ in rows)
             database.execute(f"INSERT INTO {table} VALUES {places}", [cell for row in rows for cell in row.values()])
         return database
+
+
+def columns(names, types=TYPES):
+    return ", ".join(f'"{name}" {types.get(name, "VARCHAR")}' for name in names)
 
 
 def settings(database):
@@ -149,10 +156,20 @@ def settings(database):
 
 
 def saved_searches(listed):
+    """A row an aid: its strongest kind, and of each column the first value, of the strongest entry."""
     columns = {"name": "/name", "query": "/query", "team_id": "/team/id", "team_name": "/team/name", "owner": "/owner",
                "languages": "/languages", "created_at": "/createdAt", "updated_at": "/updatedAt", "searched_at": "/searchedAt"}
-    return [
-        {"aid": entry["aid"], "kind": kind} | {name: pointer(entry, at) for name, at in columns.items()}
-        for part, kind in (("savedSearches", "saved"), ("teamSavedSearches", "team"), ("recentSearches", "recent"))
-        for entry in listed.get(part) or []
-    ]
+    rows = {}
+    for part, kind in (("savedSearches", "saved"), ("teamSavedSearches", "team"), ("recentSearches", "recent")):
+        for entry in listed.get(part) or []:
+            row = rows.setdefault(entry["aid"], {"aid": entry["aid"], "kind": kind, "kinds": []} | dict.fromkeys(columns))
+            row["kinds"] += [kind] if kind not in row["kinds"] else []
+            for name, at in columns.items():
+                row[name] = pointer(entry, at) if row[name] is None else row[name]
+    return list(rows.values())
+
+
+def recent_searches(listed):
+    places = {name: at for name, at in RECENT.items() if at}
+    entries = enumerate(listed.get("recentSearches") or [], 1)
+    return [{"position": number} | {name: pointer(entry, at) for name, at in places.items()} for number, entry in entries]
