@@ -102,7 +102,7 @@ def statement(type):
 
 def expected(form, type):
     lost, instead, _ = LOSSES.get((form, type), ([], None, ""))
-    same = lambda a, b: isinstance(a, float) is isinstance(b, float) and (a == b or (a != a and b != b))  # noqa: E731
+    same = lambda a, b: isinstance(a, float) is isinstance(b, float) and (a == b or (a != a and b != b))
     return [instead if any(same(value, other) for other in lost) else value for _, value in TYPES[type]] + [None]
 
 

@@ -23,7 +23,8 @@ import time
 import postgres
 from checks import CHECKS, Chosen, Rows
 from fronts import Flight, Postgres, Refused, Shell, environment
-from grammar import Grammar, World
+from expressions import World
+from grammar import Grammar
 from reduce import smaller
 from service import BINARY, Served
 from worlds import NOW, PROFILE, TODAY, Records, settings, write_odd

@@ -42,7 +42,7 @@ SECTIONS = {"topSources": "source", "topAuthors": "author", "topKeywords": "keyw
 def odd_records(seed):
     """Records with few values, many NULLs, equal times and texts that are hard to quote."""
     rng = random.Random(f"records {seed}")
-    maybe = lambda values, null: None if rng.random() < null else rng.choice(values)  # noqa: E731
+    maybe = lambda values, null: None if rng.random() < null else rng.choice(values)
     start = TODAY - datetime.timedelta(days=11)
     records, number = [], 9007199254740993
     for aid, count in (("183772", 25), ("184889", 14), ("186006", 5), ("187123", 1)):
@@ -54,7 +54,7 @@ def odd_records(seed):
                     continue
             number += rng.randrange(1, 4)
             at = start + datetime.timedelta(hours=6 * rng.randrange(40), seconds=rng.choice([0, 0, 0, 1, 1800, 0.5, 0.25]))
-            stamp = lambda at: at.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # noqa: E731
+            stamp = lambda at: at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             score = rng.choice([0.5, -0.5, 0.0, 1.0, -1.0, 0.25, 0.13])
             author = maybe([{"id": "u1", "name": None, "handle": "ann", "followers": 10},
                             {"id": "u2", "name": "Bob", "handle": "bob", "followers": None},
