@@ -108,12 +108,14 @@ impl<'c> World<'c> {
         acme.map(|search| (search.aid.as_str(), search.name.as_str())).collect()
     }
 
-    /// Rows of `saved_searches` except recent searches: a saved search may be in both lists.
+    /// Rows of `saved_searches` except recent searches: one that is in both lists is saved.
     fn listed(&self) -> Vec<(&'c SavedSearch, &'static str)> {
-        let rows = self.searches.iter().flat_map(|search| {
-            [(search.personal, "saved"), (search.shared, "team")].map(|(there, kind)| (there, *search, kind))
-        });
-        rows.filter(|(there, ..)| *there).map(|(_, search, kind)| (search, kind)).collect()
+        let kind = |search: &SavedSearch| match (search.personal, search.shared) {
+            (true, _) => Some("saved"),
+            (false, true) => Some("team"),
+            (false, false) => None,
+        };
+        self.searches.iter().filter_map(|search| Some((*search, kind(search)?))).collect()
     }
 }
 

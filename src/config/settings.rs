@@ -79,8 +79,10 @@ settings! {
         /// Set to replace invalid UTF-8 and escapes in strings, such as unpaired surrogates, and to count them.
         /// Otherwise they make a response malformed.
         lossy_text: bool = false, "replace invalid UTF-8 and escapes in strings", switch, on_off;
-        /// Time zone of queries that name none. Empty: the profile's default.
-        timezone: String = String::new(), "time zone of queries that name none; empty: the profile's default", zone,
+        /// Time zone of the session: of its days, literals and printed times, and of requests that name none. Empty: UTC, and
+        /// the profile's default for requests.
+        timezone: String = String::new(), "time zone of days, literals and requests; empty: UTC, and the profile's default",
+            zone,
             String::clone;
         /// Use of the connection's store, if it has one.
         store: StoreUse = StoreUse::ReadWrite, "use of the connection's store: off, read, write or read-write",
@@ -215,9 +217,11 @@ fn one_of<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, tex
 }
 
 fn zone(text: &str) -> Result<String, String> {
-    // Names are case-sensitive, and SET lower-cases unquoted values.
-    if text.is_empty() || text.parse::<Zone>().is_ok() {
-        return Ok(text.to_owned());
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    if let Some(zone) = Zone::meant(text) {
+        return Ok(zone.to_string());
     }
     let near = nearest(text, Zone::names()).map(|near| format!(" such as '{near}'")).unwrap_or_default();
     Err(format!("a quoted IANA time zone name{near}, or a UTC offset such as +01:00"))
@@ -227,6 +231,14 @@ impl SessionSettings {
     /// Settings of a session; the defaults if the session has none.
     pub fn of(options: &ConfigOptions) -> Self {
         options.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Time zone of a session: that of the setting `timezone`, or else that of the engine if it is not UTC. Empty: UTC, and
+    /// for requests the profile's default.
+    pub(crate) fn zone(options: &ConfigOptions) -> String {
+        let own = options.extensions.get::<Self>().map(|own| own.timezone.clone()).unwrap_or_default();
+        let engine = || options.execution.time_zone.clone().filter(|zone| zone != "UTC").unwrap_or_default();
+        if own.is_empty() { engine() } else { own }
     }
 }
 

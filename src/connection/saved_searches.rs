@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch, StringArray};
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, check_aids, entries_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Profile, SectionSpec, TableSpec};
 use crate::request::PageRequest;
@@ -31,7 +31,7 @@ impl SavedSearches {
     /// # Errors
     /// Those of the decoder, and [`ErrorKind::Profile`] if the aids are not strings.
     pub(super) fn decode(profile: &Arc<Profile>, body: Bytes) -> Result<Self> {
-        let table = &profile.tables.saved_searches;
+        let table = &entries_of(&profile.tables.saved_searches);
         let place = |name: &str| table.columns.iter().position(|column| column.name == name);
         let aid = place("aid")
             .ok_or_else(|| Error::new(ErrorKind::Profile, "the profile declares no column `aid` in saved_searches"))?;
@@ -54,6 +54,12 @@ impl SavedSearches {
         };
         let column = |at: Option<usize>| wanted.iter().position(|wanted| Some(*wanted) == at);
         let aids = texts(&batch, 0)?;
+        if !profile.tables.saved_searches.columns[aid].nullable {
+            let kinds = column(label).map(|at| texts(&batch, at)).transpose()?;
+            let kind_of =
+                |entry| kinds.iter().find(|kinds| kinds.is_valid(entry)).map_or("", |kinds| kinds.value(entry));
+            check_aids(&aids, &kind_of)?;
+        }
         let names = match (column(place("name")), names) {
             (Some(at), _) => texts(&batch, at).ok().map(|names| named(&aids, &names)),
             (None, Some(names)) if names.num_columns() > 1 => {

@@ -14,6 +14,7 @@
 
 mod envelope;
 mod json;
+mod list;
 mod lossy_utf8;
 mod places;
 mod pointer_tree;
@@ -31,14 +32,17 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMic
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
+pub(crate) use self::schema::in_zone_of;
 pub use self::schema::{arrow_schema, data_type};
 
 use self::envelope::Envelope;
 use self::pointer_tree::Tree;
 use self::record::Rows;
+use self::schema::decoded_schema;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnType, Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
+use crate::profile::{Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -118,7 +122,7 @@ enum Source {
     Duration,
     Timezone,
     /// NULL: a reader fills it in.
-    AsOf,
+    Later,
 }
 
 /// Target of a pointer into the envelope.
@@ -146,7 +150,7 @@ const MOST: usize = 100_000;
 impl Decoder {
     /// Creates a decoder for the columns at these positions of the table.
     pub fn new(profile: Arc<Profile>, table: Arc<TableSpec>, columns: &[usize]) -> Self {
-        let full = arrow_schema(&table);
+        let full = decoded_schema(&table);
         // `project` fails only for positions out of bounds.
         let schema = Arc::new(full.project(columns).expect("column positions are within the table"));
         let of_origin = |origin: &Origin| columns.iter().position(|column| table.columns[*column].origin == *origin);
@@ -180,7 +184,7 @@ impl Decoder {
                 Origin::Aid => Source::Aid,
                 Origin::Duration => Source::Duration,
                 Origin::Timezone => Source::Timezone,
-                Origin::AsOf => Source::AsOf,
+                Origin::AsOf | Origin::Kinds => Source::Later,
                 Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(build(&mut built)),
                 _ => continue,
             };
@@ -345,7 +349,8 @@ impl Decoder {
         let mut columns: Vec<ArrayRef> = self
             .sources
             .iter()
-            .map(|source| match *source {
+            .zip(self.schema.fields())
+            .map(|(source, field)| match *source {
                 Source::Row(slot) => Ok(built.array(slot)),
                 Source::Answer(capture, slot) => {
                     let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
@@ -355,7 +360,7 @@ impl Decoder {
                 Source::Aid => Ok(constant(request.plan.aid.as_deref(), count)),
                 Source::Duration => Ok(constant(request.plan.duration.as_deref(), count)),
                 Source::Timezone => Ok(constant(request.plan.timezone.as_deref(), count)),
-                Source::AsOf => Ok(arrow::array::new_null_array(&data_type(ColumnType::Timestamp), count)),
+                Source::Later => Ok(arrow::array::new_null_array(field.data_type(), count)),
             })
             .collect::<Result<_>>()?;
         let unnamed = self.name(request, text, &mut columns)?;

@@ -17,9 +17,9 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::scan_config::ScanConfig;
 use crate::connection::Connection;
-use crate::decode::Decoder;
+use crate::decode::{Decoded, Decoder, OneRowAnAid, arrow_schema, entries_of, in_zone_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Shape};
+use crate::profile::{Origin, Shape, TableKind};
 use crate::pushdown::ServiceOrder;
 use crate::request::RequestPlan;
 
@@ -36,10 +36,14 @@ pub(super) struct Reader {
     /// The column among those read with the instant of reading, and that instant by our clock.
     as_of: Option<(usize, DateTime<Utc>)>,
     connection: Arc<Connection>,
+    /// Schema of the columns read, in the zone of the session; `None` if that is UTC, in which they are decoded.
+    shown: Option<SchemaRef>,
     /// The time column among those read.
     pub(super) time: Option<usize>,
     /// Set if a response is always one row.
     single: bool,
+    /// Makes rows of the entries of a list.
+    entries: Option<OneRowAnAid>,
     pub(super) schema: SchemaRef,
 }
 
@@ -84,8 +88,17 @@ impl Reader {
         if all {
             read.extend(0..spec.columns.len());
         }
+        let list = spec.kind == TableKind::List;
+        if list {
+            read.extend(OneRowAnAid::needed(spec));
+        }
         let read: Vec<usize> = read.into_iter().collect();
-        let decoder = Decoder::new(Arc::clone(connection.profile()), Arc::clone(spec), &read).of_table().lossy(lossy);
+        let entries = list.then(|| OneRowAnAid::try_new(spec, &read)).transpose()?;
+        let shown = spec.zone.is_some().then(|| arrow_schema(spec).project(&read)).transpose()?.map(Arc::new);
+        let records = if list { Arc::new(entries_of(spec)) } else { Arc::clone(spec) };
+        let decoder = Decoder::new(Arc::clone(connection.profile()), records, &read).lossy(lossy);
+        // A list may come without a history.
+        let decoder = if spec.kind == TableKind::History { decoder } else { decoder.of_table() };
         let predicate = predicate
             .as_ref()
             .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
@@ -105,20 +118,40 @@ impl Reader {
             until,
             output,
             as_of,
+            shown,
             time,
             connection: Arc::clone(connection),
             single,
+            entries,
             schema,
+        })
+    }
+
+    /// Returns the rows of a list: one an aid, or the entries of the history as they came.
+    pub(super) fn listed(&self, entries: Decoded) -> Result<Decoded> {
+        Ok(match &self.entries {
+            Some(rule) => Decoded { batch: rule.rows(&entries.batch)?, ..entries },
+            None => entries,
         })
     }
 
     /// Returns the rows that satisfy the predicate, with the output's columns; each row represents one mention.
     pub(super) fn finish(&self, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
-        let (dated, filtered);
+        let (dated, zoned, filtered);
         let batch = match self.as_of {
             Some((at, begun)) => {
                 dated = self.dated(batch, at, begun)?;
                 &dated
+            }
+            None => batch,
+        };
+        let batch = match &self.shown {
+            Some(schema) => {
+                let columns = batch.columns().iter().zip(schema.fields());
+                let columns = columns.map(|(column, field)| in_zone_of(column, field.data_type())).collect();
+                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                zoned = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+                &zoned
             }
             None => batch,
         };

@@ -287,7 +287,7 @@ impl ExecutionPlan for FetchExec {
         let a_few = searches.saturating_mul(50);
         let rows = match self.config.spec.kind {
             // Less than any table that is requested by its rows.
-            TableKind::List => 50,
+            TableKind::List | TableKind::History => 50,
             TableKind::Overview => searches,
             TableKind::Volume | TableKind::Breakdowns | TableKind::Further => a_few,
             TableKind::Mentions if self.config.summary().is_some() => a_few,

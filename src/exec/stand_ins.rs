@@ -30,7 +30,7 @@ use super::reader::Reader;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
-use crate::decode::{Decoded, Decoder};
+use crate::decode::{Decoded, Decoder, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
 use crate::pushdown::{Counting, Edge, ServiceOrder, Summary, SummaryRows};
@@ -297,7 +297,7 @@ impl Driver {
                 Origin::Aid => text(&plan.aid),
                 Origin::Duration => text(&plan.duration),
                 Origin::Timezone => text(&plan.timezone),
-                _ if counted == Some(&column.name) => Arc::clone(values),
+                _ if counted == Some(&column.name) => in_zone_of(values, field.data_type()),
                 // No operator above uses this column.
                 _ => arrow::array::new_null_array(field.data_type(), count),
             },

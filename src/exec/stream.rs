@@ -437,7 +437,7 @@ impl Driver {
             let page = match request.plan.endpoint {
                 Endpoint::List => {
                     let list = config.connection.list(query, scan).await;
-                    list.and_then(|list| reader.decoder.decode(&request, &list.body))
+                    list.and_then(|list| reader.listed(reader.decoder.decode(&request, &list.body)?))
                 }
                 Endpoint::Search => {
                     let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());

@@ -25,7 +25,7 @@ use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
-use crate::session::session_config;
+use crate::session::{follow_time_zone, session_config};
 use crate::table::{is_read_only, read_only};
 
 /// Runs a statement that changes the session, once for each set of parameters.
@@ -119,7 +119,11 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
         LogicalPlan::Ddl(DdlStatement::DropView(view)) => Some(view.name.to_string()),
         _ => None,
     };
+    let sets = matches!(plan, LogicalPlan::Statement(_));
     session.context.execute_logical_plan(plan).await?.collect().await?;
+    if sets {
+        follow_time_zone(&session.context).await?;
+    }
     let mut views = session.views.lock().unwrap_or_else(PoisonError::into_inner);
     views.extend(held);
     dropped.map(|name| views.remove(&name));

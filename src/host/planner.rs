@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
@@ -229,13 +228,6 @@ fn check(plan: &LogicalPlan) -> Result<bool> {
             DdlStatement::DropTable(_) | DdlStatement::DropView(_) => (true, Vec::new()),
             other => return refuse(other.name().to_owned()),
         },
-        LogicalPlan::Statement(Utility::SetVariable(set))
-            if set.variable == TIME_ZONE && set.value.parse::<Tz>().is_err() =>
-        {
-            let message =
-                format!("invalid time zone `{}`: expected a name such as Europe/Berlin, or +01:00", set.value);
-            return Err(Error::new(ErrorKind::Query, message).into());
-        }
         LogicalPlan::Statement(Utility::SetVariable(set)) if may_set(&set.variable) => (true, Vec::new()),
         LogicalPlan::Statement(Utility::ResetVariable(reset)) if may_set(&reset.variable) => (true, Vec::new()),
         LogicalPlan::Statement(Utility::SetVariable(set)) => return refuse(format!("SET {}", set.variable)),

@@ -35,7 +35,7 @@ use datafusion::prelude::{ident, lit};
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
 use crate::profile::{ColumnSpec, Origin as ColumnOrigin, Profile, TableKind, TableSpec};
-use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, Wanted, days_of, service_order, summarize};
+use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, TimeColumn, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
 
 /// See the module's documentation.
@@ -172,7 +172,7 @@ impl Looked {
         table: &ApiTable,
     ) -> Result<Self, String> {
         let profile = table.connection().profile();
-        let mut above = Above::new(&profile.tables.mentions, scan.table_name.clone());
+        let mut above = Above::new(table.spec(), scan.table_name.clone());
         for node in nodes_on(way, &aggregate.input)?.into_iter().rev() {
             above.pass(node, scan_plan)?;
         }
@@ -388,7 +388,7 @@ impl References<'_> {
         }
         let mut refused = None;
         let visited = expr.apply(|part| {
-            let days = self.spec.time.as_deref().and_then(|time| days_of(part, time));
+            let days = TimeColumn::of(self.spec).and_then(|time| days_of(part, time));
             if let Some(zone) = days.filter(|_| part.column_refs().iter().all(|column| self.own(column, qualifier))) {
                 if self.days.is_some_and(|days| days != zone) {
                     refused = Some("the query uses days of several time zones".to_owned());

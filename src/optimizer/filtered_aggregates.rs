@@ -17,7 +17,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan}
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::pushdown::earliest;
+use crate::pushdown::{TimeColumn, earliest};
 use crate::table::ApiTable;
 
 /// See the module's documentation. Runs before the engine's rules, which push the filter down to the scan.
@@ -41,10 +41,10 @@ impl OptimizerRule for FilteredAggregates {
         let Some(scan) = scan_below(&aggregate.input) else { return Ok(Transformed::no(plan)) };
         let Some(table) = ApiTable::of(scan) else { return Ok(Transformed::no(plan)) };
         // Once the filter has reached the scan, its time is bounded.
-        let Some(time) = table.spec().time.clone().filter(|_| !table.is_bounded_by(&scan.filters)) else {
+        let Some(time) = TimeColumn::of(table.spec()).filter(|_| !table.is_bounded_by(&scan.filters)) else {
             return Ok(Transformed::no(plan));
         };
-        let bounds: Option<Vec<Expr>> = aggregate.aggr_expr.iter().map(|expr| time_bound(expr, &time)).collect();
+        let bounds: Option<Vec<Expr>> = aggregate.aggr_expr.iter().map(|expr| time_bound(expr, time)).collect();
         let Some(predicate) = bounds.and_then(disjunction) else { return Ok(Transformed::no(plan)) };
         let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).filter(predicate)?.build()?;
         Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
@@ -62,7 +62,7 @@ fn scan_below(plan: &Arc<LogicalPlan>) -> Option<&TableScan> {
 }
 
 /// Returns the part of an aggregate's filter that bounds the time.
-fn time_bound(expr: &Expr, time: &str) -> Option<Expr> {
+fn time_bound(expr: &Expr, time: TimeColumn<'_>) -> Option<Expr> {
     match expr {
         Expr::Alias(alias) => time_bound(&alias.expr, time),
         Expr::AggregateFunction(function) => {

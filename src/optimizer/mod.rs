@@ -1,9 +1,12 @@
 //! Optimizer rules that reduce the requests of a query.
 //!
 //! ```text
-//! analysis   literals       numbers compared with keys, as text; intervals compared, in nanoseconds
+//! analysis   unnested_keys  keys of tables hidden from plans that unnest arrays
+//!            local_times    local times of instants in a zone, where the engine has those of UTC
+//!            literals       numbers compared with keys, as text; intervals compared, in nanoseconds
 //!            row_comparison  rows compared member by member
 //!            … engine's type coercion …
+//!            (local_times again, for the casts of type coercion)
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
@@ -40,6 +43,7 @@ mod divide_rows;
 mod filter_names;
 mod filtered_aggregates;
 mod literals;
+mod local_times;
 mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
@@ -51,6 +55,7 @@ mod sort_here;
 mod sound_properties;
 mod subqueries;
 mod unknown_lists;
+mod unnested_keys;
 
 use std::sync::Arc;
 
@@ -68,6 +73,7 @@ use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
 use self::literals::Literals;
+use self::local_times::LocalTimes;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
@@ -82,6 +88,7 @@ use self::sound_properties::SoundProperties;
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
 use self::subqueries::Subqueries;
 use self::unknown_lists::UnknownLists;
+use self::unnested_keys::UnnestedKeys;
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
 /// whatever connection these belong to.
@@ -111,6 +118,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     rules.push(Arc::new(BudgetCheck));
     // Before type coercion, which would convert the column instead.
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
+    // Again, for the casts of type coercion.
+    analysis.push(Arc::new(LocalTimes));
     analysis.insert(0, Arc::new(Literals));
     analysis.insert(1, Arc::new(RowComparison));
     analysis.extend([
@@ -118,6 +127,8 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),
     ]);
+    analysis.insert(0, Arc::new(UnnestedKeys));
+    analysis.insert(0, Arc::new(LocalTimes));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();

@@ -33,7 +33,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
 use crate::profile::{Origin as ColumnOrigin, TableSpec};
-use crate::pushdown::{CLOCK_SKEW, can_claim, earliest};
+use crate::pushdown::{CLOCK_SKEW, TimeColumn, can_claim, earliest};
 use crate::table::ApiTable;
 
 /// Inspects the logical plan after the optimizer has finished, since a filter may reach its scan in a late round.
@@ -98,7 +98,7 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
     for (table, now) in found {
         let profile = table.connection().profile();
         let default = &profile.window.default;
-        let (Some(time), Some(length)) = (&table.spec().time, profile.window.length_of(default)) else {
+        let (Some(time), Some(length)) = (TimeColumn::of(table.spec()), profile.window.length_of(default)) else {
             continue;
         };
         let begins = now - length - CLOCK_SKEW;
@@ -112,7 +112,8 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
                             Arc::clone(table.spec()),
                             format!(
                                 "`{part}` reaches before the default window of {name} (`{default}`); add a filter on \
-                                 `{time}` to the WHERE clause"
+                                 `{}` to the WHERE clause",
+                                time.name()
                             ),
                         ));
                     }
@@ -125,7 +126,7 @@ fn parts_of_the_time(plan: &LogicalPlan, looking: Looking<'_>) -> Result<Vec<(Ar
 }
 
 /// Returns the part of an expression that compares the time with an instant before `begins`.
-fn reaching_back(expr: &Expr, time: &str, begins: DateTime<Utc>) -> Result<Option<String>> {
+fn reaching_back(expr: &Expr, time: TimeColumn<'_>, begins: DateTime<Utc>) -> Result<Option<String>> {
     let mut found = None;
     expr.apply(|part| {
         let bounds = matches!(part, Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_));

@@ -205,16 +205,24 @@ fn set(words: &[&str]) -> Command {
         ["default" | "DEFAULT"] => None,
         value => Some(value.concat()),
     };
+    let is = |given: &str, word: &str| given.eq_ignore_ascii_case(word);
+    let zone = |zone: &[&str]| match zone {
+        [word] if is(word, "local") => None,
+        [first, distance, ..] if is(first, "interval") => Some((*distance).to_owned()),
+        zone => value(zone),
+    };
     match words {
         ["session", "characteristics", ..] | ["transaction", ..] | ["constraints", ..] => Command::Nothing("SET"),
         // The user that has logged in.
         ["role", "none"] | ["session", "authorization", "default"] => Command::Nothing("SET"),
         ["role" | "session", ..] => Command::Refused("roles are not supported: log in as another user".to_owned()),
-        ["time", "zone", "local"] => to("timezone", None),
-        ["time", "zone", rest @ ..] => to("timezone", value(rest)),
+        ["time", "zone", rest @ ..] => to("timezone", zone(rest)),
         ["names", rest @ ..] => to("client_encoding", value(rest)),
         words => match words.iter().position(|word| matches!(*word, "=" | "to")) {
-            Some(at) => to(&setting(&words[..at]), value(&words[at + 1..])),
+            Some(at) => match setting(&words[..at]) {
+                name if name == "timezone" => to(&name, zone(&words[at + 1..])),
+                name => to(&name, value(&words[at + 1..])),
+            },
             None => Command::Statement,
         },
     }
@@ -411,6 +419,10 @@ mod tests {
             ("SET extra_float_digits = 3", set("extra_float_digits", Some("3"))),
             ("SET SESSION savedsearch.freshness TO '15m'", set("savedsearch.freshness", Some("15m"))),
             ("SET TIME ZONE 'Europe/Berlin'", set("timezone", Some("Europe/Berlin"))),
+            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", set("timezone", Some("+00:00"))),
+            ("SET timezone TO INTERVAL '-08:00' HOUR TO MINUTE", set("timezone", Some("-08:00"))),
+            ("SET TIME ZONE -7", set("timezone", Some("-7"))),
+            ("SET TimeZone = LOCAL", set("timezone", None)),
             ("SET statement_timeout TO DEFAULT", set("statement_timeout", None)),
             ("SET LOCAL statement_timeout = 5", to("statement_timeout", Some("5"), true)),
             ("SET SESSION AUTHORIZATION DEFAULT", Command::Nothing("SET")),

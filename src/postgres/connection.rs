@@ -43,6 +43,7 @@ use super::startup::{Started, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
+use crate::config::SessionSettings;
 use crate::error::describe;
 use crate::exec::Spent;
 use crate::host::complexity_limits::depth;
@@ -59,7 +60,9 @@ const AROUND: usize = 1 << 20;
 /// Portals of a connection.
 const PORTALS: usize = 64;
 /// The engine's setting of the time zone.
-const ZONE: &str = "datafusion.execution.time_zone";
+const ZONE: &str = "savedsearch.timezone";
+/// The engine's name for it.
+const ENGINE_ZONE: &str = "datafusion.execution.time_zone";
 
 /// Why a message is not done.
 enum Stop {
@@ -246,7 +249,10 @@ impl Connection {
             return Ok(());
         }
         match self.use_zone().await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                let zone = self.zone_in_use();
+                self.settings.begin_with("timezone", &zone).map_err(Lost::Told)
+            }
             Err(Stop::Lost(lost)) => Err(lost),
             Err(Stop::Failed(_)) => self.settings.begin_with("timezone", "UTC").map_err(Lost::Told),
         }
@@ -829,15 +835,16 @@ impl Connection {
 
     /// Changes a setting of the connection, or of the engine's session; `None` restores its default.
     async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        let name = if [ZONE, ENGINE_ZONE].contains(&name) { "timezone" } else { name };
         if may_set(name) {
             return self.set_in_engine(name, value).await;
         }
-        if name == "timezone"
-            && let Some(zone) = value
-        {
-            self.set_in_engine(ZONE, Some(zone)).await?;
+        let mut value = value.map(str::to_owned);
+        if name == "timezone" && value.is_some() {
+            self.set_in_engine(ZONE, value.as_deref()).await?;
+            value = Some(self.zone_in_use());
         }
-        if let Some((name, value)) = self.settings.set(name, value)? {
+        if let Some((name, value)) = self.settings.set(name, value.as_deref())? {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
         if name == "timezone" && value.is_none() { self.use_zone().await } else { Ok(()) }
@@ -895,8 +902,14 @@ impl Connection {
 
     /// Makes the connection's time zone that of the engine.
     async fn use_zone(&mut self) -> Result<(), Stop> {
-        let zone = self.settings.get("timezone");
+        let zone = self.settings.get("timezone").filter(|zone| zone != "UTC");
         self.set_in_engine(ZONE, zone.as_deref()).await
+    }
+
+    /// Name of the engine's time zone.
+    fn zone_in_use(&self) -> String {
+        let zone = SessionSettings::zone(self.session.context.state().config_options());
+        if zone.is_empty() { "UTC".to_owned() } else { zone }
     }
 
     async fn reset(&mut self) -> Result<(), Stop> {

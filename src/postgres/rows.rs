@@ -4,6 +4,7 @@
 //! `…send` functions; texts are as `DateStyle = ISO`, `IntervalStyle = postgres` and `bytea_output = hex` print them. Copies
 //! have rows of their own, from the same values.
 
+use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -13,7 +14,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use bytes::{BufMut, Bytes, BytesMut};
-use chrono::{Datelike, NaiveDateTime, Timelike};
+use chrono::{Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use postgres_types::Type;
 
@@ -220,7 +221,9 @@ fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
             let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-            match timestamp_us_to_datetime(micros) {
+            let offset = zone.as_deref().map(|zone| offset_of(zone, micros));
+            let local = micros.saturating_add(i64::from(offset.unwrap_or_default()) * 1_000_000);
+            match timestamp_us_to_datetime(local) {
                 Some(at) => {
                     let year = at.year();
                     let _ =
@@ -228,8 +231,7 @@ fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
                     let clock =
                         i64::from(at.num_seconds_from_midnight()) * 1_000_000 + i64::from(at.nanosecond() / 1_000);
                     let _ = put_clock(out, clock);
-                    // Instants are sent in UTC; clients convert them.
-                    let _ = if zone.is_some() { out.write_str("+00") } else { Ok(()) };
+                    let _ = offset.map_or(Ok(()), |offset| put_offset(out, offset));
                     if year > 0 { Ok(()) } else { out.write_str(" BC") }
                 }
                 None => out.write_str("infinity"),
@@ -303,6 +305,27 @@ fn put_clock(out: &mut BytesMut, micros: i64) -> std::fmt::Result {
     let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
     put_fraction(out, fraction)
+}
+
+/// Distance of the local time in a zone from UTC at an instant, in seconds.
+fn offset_of(zone: &str, micros: i64) -> i32 {
+    if zone == "UTC" {
+        return 0;
+    }
+    let (zone, at) = (zone.parse::<Tz>().ok(), timestamp_us_to_datetime(micros));
+    zone.zip(at).map_or(0, |(zone, at)| zone.offset_from_utc_datetime(&at).fix().local_minus_utc())
+}
+
+/// A distance from UTC: `+02`, `-03:30`.
+fn put_offset(out: &mut BytesMut, seconds: i32) -> std::fmt::Result {
+    use std::fmt::Write;
+    let (sign, distance) = if seconds < 0 { ('-', -seconds) } else { ('+', seconds) };
+    write!(out, "{sign}{:02}", distance / 3_600)?;
+    match (distance / 60 % 60, distance % 60) {
+        (0, 0) => Ok(()),
+        (minutes, 0) => write!(out, ":{minutes:02}"),
+        (minutes, seconds) => write!(out, ":{minutes:02}:{seconds:02}"),
+    }
 }
 
 fn put_fraction(out: &mut impl std::fmt::Write, micros: i64) -> std::fmt::Result {

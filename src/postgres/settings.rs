@@ -131,6 +131,9 @@ impl Settings {
     /// # Errors
     /// Those of [`set`](Self::set), except for unknown names: drivers send their own.
     pub(super) fn begin_with(&mut self, name: &str, value: &str) -> Result<(), Report> {
+        // By its other names.
+        let zone = ["savedsearch.timezone", "datafusion.execution.time_zone"].contains(&name.to_lowercase().as_str());
+        let name = if zone { "timezone" } else { name };
         if known(name).is_some() {
             self.set(name, Some(value))?;
             self.first = self.values.clone();

@@ -41,6 +41,9 @@ pub struct TableSpec {
     /// Known fields of a record that belong to no column and are omitted from `extra`.
     #[serde(default)]
     pub ignore: Vec<Pointer>,
+    /// Time zone of the session that reads the table: its instants have the type of that zone. `None`: UTC.
+    #[serde(skip)]
+    pub zone: Option<Arc<str>>,
 }
 
 impl TableSpec {
@@ -49,11 +52,26 @@ impl TableSpec {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// Columns whose values together no two rows share; empty if there are none.
+    pub fn row_key(&self) -> Vec<&str> {
+        let aid = || self.column_from(&Origin::Aid).zip(self.id.as_deref()).map(|(aid, id)| vec![aid, id]);
+        match self.kind {
+            TableKind::List => self.column("aid").map(|_| vec!["aid"]),
+            // Positions begin anew in each section.
+            TableKind::History if self.sections.len() == 1 => self.column_from(&Origin::Rank).map(|rank| vec![rank]),
+            _ => aid(),
+        }
+        .unwrap_or_default()
+    }
+
     /// Returns the name of the first column with this origin.
     pub fn column_from(&self, origin: &Origin) -> Option<&str> {
         self.columns.iter().find(|column| column.origin == *origin).map(|column| column.name.as_str())
     }
 }
+
+/// Label of the list's sections that are the search history.
+pub(crate) const RECENT: &str = "recent";
 
 /// A place in a response that holds rows.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -61,7 +79,8 @@ impl TableSpec {
 pub struct SectionSpec {
     /// Pointer from the root of the response.
     pub at: Pointer,
-    /// Value of the `section` column for its rows.
+    /// Value of the `section` column for its rows. In `saved_searches`, `saved`, `team` and `recent` have a meaning: an aid
+    /// in several sections is of the first of these kinds, and `recent` is the search history.
     #[serde(default)]
     pub label: String,
     /// Layout of the rows.
@@ -121,6 +140,9 @@ pub enum Origin {
     Timezone,
     /// Label of the section.
     Section,
+    /// Kinds of all entries of the list that name an aid. Every table of saved searches has such a column, whatever the
+    /// profile declares.
+    Kinds,
     /// 1-based position in the section.
     Rank,
     /// Fields that belong to no column, and values that did not fit their column's type, as JSON.

@@ -159,7 +159,7 @@ impl Profile {
             let span = if whole == text { error.span() } else { span_of(document, &path) };
             at(span, &path, ErrorKind::Profile, error.message())
         })?;
-        profile.tables.name_tables();
+        profile.tables.complete();
         if let Some((path, kind, message)) = Checks::of(&profile).first() {
             return Err(at(span_of(document, &path), &path, kind, &message));
         }

@@ -21,8 +21,8 @@ mod spec;
 mod window;
 mod zone;
 
-pub(crate) use column::instant_by;
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
+pub(crate) use column::{RECENT, instant_by};
 pub use document::Profile;
 pub use spec::{
     Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,

@@ -25,6 +25,54 @@ impl Zone {
     /// Coordinated Universal Time.
     pub const UTC: Self = Self::Named(Tz::UTC);
 
+    /// The zone of the database with the same local times; `None` if it has none with this distance from UTC.
+    pub fn in_database(self) -> Option<Tz> {
+        match self {
+            Self::Named(zone) => Some(zone),
+            Self::Offset(offset) => match (offset.local_minus_utc() / 3_600, offset.local_minus_utc() % 3_600) {
+                (0, 0) => Some(Tz::UTC),
+                // Their signs are those of POSIX: west of Greenwich is positive.
+                (hours, 0) => format!("Etc/GMT{:+}", -hours).parse().ok(),
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns the zone that people mean: a name in any case, a distance such as `+02:00`, `+0200`, `-7` or `5.5`. `None` if
+    /// there is no such zone.
+    pub fn meant(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Some(name) = Self::names().find(|name| name.eq_ignore_ascii_case(text)) {
+            return name.parse().ok();
+        }
+        if text.eq_ignore_ascii_case("z") {
+            return Some(Self::UTC);
+        }
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok()).flatten();
+        let (hours, minutes) = match (digits.split_once(':'), digits.split_once('.')) {
+            (Some((hours, minutes)), _) if minutes.len() == 2 => (number(hours)?, number(minutes)?),
+            // Seconds of a distance, which are zero today.
+            (Some((hours, rest)), _) => (number(hours)?, number(rest.strip_suffix(":00")?)?),
+            (None, Some((hours, part))) => {
+                let part = format!("{part:0<2}");
+                (number(hours)?, number(part.get(..2)?)? * 60 / 100)
+            }
+            (None, None) if digits.len() == 4 => (number(digits.get(..2)?)?, number(digits.get(2..)?)?),
+            (None, None) => (number(digits)?, 0),
+        };
+        let minutes = Some(minutes).filter(|minutes| *minutes < 60)?;
+        let seconds = (hours.checked_mul(60)?.checked_add(minutes)?).checked_mul(60 * sign)?;
+        let seconds = i32::try_from(seconds).ok().filter(|seconds| seconds.abs() <= 14 * 3_600)?;
+        match seconds {
+            0 => Some(Self::UTC),
+            _ => FixedOffset::east_opt(seconds).map(Self::Offset),
+        }
+    }
+
     /// Local time of an instant.
     pub fn local(self, at: DateTime<Utc>) -> NaiveDateTime {
         match self {
@@ -96,6 +144,32 @@ mod tests {
         for text in ["", "Mars/Olympus", "+5:30", "+05:60", "+15:00", "+0530", "+05:3é", "+-5:30", "05:30"] {
             assert!(text.parse::<Zone>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_zone_is_found_by_what_people_write() {
+        for (text, zone) in [
+            ("utc", "UTC"),
+            ("Z", "UTC"),
+            ("europe/berlin", "Europe/Berlin"),
+            ("ETC/GMT-2", "Etc/GMT-2"),
+            ("+02:00", "+02:00"),
+            ("+00:00", "UTC"),
+            ("00:00", "UTC"),
+            ("-08:00:00", "-08:00"),
+            ("+0530", "+05:30"),
+            ("-7", "-07:00"),
+            ("5.5", "+05:30"),
+            ("0", "UTC"),
+        ] {
+            assert_eq!(Zone::meant(text).map(|zone| zone.to_string()).as_deref(), Some(zone), "{text}");
+        }
+        for text in ["", "+", "Mars/Olympus", "15", "+05:60", "1e3", "99999999999", "+02:00:01", "--2", "5.é"] {
+            assert_eq!(Zone::meant(text), None, "{text}");
+        }
+        let east = "+02:00".parse::<Zone>().expect("a zone");
+        assert_eq!(east.in_database().map(|zone| zone.name()), Some("Etc/GMT-2"));
+        assert_eq!("+05:30".parse::<Zone>().expect("a zone").in_database(), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use datafusion::logical_expr::Expr;
 use super::interval_set::Ranges;
 use super::predicate::{looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
-use super::time_predicate::ranges;
+use super::time_predicate::{TimeColumn, ranges};
 use super::window::{Piece, Windows, windows_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
@@ -81,8 +81,8 @@ pub(super) fn plan_scan(
     let mut known = Known::read(conjuncts, &columns);
     let aids = known.aids(columns.aid);
     let mut chosen = BTreeSet::new();
-    let default_zone = if timezone.is_empty() { &profile.timezone.default } else { timezone };
-    let zone_name = known.choose(columns.timezone, &mut chosen)?.unwrap_or_else(|| default_zone.to_owned());
+    let named = known.choose(columns.timezone, &mut chosen)?;
+    let zone_name = named.clone().unwrap_or_else(|| zone_of_session(profile, timezone));
     let zone = zone_named(profile, &zone_name)?;
     let period = known.choose(columns.duration, &mut chosen)?;
     // An explicit window takes precedence; a time range then only filters its rows.
@@ -94,7 +94,15 @@ pub(super) fn plan_scan(
         (None, None) => (one_window(profile, profile.window.default.clone(), true)?, None),
     };
     refuse_conditions_on_the_question(table, conjuncts, default_window)?;
-    let notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
+    let mut notes = if default_window { other_times(profile, table, conjuncts) } else { Vec::new() };
+    // Its rows are days; of mentions, the days are computed here.
+    let in_database = |name: &str| name.parse::<Zone>().ok().and_then(Zone::in_database);
+    let other = !timezone.is_empty() && in_database(&zone_name) != in_database(timezone);
+    if named.is_none() && table.kind == TableKind::Volume && other {
+        let table = &table.name;
+        notes
+            .push(format!("the rows of {table} are days of {zone_name}: the service cannot count those of {timezone}"));
+    }
     let has_pages = table.kind == TableKind::Mentions;
     let filters = if has_pages { known.filters(profile) } else { Vec::new() };
     let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
@@ -212,7 +220,7 @@ impl ScanPlan {
         if known.contradicts() {
             return Ok(Self { aids: nothing, ..plan });
         }
-        let later = later_range(conjuncts, columns.time, unread);
+        let later = later_range(conjuncts, columns.instants, unread);
         let native = countable && later.is_none();
         plan.range = match (plan.range.take(), later) {
             (Some(range), Some(later)) => Some(range.and(&later)),
@@ -270,6 +278,19 @@ fn one_window(profile: &Profile, words: String, exact: bool) -> Result<Windows> 
     Ok(Windows { words: vec![words], exact, pieces: None, since: None })
 }
 
+/// Returns the zone to request for a session with this one, which may be empty: the profile's default if the service does
+/// not take it.
+fn zone_of_session(profile: &Profile, timezone: &str) -> String {
+    let default = || profile.timezone.default.clone();
+    let Ok(zone) = timezone.parse::<Zone>() else {
+        // Refused where it is read.
+        return if timezone.is_empty() { default() } else { timezone.to_owned() };
+    };
+    let same = zone.in_database().map(|zone| zone.name().to_owned());
+    let mut known = [Some(timezone.to_owned()), profile.timezone.words_of(zone), same].into_iter().flatten();
+    known.find(|name| profile.timezone.zone_of(name).is_ok()).unwrap_or_else(default)
+}
+
 fn zone_named(profile: &Profile, name: &str) -> Result<Zone> {
     profile.timezone.zone_of(name).map_err(|message| {
         Error::new(ErrorKind::Query, message).advice("check timezone = '…' and SET savedsearch.timezone")
@@ -284,7 +305,9 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
         column.kind == ColumnType::Timestamp && column.name != *time && matches!(column.origin, Origin::Field(..))
     };
     let compared = spec.columns.iter().filter(other).filter(|column| {
-        conjuncts.iter().any(|conjunct| looks_at(conjunct, &column.name) && ranges(conjunct, &column.name).is_some())
+        conjuncts.iter().any(|conjunct| {
+            looks_at(conjunct, &column.name) && ranges(conjunct, TimeColumn::named(spec, &column.name)).is_some()
+        })
     });
     let (default, table) = (&profile.window.default, &spec.name);
     compared
@@ -323,9 +346,9 @@ fn refuse_conditions_on_the_question(spec: &TableSpec, conjuncts: &[Expr], defau
 
 /// Returns the time range allowed by conditions that became known at run time; `None` if none concerns the time. A
 /// condition that uses the time without bounding it is not satisfied by the default window.
-fn later_range(conjuncts: &[Expr], time: Option<&str>, unread: bool) -> Option<Ranges> {
+fn later_range(conjuncts: &[Expr], time: Option<TimeColumn<'_>>, unread: bool) -> Option<Ranges> {
     let about_time = conjuncts.iter().filter_map(|conjunct| {
-        let time = time.filter(|time| looks_at(conjunct, time))?;
+        let time = time.filter(|time| looks_at(conjunct, time.name()))?;
         Some(ranges(conjunct, time).unwrap_or_else(Ranges::all))
     });
     let together = about_time.chain(unread.then(Ranges::all)).reduce(|a, b| a.and(&b));
@@ -338,6 +361,8 @@ struct QuestionColumns<'t> {
     duration: Option<&'t str>,
     timezone: Option<&'t str>,
     time: Option<&'t str>,
+    /// The time with the zone of the session.
+    instants: Option<TimeColumn<'t>>,
 }
 
 impl<'t> QuestionColumns<'t> {
@@ -347,6 +372,7 @@ impl<'t> QuestionColumns<'t> {
             duration: table.column_from(&Origin::Duration),
             timezone: table.column_from(&Origin::Timezone),
             time: table.time.as_deref(),
+            instants: TimeColumn::of(table),
         }
     }
 }
@@ -370,7 +396,7 @@ impl Known {
         for conjunct in conjuncts {
             if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != columns.time) {
                 known.restrict(column, any_of);
-            } else if let Some(allowed) = columns.time.and_then(|time| ranges(conjunct, time)) {
+            } else if let Some(allowed) = columns.instants.and_then(|time| ranges(conjunct, time)) {
                 known.bound(&allowed);
             } else if columns.aid.is_some_and(|aid| looks_only_at(conjunct, aid)) {
                 // Evaluated over the aids: it keeps or drops a saved search as a whole.

@@ -13,9 +13,46 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator, TryCas
 use super::granularity::{DAY, SECOND, Step};
 use super::interval_set::{Range, Ranges};
 use super::predicate::text;
+use crate::profile::{TableSpec, Zone};
+
+/// The time column of a table, and the zone of the session, whose days its instants have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeColumn<'t> {
+    name: &'t str,
+    /// `None`: UTC.
+    zone: Option<Tz>,
+    /// Set for a distance from UTC that no zone of the database has.
+    unknown: bool,
+}
+
+impl<'t> TimeColumn<'t> {
+    /// The time column of a table, if it has one.
+    pub(crate) fn of(table: &'t TableSpec) -> Option<Self> {
+        table.time.as_deref().map(|name| Self::named(table, name))
+    }
+
+    /// The column of this name as a time.
+    pub(super) fn named(table: &TableSpec, name: &'t str) -> Self {
+        let Some(zone) = table.zone.as_deref() else { return Self::from(name) };
+        let zone = zone.parse::<Zone>().ok().and_then(Zone::in_database);
+        Self { name, zone: zone.filter(|zone| *zone != Tz::UTC), unknown: zone.is_none() }
+    }
+
+    /// Name of the column.
+    pub(crate) fn name(self) -> &'t str {
+        self.name
+    }
+}
+
+impl<'t> From<&'t str> for TimeColumn<'t> {
+    fn from(name: &'t str) -> Self {
+        Self { name, zone: None, unknown: false }
+    }
+}
 
 /// Returns the instants of the time column that the conjunct allows; `None` if it does not bound them.
-pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
+pub(super) fn ranges<'t>(expr: &Expr, time: impl Into<TimeColumn<'t>>) -> Option<Ranges> {
+    let time = time.into();
     match expr {
         Expr::Alias(alias) => ranges(&alias.expr, time),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -49,13 +86,14 @@ pub(super) fn ranges(expr: &Expr, time: &str) -> Option<Ranges> {
 
 /// Returns the first instant of the time column that the expression allows, in microseconds since 1970. `None` if it
 /// does not bound the column, `Some(None)` if it is open to the past.
-pub(crate) fn earliest(expr: &Expr, time: &str) -> Option<Option<i64>> {
+pub(crate) fn earliest(expr: &Expr, time: TimeColumn<'_>) -> Option<Option<i64>> {
     let allowed = ranges(expr, time)?;
     allowed.spans().first().map(|first| first.start())
 }
 
 /// Returns the zone whose days determine the expression over the time column; `None` if it depends on shorter steps.
-pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
+pub(crate) fn days_of<'t>(expr: &Expr, time: impl Into<TimeColumn<'t>>) -> Option<Tz> {
+    let time = time.into();
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr
         && let ("date_part", [part, of]) = (func.name(), args.as_slice())
     {
@@ -71,9 +109,10 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
     }
     if let Some(ranges) = ranges(expr, time) {
         // A comparison with midnight depends only on days, too.
-        let midnight = |at: Option<i64>| at.is_none_or(|at| at % DAY == 0);
+        let zone = time.zone.unwrap_or(Tz::UTC);
+        let midnight = |at: Option<i64>| at.is_none_or(|at| is_midnight(at, zone));
         let days = ranges.exact && ranges.spans().iter().all(|span| midnight(span.start()) && midnight(span.end()));
-        return days.then_some(Tz::UTC);
+        return days.then_some(zone);
     }
     let Instant { step, zone, wall, loose } = instant_of(expr, time)?;
     // As an instant, the start of a day is unique only if every day of the zone starts at one midnight; as a local date
@@ -83,7 +122,7 @@ pub(crate) fn days_of(expr: &Expr, time: &str) -> Option<Tz> {
 }
 
 /// The zone of `date_part('epoch', time) / length`, where the length is in whole days. Dashboards group by its floor.
-fn days_since_1970(expr: &Expr, time: &str) -> Option<Tz> {
+fn days_since_1970(expr: &Expr, time: TimeColumn<'_>) -> Option<Tz> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else { return None };
     let Expr::Literal(ScalarValue::Float64(Some(seconds)), _) = right.as_ref() else { return None };
     let Expr::ScalarFunction(ScalarFunction { func, args }) = left.as_ref() else { return None };
@@ -115,10 +154,10 @@ struct Instant {
 /// An upper bound on the distance of any zone from UTC and on the rounding of any cast.
 const ZONES: i64 = DAY + DAY / 12;
 
-fn instant_of(expr: &Expr, time: &str) -> Option<Instant> {
+fn instant_of(expr: &Expr, time: TimeColumn<'_>) -> Option<Instant> {
     match expr {
-        Expr::Column(Column { name, .. }) if name == time => {
-            Some(Instant { step: Step::Micros(1), zone: None, wall: false, loose: false })
+        Expr::Column(Column { name, .. }) if name == time.name => {
+            Some(Instant { step: Step::Micros(1), zone: time.zone, wall: false, loose: time.unknown })
         }
         Expr::Alias(alias) => instant_of(&alias.expr, time),
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
@@ -270,6 +309,13 @@ fn edges(step: Step, zone: Option<Tz>, wall: bool, at: Literal) -> Option<(i64, 
         instant(step.floor(local)?)?;
     }
     Some((instant(not_before(local)?)?, instant(step.next(local)?)?))
+}
+
+/// True if a day of the zone starts at the instant, at the only midnight of that day.
+fn is_midnight(at: i64, zone: Tz) -> bool {
+    let Some(utc) = DateTime::from_timestamp_micros(at) else { return false };
+    let local = utc.with_timezone(&zone).naive_local();
+    local.time() == NaiveTime::MIN && zone.from_local_datetime(&local).single().is_some()
 }
 
 /// True if every day of the zone starts at a single midnight, with no clock change at that hour.

@@ -29,13 +29,13 @@ pub(crate) use self::bounded::{bounded_session, check_sizes};
 pub(crate) use self::misread::as_standard;
 use self::now::Now;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::time_zone::resolve_time_zone;
+pub(crate) use self::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::functions;
 use crate::optimizer::with_rules;
-use crate::table::{SavedSearchFactory, TableFunctions};
+use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 
 /// Adds everything that a session needs for the tables of a connection: the catalog [`CATALOG`], the optimizer rules
 /// that reduce requests, the table functions, [`now`], the settings `savedsearch.…`, and
@@ -58,6 +58,11 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     if config.options().extensions.get::<SessionSettings>().is_none() {
         config.options_mut().extensions.insert(SessionSettings::default());
     }
+    // Literals and `now()` are of the zone of the session.
+    let zone = SessionSettings::of(config.options()).timezone;
+    if !zone.is_empty() {
+        config.options_mut().execution.time_zone = Some(zone);
+    }
     // Otherwise the engine would put an empty catalog in its place.
     if config.options().catalog.default_catalog == CATALOG {
         config.options_mut().catalog.create_default_catalog_and_schema = false;
@@ -68,7 +73,9 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
-    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(TableFunctions));
+    let planners = builder.relation_planners().get_or_insert_default();
+    planners.insert(0, Arc::new(TableFunctions));
+    planners.insert(0, Arc::new(Relations));
     let factory = Arc::new(SavedSearchFactory::default());
     builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);
     let catalogs = builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));

@@ -1,24 +1,34 @@
 //! `SET timezone`, in the forms that people know from other databases, as the setting `savedsearch.timezone`.
+//!
+//! The engine's option `execution.time_zone` follows: it is the zone of `now()`, of literals and of casts to instants.
 
+use datafusion::common::Result;
+use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as Utility};
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{ResetStatement, Statement};
-use datafusion::sql::sqlparser::ast::{ContextModifier, Ident, ObjectName, ObjectNamePart, Set, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{
+    ContextModifier, Expr, Ident, ObjectName, ObjectNamePart, Set, Statement as Ast, Value,
+};
+
+use crate::config::SessionSettings;
 
 /// The setting behind all forms.
 const SETTING: [&str; 2] = ["savedsearch", "timezone"];
+/// The engine's option that follows it.
+const ENGINE: [&str; 3] = ["datafusion", "execution", "time_zone"];
 
 /// Replaces `SET|SHOW|RESET TIMEZONE` and `SET TIME ZONE` by the same for `savedsearch.timezone`; other statements stay.
-///
-/// The engine's option `execution.time_zone` is left alone: it changes the type of `now()`, and with it what is pushed down.
 pub(crate) fn resolve_time_zone(statement: Statement) -> Statement {
     match statement {
-        Statement::Statement(ast) => Statement::Statement(Box::new(match *ast {
+        Statement::Statement(ast) => match *ast {
             Ast::Set(Set::SetTimeZone { value, .. }) => assignment(vec![value]),
             Ast::Set(Set::SingleAssignment { variable, values, .. }) if is_alias(&variable) => assignment(values),
-            Ast::ShowVariable { variable } if is_alias_of(&variable) => {
-                Ast::ShowVariable { variable: SETTING.map(Ident::new).to_vec() }
+            Ast::ShowVariable { variable } if is_short_alias(&variable) => {
+                let variable = SETTING.map(Ident::new).to_vec();
+                Statement::Statement(Box::new(Ast::ShowVariable { variable }))
             }
-            other => other,
-        })),
+            other => Statement::Statement(Box::new(other)),
+        },
         Statement::Reset(ResetStatement::Variable(variable)) if is_alias(&variable) => {
             Statement::Reset(ResetStatement::Variable(setting()))
         }
@@ -26,9 +36,33 @@ pub(crate) fn resolve_time_zone(statement: Statement) -> Statement {
     }
 }
 
-fn assignment(values: Vec<datafusion::sql::sqlparser::ast::Expr>) -> Ast {
+/// Makes the engine's zone that of the setting, after a statement that may have changed it.
+///
+/// # Errors
+/// Those of the engine's `SET`.
+pub(crate) async fn follow_time_zone(context: &SessionContext) -> Result<()> {
+    let zone = SessionSettings::of(context.state().config_options()).timezone;
+    let value = if zone.is_empty() { "UTC".to_owned() } else { zone };
+    let set = Utility::SetVariable(SetVariable { variable: ENGINE.join("."), value });
+    // As a statement, so that functions that depend on the zone are made again.
+    context.execute_logical_plan(LogicalPlan::Statement(set)).await.map(drop)
+}
+
+fn assignment(values: Vec<Expr>) -> Statement {
+    let word = |value: &Expr, word: &str| matches!(value, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word));
+    let values = match values.as_slice() {
+        [value] if word(value, "local") || word(value, "default") => {
+            return Statement::Reset(ResetStatement::Variable(setting()));
+        }
+        // `INTERVAL '+02:00' HOUR TO MINUTE`, as the standard writes it.
+        [Expr::Interval(interval)] => vec![interval.value.as_ref().clone()],
+        // A name in double quotes.
+        [Expr::Identifier(name)] => vec![Expr::Value(Value::SingleQuotedString(name.value.clone()).into())],
+        _ => values,
+    };
     let scope: Option<ContextModifier> = None;
-    Ast::Set(Set::SingleAssignment { scope, hivevar: false, variable: setting(), values })
+    let set = Set::SingleAssignment { scope, hivevar: false, variable: setting(), values };
+    Statement::Statement(Box::new(Ast::Set(set)))
 }
 
 fn setting() -> ObjectName {
@@ -37,10 +71,13 @@ fn setting() -> ObjectName {
 
 fn is_alias(name: &ObjectName) -> bool {
     let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
-    parts.is_some_and(|parts| is_alias_of(&parts))
+    let is = |parts: &[Ident], names: &[&str]| {
+        parts.len() == names.len() && parts.iter().zip(names).all(|(part, name)| part.value.eq_ignore_ascii_case(name))
+    };
+    parts.is_some_and(|parts| is_short_alias(&parts) || is(&parts, &SETTING) || is(&parts, &ENGINE))
 }
 
-fn is_alias_of(parts: &[Ident]) -> bool {
+fn is_short_alias(parts: &[Ident]) -> bool {
     match parts {
         [one] => one.value.eq_ignore_ascii_case("timezone"),
         [one, other] => one.value.eq_ignore_ascii_case("time") && other.value.eq_ignore_ascii_case("zone"),
@@ -59,11 +96,20 @@ mod tests {
         for (sql, expected) in [
             ("SET timezone = 'Europe/Berlin'", "SET savedsearch.timezone = 'Europe/Berlin'"),
             ("SET TIMEZONE TO 'UTC'", "SET savedsearch.timezone = 'UTC'"),
+            ("SET TIMEZONE = UTC", "SET savedsearch.timezone = 'UTC'"),
+            ("SET \"TimeZone\" = \"Asia/Tokyo\"", "SET savedsearch.timezone = 'Asia/Tokyo'"),
             ("SET TIME ZONE 'Asia/Tokyo'", "SET savedsearch.timezone = 'Asia/Tokyo'"),
+            ("SET SESSION TIME ZONE 'Asia/Tokyo'", "SET savedsearch.timezone = 'Asia/Tokyo'"),
+            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", "SET savedsearch.timezone = '+00:00'"),
+            ("SET TIME ZONE -7", "SET savedsearch.timezone = -7"),
+            ("SET TIME ZONE LOCAL", "RESET savedsearch.timezone"),
+            ("SET TIME ZONE DEFAULT", "RESET savedsearch.timezone"),
+            ("SET timezone TO default", "RESET savedsearch.timezone"),
             ("SHOW timezone", "SHOW savedsearch.timezone"),
             ("SHOW TIME ZONE", "SHOW savedsearch.timezone"),
             ("RESET timezone", "RESET savedsearch.timezone"),
-            ("SET datafusion.execution.time_zone = 'UTC'", "SET datafusion.execution.time_zone = 'UTC'"),
+            ("SET datafusion.execution.time_zone = 'UTC'", "SET savedsearch.timezone = 'UTC'"),
+            ("SHOW datafusion.execution.time_zone", "SHOW datafusion.execution.time_zone"),
         ] {
             let parse = |sql: &str| DFParser::parse_sql(sql).expect("SQL").pop_front().expect("a statement");
             let shown = |statement: Statement| statement.to_string().replace(", ", ".").to_lowercase();

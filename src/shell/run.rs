@@ -34,7 +34,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
-use crate::session::{as_standard, resolve_time_zone};
+use crate::session::{as_standard, follow_time_zone, resolve_time_zone};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -285,6 +285,12 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
+        let state = self.context.state();
+        let zone = SessionSettings::zone(state.config_options());
+        if !zone.is_empty() && state.config_options().execution.time_zone.as_ref() != Some(&zone) {
+            // From the command line.
+            follow_time_zone(&self.context).await?;
+        }
         let statement = as_standard(resolve_time_zone(statement))?;
         let plan = self.context.state().statement_to_plan(statement).await?;
         refuse_writes(&plan, &self.context).await?;
@@ -304,6 +310,7 @@ impl Shell {
                 return Err(Broken::Failed(Failure::line("the query selects no columns")));
             }
             drop(progress);
+            follow_time_zone(&self.context).await?;
             return Ok(Some(self.report_of_effect(begun, &before, read)));
         }
         let task = Arc::new(frame.task_ctx());
@@ -313,7 +320,7 @@ impl Shell {
             return Ok(None);
         }
         self.note_window(&plan);
-        output.show_times_in(SessionSettings::of(self.context.state().config_options()).timezone);
+        output.show_times_in(SessionSettings::zone(self.context.state().config_options()));
         let planning = begun.elapsed();
         self.last = None;
         let span = QuerySpan::start(Some(kind));

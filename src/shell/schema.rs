@@ -41,6 +41,7 @@ pub(crate) fn one(table: &Arc<dyn TableProvider>) -> Result<(RecordBatch, Vec<St
         Some(match column.origin {
             Origin::Duration | Origin::Timezone => "request",
             Origin::Aid => "yes",
+            _ if spec.is_some_and(|spec| spec.row_key() == [name]) => "yes",
             _ if is_id => "yes",
             _ => return None,
         })
@@ -90,7 +91,8 @@ fn of_system(name: &str) -> &'static str {
 
 fn row_of(table: &TableSpec) -> &str {
     table.description.as_deref().unwrap_or(match table.kind {
-        TableKind::List => "a saved search: saved, team or recent",
+        TableKind::List => "a saved search",
+        TableKind::History => "a search of the history",
         TableKind::Mentions => "a mention of a saved search",
         TableKind::Overview => "the totals of a saved search over a time window",
         TableKind::Volume => "a day of the timeline",
@@ -101,7 +103,7 @@ fn row_of(table: &TableSpec) -> &str {
 
 fn cost_of(kind: TableKind) -> &'static str {
     match kind {
-        TableKind::List => "1",
+        TableKind::List | TableKind::History => "1",
         TableKind::Mentions => "1 per page of mentions",
         TableKind::Overview | TableKind::Volume | TableKind::Breakdowns | TableKind::Further => "1 per saved search",
     }

@@ -588,7 +588,12 @@ impl Drop for Written {
 pub(crate) fn is_stored(origin: &Origin) -> bool {
     match origin {
         Origin::Aid | Origin::Extra | Origin::AsOf | Origin::Field(_, Scope::Record) => true,
-        Origin::Duration | Origin::Timezone | Origin::Section | Origin::Rank | Origin::Field(_, Scope::Answer) => false,
+        Origin::Duration
+        | Origin::Timezone
+        | Origin::Section
+        | Origin::Kinds
+        | Origin::Rank
+        | Origin::Field(_, Scope::Answer) => false,
     }
 }
 

@@ -59,9 +59,8 @@ impl ApiTable {
         let spec = Arc::new(spec.clone());
         let schema = arrow_schema(&spec);
         // The engine drops a DISTINCT over a key, so only rows that are identified by one may declare it.
-        let aid = spec.columns.iter().position(|column| column.origin == Origin::Aid);
-        let id = spec.id.as_ref().and_then(|id| schema.index_of(id).ok());
-        let key = aid.zip(id).map(|(aid, id)| Constraint::PrimaryKey(vec![aid, id]));
+        let key: Vec<usize> = spec.row_key().into_iter().filter_map(|column| schema.index_of(column).ok()).collect();
+        let key = (!key.is_empty()).then_some(Constraint::PrimaryKey(key));
         let constraints = Constraints::new_unverified(key.into_iter().collect());
         Self { connection, spec, schema, constraints, gives: Gives::Rows, read_because: None, planned: None }
     }
@@ -117,6 +116,18 @@ impl ApiTable {
         Self { read_because: Some(because), ..self.clone() }
     }
 
+    /// Returns the table without its key, for plans in which rows are multiplied.
+    pub(crate) fn without_key(&self) -> Self {
+        Self { constraints: Constraints::default(), ..self.clone() }
+    }
+
+    /// Returns the table with instants in the zone of a session.
+    pub(crate) fn in_zone(&self, zone: &Arc<str>) -> Self {
+        let spec = Arc::new(TableSpec { zone: Some(Arc::clone(zone)), ..self.spec.as_ref().clone() });
+        let schema = scan_schema(&spec, self.summary());
+        Self { spec, schema, planned: None, ..self.clone() }
+    }
+
     /// Returns the table for a scan with this plan.
     pub(crate) fn with_plan(&self, planned: Arc<PlannedScan>) -> Self {
         Self { planned: Some(planned), ..self.clone() }
@@ -145,7 +156,7 @@ impl ApiTable {
         filters: &[Expr],
         now: impl FnOnce() -> DateTime<Utc>,
     ) -> Arc<PlannedScan> {
-        let timezone = SessionSettings::of(options).timezone;
+        let timezone = SessionSettings::zone(options);
         let carried = self.planned.as_ref().filter(|planned| planned.is_of_query(query));
         match carried.filter(|planned| planned.is_of(query, filters, &timezone)) {
             Some(planned) => Arc::clone(planned),

@@ -9,7 +9,10 @@ mod deleted_mentions;
 mod factory;
 mod functions;
 mod read_only;
+mod relations;
+mod session_zone;
 mod system;
+mod unnested_keys;
 
 pub(crate) use api::ApiTable;
 #[cfg(feature = "flight")]
@@ -21,4 +24,6 @@ pub(crate) use functions::TableFunctions;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use read_only::is_read_only;
 pub(crate) use read_only::read_only;
+pub(crate) use relations::Relations;
 pub(crate) use system::SystemTable;
+pub(crate) use unnested_keys::without_unnested_keys;

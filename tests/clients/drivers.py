@@ -14,7 +14,7 @@ from service import AID, Served, upstream_requests
 
 ROOTS = [pathlib.Path(os.environ["DEBIAN"]), pathlib.Path("/")]
 LIBRARIES = "usr/lib/*-linux-gnu"
-TABLES = ["breakdowns", "mentions", "overview", "saved_searches", "volume"]
+TABLES = ["breakdowns", "mentions", "overview", "recent_searches", "saved_searches", "volume"]
 WEEK = "SELECT id, tags, published_at, reach FROM mentions WHERE aid = ? AND duration = '7d'"
 
 

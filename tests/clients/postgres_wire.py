@@ -78,7 +78,7 @@ def sqlalchemy_runs(served):
     engine = sqlalchemy.create_engine(url)
     inspector = sqlalchemy.inspect(engine)
     assert "v4" in inspector.get_schema_names()
-    tables = ["breakdowns", "mentions", "overview", "saved_searches", "volume"]
+    tables = ["breakdowns", "mentions", "overview", "recent_searches", "saved_searches", "volume"]
     assert sorted(inspector.get_table_names(schema="v4")) == tables
     columns = {column["name"]: column for column in inspector.get_columns("mentions", schema="v4")}
     assert isinstance(columns["published_at"]["type"], sqlalchemy.types.DateTime)

@@ -130,10 +130,25 @@ fn times_are_shown_in_the_zone_of_the_session() {
         chrono::DateTime::parse_from_rfc3339(last).unwrap().with_timezone(&chrono::Utc)
     };
     assert_eq!(instant(&utc), instant(&tokyo));
-    // Days of the timeline follow, and binary formats keep UTC.
+    // Days of the timeline follow.
     let days = "SET timezone = 'Asia/Tokyo'; SELECT bucket_start FROM volume WHERE aid = '183772' LIMIT 1";
     assert!(printed(&["--format", "csv", "-c", days]).trim_end().ends_with("T00:00:00+09:00"));
     assert!(printed(&["--format", "csv", "-c", "SET timezone = 'Asia/Tokyo'; SHOW timezone"]).contains("Asia/Tokyo"));
+    let trunc = "SET timezone = 'Asia/Tokyo'; SELECT date_trunc('day', published_at), count(*) FROM mentions WHERE aid = '183772' GROUP BY 1";
+    let days = printed(&["--format", "csv", "-c", trunc]);
+    assert!(days.lines().count() > 5 && days.lines().skip(1).all(|day| day.contains("T00:00:00+09:00,")), "{days}");
+    let set = printed(&[
+        "--format",
+        "csv",
+        "--set",
+        "savedsearch.timezone=asia/tokyo",
+        "-c",
+        "SELECT now()::date = current_date",
+    ]);
+    assert!(set.trim_end().ends_with("true"), "{set}");
+    for form in ["SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", "SET TIMEZONE = UTC", "SET TIME ZONE 0"] {
+        assert!(printed(&["--format", "csv", "-c", &format!("{form}; SHOW timezone")]).contains(",UTC"), "{form}");
+    }
     let line = refused(&["-c", "SET timezone = 'Asia/Tokio'"]);
     assert!(line.contains("invalid value `Asia/Tokio`") && line.contains("Asia/Tokyo"), "{line}");
 }

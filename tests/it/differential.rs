@@ -86,12 +86,12 @@ pub(crate) fn oracle(corpus: &Corpus, preset: Preset) -> SessionContext {
     let context = SessionContext::new_with_config(config);
     let (mut names, mut kinds, mut aids) = (Vec::new(), Vec::new(), Vec::new());
     for search in corpus.searches.iter().filter(|search| search.team == 0) {
-        for (kind, listed) in [("saved", search.personal), ("team", search.shared)] {
-            if listed {
-                names.push(Some(search.name.clone()));
-                kinds.push(kind);
-                aids.push(search.aid.clone());
-            }
+        // One that is in both lists is saved.
+        let listed = [("saved", search.personal), ("team", search.shared)];
+        if let Some((kind, _)) = listed.iter().find(|(_, listed)| *listed) {
+            names.push(Some(search.name.clone()));
+            kinds.push(*kind);
+            aids.push(search.aid.clone());
         }
     }
     let recent = matches!(preset, Preset::V4 | Preset::Names);

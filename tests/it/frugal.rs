@@ -446,7 +446,7 @@ async fn numbers_are_those_of_the_mentions_one_by_one() {
         format!("SELECT count(*) FROM {m} m WHERE NOT EXISTS (SELECT 1 FROM {d} WHERE d.l = m.language)"),
         // Expressions by day, by day in a time zone, and some that only look like it.
         format!("SELECT date_part('dow', published_at AT TIME ZONE 'Asia/Tokyo'), count(*) FROM {m} m GROUP BY 1"),
-        format!("SELECT (published_at AT TIME ZONE 'Asia/Tokyo')::timestamp::date, count(*) FROM {m} m GROUP BY 1"),
+        format!("SELECT (published_at AT TIME ZONE 'Asia/Tokyo')::date, count(*) FROM {m} m GROUP BY 1"),
         format!("SELECT date_trunc('month', published_at AT TIME ZONE 'Africa/Cairo'), count(*) FROM {m} m GROUP BY 1"),
         format!(
             "SELECT count(*) FILTER (WHERE published_at < '2026-05-20'), count(*) FILTER (WHERE published_at <= '2026-05-20T11:00:00') FROM {m} m"

@@ -464,7 +464,7 @@ async fn only_those_who_are_known_are_answered_over_http() {
     let bob = [("authorization", "Bearer bobs-token")];
     let ada = [("authorization", "Basic YWRhOnN3b3JkZmlzaA==")];
     let (status, response) = post(&server, &bob, &list).await;
-    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 7));
     let (_, response) = post(&server, &[("x-api-key", "bobs-token")], &own).await;
     assert_eq!(rows_of(&result_of(&response).unwrap()), [["1"]], "his own request");
     let (_, response) = post(&server, &ada, &own).await;
@@ -498,7 +498,7 @@ async fn each_client_may_bring_its_own_key() {
     let list = message("query", json!({ "sql": "SELECT aid FROM saved_searches" }));
     assert_eq!(post(&server, &[], &list).await.0, 401);
     let (status, response) = post(&server, &[("x-api-key", KEY)], &list).await;
-    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 7));
     let (status, response) = post(&server, &[("x-api-key", "not-a-key")], &list).await;
     let refused = result_of(&response).unwrap_err();
     assert!(status == 200 && !refused.contains("not-a-key"), "{refused}");
@@ -577,7 +577,7 @@ async fn a_shutdown_lets_a_query_finish() {
     }
     server.shut_down().await;
     let (status, response) = running.await.unwrap();
-    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 8));
+    assert_eq!((status, rows_of(&result_of(&response).unwrap()).len()), (200, 7));
     TcpStream::connect(address).await.expect_err("closed");
 }
 

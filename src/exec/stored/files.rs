@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
@@ -20,7 +20,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::Operator;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectMeta};
-use datafusion::physical_expr::expressions::{Column, binary, lit};
+use datafusion::physical_expr::expressions::{Column, binary, cast, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, conjunction};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -33,6 +33,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 
+use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
 use crate::exec::opaque::opaque;
 use crate::exec::scan_config::ScanConfig;
@@ -150,6 +151,7 @@ impl FileScan<'_> {
         let named = |name: &str| -> Option<Arc<dyn PhysicalExpr>> {
             files_schema.index_of(name).ok().map(|at| Arc::new(Column::new(name, at)) as _)
         };
+        let table = arrow_schema(spec);
         // The value of a table's column in a row of a file.
         let value = |at: usize| -> Result<Arc<dyn PhysicalExpr>> {
             let Some(column) = spec.columns.get(at) else { return Ok(lit(1_i64)) };
@@ -161,9 +163,14 @@ impl FileScan<'_> {
                 Origin::Timezone => return Ok(text(common.timezone.as_deref())),
                 _ => named(&column.name),
             };
+            // Files have instants in UTC.
+            let shown = table.field(at).data_type();
             match of_file {
+                Some(column) if matches!(shown, DataType::Timestamp(..)) && spec.zone.is_some() => {
+                    cast(column, &files_schema, shown.clone())
+                }
                 Some(column) => Ok(column),
-                None => Ok(lit(ScalarValue::try_from(&crate::decode::data_type(column.kind))?)),
+                None => Ok(lit(ScalarValue::try_from(shown)?)),
             }
         };
         let within = |ranges: &[(i64, i64)]| -> Result<Option<Arc<dyn PhysicalExpr>>> {

@@ -149,9 +149,9 @@ fn a_further_table_is_a_section_of_the_profile() {
     };
     let profile = Profile::parse(&authors("authors"), "mine.toml").expect("a profile");
     let names: Vec<&str> = profile.tables.all().map(|table| table.name.as_ref()).collect();
-    assert_eq!(names, ["saved_searches", "mentions", "overview", "volume", "breakdowns", "authors"]);
+    assert_eq!(names, ["saved_searches", "mentions", "overview", "volume", "breakdowns", "recent_searches", "authors"]);
     assert!(profile.dimensions().iter().any(|(name, ..)| name == "tables.further.authors.sections"));
-    for bad in ["mentions", "Authors", "\"top authors\""] {
+    for bad in ["mentions", "recent_searches", "Authors", "\"top authors\""] {
         let error = Profile::parse(&authors(bad), "mine.toml").expect_err("a bad name").to_string();
         assert!(error.contains("key `tables.further`: expected a unique table name of lowercase letters"), "{error}");
     }

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::column::{ColumnSpec, ColumnType, Origin, Scope, Shape, TableSpec};
+use super::super::column::{ColumnSpec, ColumnType, Origin, RECENT, Scope, SectionSpec, Shape, TableSpec};
 use super::Checks;
 
 /// SQL tables, mapped to the service's responses.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// Entries of the list of saved searches.
+    /// Saved searches, one row an aid: entries of the list that name one aid are one row.
     pub saved_searches: TableSpec,
+    /// Entries of the search history as they came, those of the list's sections with the label `recent`. Derived from
+    /// `saved_searches`; `None` if it has no such section.
+    #[serde(skip)]
+    pub recent_searches: Option<TableSpec>,
     /// Mention records.
     pub mentions: TableSpec,
     /// Totals of a saved search.
@@ -31,8 +35,10 @@ pub struct Tables {
 /// Kind of a table's rows, which determines the requests made for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// Entries of the list: one request.
+    /// Saved searches of the list, one row an aid: one request.
     List,
+    /// Entries of the list as they came: the same request.
+    History,
     /// Mention records: pages of a search.
     Mentions,
     /// Totals of an overview: one request per saved search.
@@ -49,20 +55,33 @@ pub enum TableKind {
 impl TableKind {
     /// True if its rows come from searches, each with an aid, a window and a zone; otherwise they come from the list.
     pub fn is_search(self) -> bool {
-        self != Self::List
+        !matches!(self, Self::List | Self::History)
     }
 }
 
 impl Tables {
     /// All tables; those that every profile has come first.
     pub fn all(&self) -> impl Iterator<Item = &TableSpec> {
-        let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
-        [saved_searches, mentions, overview, volume, breakdowns].into_iter().chain(further.values())
+        let Self { saved_searches, recent_searches, mentions, overview, volume, breakdowns, further } = self;
+        let own = [saved_searches, mentions, overview, volume, breakdowns];
+        own.into_iter().chain(recent_searches).chain(further.values())
     }
 
-    /// Sets each table's name and kind from its key in the document.
-    pub(in super::super) fn name_tables(&mut self) {
-        let Self { saved_searches, mentions, overview, volume, breakdowns, further } = self;
+    /// Completes the tables with what follows from the document: each one's name and kind from its key, the column
+    /// `kinds`, and the history.
+    pub(in super::super) fn complete(&mut self) {
+        self.name_tables();
+        let list = &mut self.saved_searches;
+        self.recent_searches = history_of(list);
+        if let Some(kind) = list.columns.iter().position(|column| column.name == "kind")
+            && list.column("kinds").is_none()
+        {
+            list.columns.insert(kind + 1, derived("kinds", ColumnType::Utf8List, Origin::Kinds));
+        }
+    }
+
+    fn name_tables(&mut self) {
+        let Self { saved_searches, recent_searches: _, mentions, overview, volume, breakdowns, further } = self;
         let named = [
             ("saved_searches", TableKind::List, saved_searches),
             ("mentions", TableKind::Mentions, mentions),
@@ -77,7 +96,8 @@ impl Tables {
     }
 
     pub(super) fn check(&self, checks: &mut Checks) {
-        let own: Vec<&str> = self.all().take(5).map(|table| table.name.as_ref()).collect();
+        let own = self.all().filter(|table| table.kind != TableKind::Further);
+        let own: Vec<&str> = own.map(|table| table.name.as_ref()).chain([RECENT_SEARCHES]).collect();
         for name in self.further.keys() {
             let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
             let word = plain && name.starts_with(|first: char| first.is_ascii_lowercase());
@@ -119,10 +139,46 @@ impl Tables {
     }
 }
 
+const RECENT_SEARCHES: &str = "recent_searches";
+
+/// Returns the table of the search history: the entries of the list's sections with the label `recent`, as they came.
+fn history_of(list: &TableSpec) -> Option<TableSpec> {
+    let sections = list.sections.iter().filter(|section| section.label == RECENT);
+    let sections: Vec<_> = sections.map(|section| SectionSpec { optional: true, ..section.clone() }).collect();
+    if sections.is_empty() {
+        return None;
+    }
+    let taken = |column: &&ColumnSpec| match column.origin {
+        Origin::Field(..) => ["aid", "name", "query", "searched_at"].contains(&column.name.as_str()),
+        ref origin => *origin == Origin::Extra,
+    };
+    // A search that was not saved may have no aid.
+    let columns = list.columns.iter().filter(taken).map(|column| ColumnSpec { nullable: true, ..column.clone() });
+    let position = derived("position", ColumnType::Int64, Origin::Rank);
+    Some(TableSpec {
+        name: Arc::from(RECENT_SEARCHES),
+        kind: TableKind::History,
+        description: None,
+        id: None,
+        time: None,
+        version: None,
+        stand_in: Vec::new(),
+        sections,
+        columns: [position].into_iter().chain(columns).collect(),
+        ..list.clone()
+    })
+}
+
+/// Returns a column that no profile declares.
+fn derived(name: &str, kind: ColumnType, origin: Origin) -> ColumnSpec {
+    ColumnSpec { name: name.to_owned(), kind, nullable: false, origin, pattern: None }
+}
+
 /// Key of a table in the document.
 fn key_of(table: &TableSpec) -> String {
     match table.kind {
         TableKind::Further => format!("tables.further.{}", table.name),
+        TableKind::History => "tables.saved_searches".to_owned(),
         _ => format!("tables.{}", table.name),
     }
 }

@@ -182,7 +182,7 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
             let types = types.into_iter().map(str::to_owned).collect();
             let tables = told(&mut client, CommandGetTables { table_types: types, ..any_table() }).await;
             let names: Vec<String> = rows(&[tables]).into_iter().map(|row| row[2].clone()).collect();
-            assert_eq!(names, ["breakdowns", "mentions", "overview", "saved_searches", "volume"]);
+            assert_eq!(names, ["breakdowns", "mentions", "overview", "recent_searches", "saved_searches", "volume"]);
         }
         let all = told(&mut client, any_table()).await;
         assert_eq!(all.num_rows(), 10);
@@ -389,7 +389,7 @@ async fn a_session_has_its_own_settings_views_and_tables_and_changes_nothing_els
     assert_eq!(rows(&fetch(&mut ada, &info).await.unwrap()), [["two"]]);
     all_rows(&mut ada, "DROP TABLE changing").await;
     assert_eq!(status(before.execute().await.unwrap_err()).code(), tonic::Code::InvalidArgument);
-    assert_eq!(all_rows(&mut ada, "SELECT count(*) FROM names n JOIN mine ON true").await, [["64"]]);
+    assert_eq!(all_rows(&mut ada, "SELECT count(*) FROM names n JOIN mine ON true").await, [["49"]]);
     assert_eq!(refusal(&mut bob, "SELECT * FROM mine").await.code(), tonic::Code::InvalidArgument);
     let kinds =
         |rows: Vec<Vec<String>>| rows.into_iter().map(|row| format!("{} {}", row[2], row[3])).collect::<Vec<_>>();

@@ -95,7 +95,7 @@ async fn the_zone_of_the_startup_message_is_that_of_the_session() {
     let served = Served::new().await;
     let midnight = "SELECT timestamptz '2026-05-01 00:00:00'";
     for (zone, shown, instant) in [
-        ("Europe/Berlin", "Europe/Berlin", "2026-04-30 22:00:00+00"),
+        ("Europe/Berlin", "Europe/Berlin", "2026-05-01 00:00:00+02"),
         ("Nowhere/Land", "UTC", "2026-05-01 00:00:00+00"),
     ] {
         let mut config = served.config();
@@ -105,10 +105,42 @@ async fn the_zone_of_the_startup_message_is_that_of_the_session() {
             assert_eq!(text(&client, "SHOW timezone").await, shown);
             assert_eq!(text(&client, midnight).await, instant);
             client.batch_execute("SET timezone = 'America/New_York'").await.unwrap();
-            assert_eq!(text(&client, midnight).await, "2026-05-01 04:00:00+00");
+            assert_eq!(text(&client, midnight).await, "2026-05-01 00:00:00-04");
             client.batch_execute("RESET timezone").await.unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn days_are_those_of_the_zone_of_the_session() {
+    let served = Served::new().await;
+    let (client, utc) = (served.client().await, served.client().await);
+    client.batch_execute("SET timezone = 'europe/berlin'").await.unwrap();
+    assert_eq!(text(&client, "SHOW timezone").await, "Europe/Berlin");
+    // The window has the night in which the clocks are set forward.
+    let days = "SELECT day, count(*) FROM (SELECT published_at::date AS day FROM mentions WHERE aid = '183772' \
+                AND published_at >= '2026-03-27' AND published_at < '2026-04-02') m GROUP BY day ORDER BY day";
+    let same = "SELECT day, count(*) FROM (SELECT (published_at AT TIME ZONE 'Europe/Berlin')::date AS day \
+                FROM mentions WHERE aid = '183772' AND published_at >= '2026-03-26T23:00:00Z' \
+                AND published_at < '2026-04-01T22:00:00Z') m GROUP BY day ORDER BY day";
+    let (ours, theirs) = (texts(&client, days).await, texts(&utc, same).await);
+    assert!(ours.len() > 1, "{ours:?}");
+    assert_eq!(ours, theirs);
+    for form in [
+        "SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE",
+        "SET TIMEZONE = UTC",
+        "SET TIME ZONE LOCAL",
+        "RESET timezone",
+    ] {
+        client.batch_execute("SET TIME ZONE 'Asia/Tokyo'").await.unwrap();
+        client.batch_execute(form).await.unwrap();
+        assert_eq!(text(&client, "SHOW timezone").await, "UTC", "{form}");
+        assert_eq!(text(&client, "SELECT timestamptz '2026-05-01 00:00:00'").await, "2026-05-01 00:00:00+00", "{form}");
+    }
+    client.batch_execute("BEGIN; SET LOCAL timezone = 'Asia/Tokyo'").await.unwrap();
+    assert_eq!(text(&client, "SELECT timestamptz '2026-05-01 00:00:00'").await, "2026-05-01 00:00:00+09");
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(text(&client, "SELECT timestamptz '2026-05-01 00:00:00'").await, "2026-05-01 00:00:00+00");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,7 +227,7 @@ async fn settings_end_with_their_transaction() {
         ("SET savedsearch.max_requests = 8; SET LOCAL savedsearch.max_requests = 6", "COMMIT", "8"),
     ] {
         client.batch_execute(&format!("BEGIN; {changes}; SET LOCAL timezone = 'Europe/Berlin'")).await.unwrap();
-        assert_eq!(text(&client, zone).await, "2026-04-30 22:00:00+00");
+        assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+02");
         client.batch_execute(end).await.unwrap();
         assert_eq!(text(&client, "SHOW savedsearch.max_requests").await, expected, "{changes}; {end}");
         assert_eq!(text(&client, zone).await, "2026-05-01 00:00:00+00", "{changes}; {end}");

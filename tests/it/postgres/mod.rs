@@ -515,7 +515,7 @@ async fn catalogs_answer_what_clients_ask_without_a_request() {
         }
         let tables = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                       WHERE n.nspname = 'v4' AND c.relkind = 'r' ORDER BY 1";
-        assert_eq!(text(&client, tables).await, "breakdowns|mentions|overview|saved_searches|volume");
+        assert_eq!(text(&client, tables).await, "breakdowns|mentions|overview|recent_searches|saved_searches|volume");
         let key = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'mentions'::regclass";
         assert_eq!(text(&client, key).await, "PRIMARY KEY (aid, id)");
         // As psqlODBC asks: items of vectors are counted from 0.

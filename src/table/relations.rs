@@ -1,0 +1,70 @@
+//! What FROM names, as the engine should see it: tables in the time zone of the session, and without a key where one would
+//! mislead the planner.
+
+use datafusion::common::Result;
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::sql::sqlparser::ast::{Ident, TableFactor, TableSample, TableSampleKind, TableSampleModifier};
+
+use super::session_zone::in_zone;
+use super::unnested_keys::without_unnested_keys;
+use crate::config::SessionSettings;
+
+/// Plans tables, table functions, views and subqueries. The engine plans them; this changes the result.
+#[derive(Debug)]
+pub(crate) struct Relations;
+
+/// Marks a relation that is being planned. The engine ignores partitions of tables, and samples of subqueries.
+const MARK: &str = "planned by relations";
+
+impl RelationPlanner for Relations {
+    fn plan_relation(
+        &self,
+        mut relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let alias = match &mut relation {
+            TableFactor::Table { partitions, alias, .. } => {
+                if partitions.iter().any(|mark| mark.value == MARK) {
+                    partitions.retain(|mark| mark.value != MARK);
+                    return Ok(RelationPlanning::Original(Box::new(relation)));
+                }
+                partitions.push(Ident::new(MARK));
+                alias.take()
+            }
+            TableFactor::Derived { sample, alias, .. } => {
+                if sample.as_ref().is_some_and(is_mark) {
+                    *sample = None;
+                    return Ok(RelationPlanning::Original(Box::new(relation)));
+                }
+                if sample.is_some() {
+                    return Ok(RelationPlanning::Original(Box::new(relation)));
+                }
+                *sample = Some(mark());
+                alias.take()
+            }
+            _ => return Ok(RelationPlanning::Original(Box::new(relation))),
+        };
+        let mut plan = without_unnested_keys(context.plan(relation)?)?;
+        let zone = SessionSettings::zone(context.context_provider().options());
+        if !zone.is_empty() && zone != "UTC" {
+            plan = in_zone(plan, &zone.into())?;
+        }
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
+    }
+}
+
+fn mark() -> TableSampleKind {
+    TableSampleKind::AfterTableAlias(Box::new(TableSample {
+        modifier: TableSampleModifier::Sample,
+        name: None,
+        quantity: None,
+        seed: None,
+        bucket: None,
+        offset: None,
+    }))
+}
+
+/// True for a sample that no statement can have: one without a size.
+fn is_mark(sample: &TableSampleKind) -> bool {
+    *sample == mark()
+}

@@ -1,0 +1,175 @@
+//! The time zone of a session: its days, its literals, its printed times, and the zone of its requests.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, NaiveDate, Timelike, Utc};
+use chrono_tz::Tz;
+
+use crate::support::{BIG, World, rows};
+
+const BERLIN: &str = "Europe/Berlin";
+/// Covers the night of 2026-03-29, in which Berlin's clocks are set forward.
+const WINDOW: &str = "published_at >= '2026-03-20' AND published_at < '2026-04-10'";
+
+async fn in_zone(zone: &str) -> World {
+    let world = World::new().await;
+    world.context.sql(&format!("SET timezone = '{zone}'")).await.unwrap();
+    world
+}
+
+/// Times of publication of the window, which begins and ends at midnight of the zone.
+fn published(world: &World, zone: Tz) -> Vec<DateTime<Tz>> {
+    let midnight = |day: &str| -> DateTime<Utc> {
+        let day: NaiveDate = day.parse().unwrap();
+        day.and_hms_opt(0, 0, 0).unwrap().and_local_timezone(zone).unwrap().to_utc()
+    };
+    let (from, to) = (midnight("2026-03-20"), midnight("2026-04-10"));
+    let corpus = world.service.corpus();
+    let mentions = corpus.search(BIG).unwrap().mentions.iter().map(|mention| mention.facts.published);
+    mentions.filter(|at| (from..to).contains(at)).map(|at| at.with_timezone(&zone)).collect()
+}
+
+fn counted(keys: impl Iterator<Item = String>) -> Vec<Vec<String>> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    counts.into_iter().map(|(key, count)| vec![key, count.to_string()]).collect()
+}
+
+#[tokio::test]
+async fn days_are_those_of_the_zone_and_still_come_from_one_overview() {
+    let world = in_zone(BERLIN).await;
+    let zone: Tz = BERLIN.parse().unwrap();
+    let published = published(&world, zone);
+    assert!(published.len() > 20, "{}", published.len());
+    type Key = fn(&DateTime<Tz>) -> String;
+    let of_days: [(&str, Key); 4] = [
+        ("published_at::date", |at| at.date_naive().to_string()),
+        ("CAST(date_trunc('day', published_at) AS date)", |at| at.date_naive().to_string()),
+        ("date_part('day', published_at)", |at| at.format("%-d").to_string()),
+        ("extract(dow FROM published_at)", |at| at.format("%w").to_string()),
+    ];
+    for (key, expected) in of_days {
+        let sql = format!("SELECT {key}, count(*) FROM mentions WHERE aid = '{BIG}' AND {WINDOW} GROUP BY 1");
+        world.service.take_seen();
+        let (mut rows, requests) = world.cost(&sql).await;
+        rows.sort();
+        assert_eq!(rows, counted(published.iter().map(expected)), "{sql}");
+        assert_eq!(requests, 1, "{sql}");
+        let seen = world.service.take_seen();
+        assert!(seen.iter().all(|seen| format!("{seen:?}").contains("Berlin")), "{seen:?}");
+    }
+    let of_instants: [(&str, Key); 6] = [
+        ("date_part('hour', published_at)", |at| at.hour().to_string()),
+        ("to_char(published_at, '%Y-%m-%d %H')", |at| at.format("%Y-%m-%d %H").to_string()),
+        ("date_trunc('hour', published_at)::time", |at| at.format("%H:00:00").to_string()),
+        ("date_trunc('hour', published_at::timestamp)", |at| at.format("%Y-%m-%dT%H:00:00").to_string()),
+        ("date_bin(INTERVAL '7 days', published_at::timestamp)::date", |at| {
+            let day = at.date_naive();
+            let past = (day - NaiveDate::default()).num_days() % 7;
+            (day - chrono::Days::new(u64::try_from(past).unwrap())).to_string()
+        }),
+        ("date_bin(INTERVAL '1 day', published_at)::date", |at| at.date_naive().to_string()),
+    ];
+    for (key, expected) in of_instants {
+        let sql = format!("SELECT {key}, count(*) FROM mentions WHERE aid = '{BIG}' AND {WINDOW} GROUP BY 1");
+        let mut rows = world.rows(&sql).await;
+        rows.sort();
+        assert_eq!(rows, counted(published.iter().map(expected)), "{sql}");
+    }
+    // The first day of summer time has 23 hours, and starts an hour before that of UTC.
+    let day = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at::date = '2026-03-29'");
+    let of_day = published.iter().filter(|at| at.date_naive().to_string() == "2026-03-29").count();
+    assert_eq!(world.cost(&day).await, (vec![vec![of_day.to_string()]], 1));
+    for sql in [
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND date_trunc('day', published_at) = '2026-03-29'"),
+        format!(
+            "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND date_trunc('day', published_at) = date '2026-03-29'"
+        ),
+        format!(
+            "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= date '2026-03-29' AND published_at < date '2026-03-30'"
+        ),
+    ] {
+        assert_eq!(world.cost(&sql).await, (vec![vec![of_day.to_string()]], 1), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn times_are_shown_in_the_zone_and_orders_and_limits_still_reach_the_service() {
+    let world = in_zone(BERLIN).await;
+    let newest = format!("SELECT published_at FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 3");
+    let (shown, requests) = world.cost(&newest).await;
+    assert_eq!((shown.len(), requests), (3, 1));
+    assert!(shown.iter().all(|row| row[0].ends_with("+02:00")), "{shown:?}");
+    let days = "SELECT bucket_start, timezone FROM volume WHERE aid = '183772' ORDER BY 1 LIMIT 1";
+    let shown = world.rows(days).await;
+    assert!(shown[0][0].ends_with("T00:00:00+02:00") && shown[0][1] == BERLIN, "{shown:?}");
+    // Views, CTEs and tables that were made in another zone.
+    world.context.sql("SET timezone = 'UTC'").await.unwrap();
+    world
+        .rows(&format!(
+            "CREATE VIEW daily AS SELECT date_trunc('day', published_at) AS day FROM mentions WHERE aid = '{BIG}'"
+        ))
+        .await;
+    world
+        .rows(&format!("CREATE TABLE kept AS SELECT published_at FROM mentions WHERE aid = '{BIG}' AND {WINDOW}"))
+        .await;
+    world.context.sql("SET timezone = 'Asia/Tokyo'").await.unwrap();
+    for sql in [
+        "SELECT day FROM daily LIMIT 1".to_owned(),
+        "SELECT date_trunc('day', published_at) FROM kept LIMIT 1".to_owned(),
+        format!(
+            "WITH m AS (SELECT * FROM mentions WHERE aid = '{BIG}') SELECT date_trunc('day', published_at) FROM m LIMIT 1"
+        ),
+        format!("SELECT date_trunc('day', t) FROM (SELECT max(published_at) AS t FROM mentions WHERE aid = '{BIG}')"),
+        format!("SELECT date_trunc('day', published_at) FROM mentions(aid => '{BIG}') LIMIT 1"),
+        "SELECT date_trunc('day', time) FROM system.requests LIMIT 1".to_owned(),
+    ] {
+        let shown = world.rows(&sql).await;
+        assert!(shown[0][0].ends_with("T00:00:00+09:00"), "{sql}: {shown:?}");
+    }
+}
+
+/// Values of PostgreSQL 15.
+#[tokio::test]
+async fn constants_are_those_of_the_zone() {
+    let world = in_zone(BERLIN).await;
+    for (expression, expected) in [
+        ("date_trunc('day', timestamptz '2026-03-29 12:00:00+00')", "2026-03-29T00:00:00+01:00"),
+        ("date_trunc('day', timestamptz '2026-10-25 12:00:00+00')", "2026-10-25T00:00:00+02:00"),
+        ("date_trunc('hour', timestamptz '2026-10-25 00:30:00+00')", "2026-10-25T02:00:00+02:00"),
+        ("date_trunc('hour', timestamptz '2026-10-25 01:30:00+00')", "2026-10-25T02:00:00+01:00"),
+        ("(timestamptz '2026-03-28 23:30:00+00')::date", "2026-03-29"),
+        ("(timestamptz '2026-03-28 23:30:00+00')::timestamp", "2026-03-29T00:30:00"),
+        ("(timestamptz '2026-03-28 23:30:00+00')::time", "00:30:00"),
+        ("(date '2026-03-30')::timestamptz", "2026-03-30T00:00:00+02:00"),
+        ("timestamptz '2026-03-29 12:00:00'", "2026-03-29T12:00:00+02:00"),
+        ("timestamptz '2026-03-28 12:00:00' + INTERVAL '1 day'", "2026-03-29T12:00:00+02:00"),
+        ("timestamptz '2026-03-28 12:00:00' + INTERVAL '24 hours'", "2026-03-29T13:00:00+02:00"),
+        ("extract(hour FROM timestamptz '2026-10-25 01:30:00+00')", "2"),
+        ("extract(epoch FROM timestamptz '2026-10-25 01:30:00+00')", "1792891800.0"),
+        ("timestamptz '2026-07-01 00:00:00' = timestamptz '2026-06-30 22:00:00Z'", "true"),
+        ("now()::date = current_date", "true"),
+    ] {
+        assert_eq!(world.rows(&format!("SELECT {expression}")).await, [[expected]], "{expression}");
+    }
+}
+
+/// A service that counts no days of the zone, or takes no zone at all, still serves the session.
+#[tokio::test]
+async fn a_zone_that_the_service_does_not_take_costs_requests_but_no_query() {
+    let world = in_zone("+05:30").await;
+    let by_day =
+        format!("SELECT published_at::date, count(*) FROM mentions WHERE aid = '{BIG}' AND {WINDOW} GROUP BY 1");
+    let zone = chrono::FixedOffset::east_opt(19_800).unwrap();
+    let span = |day: &str| DateTime::parse_from_rfc3339(&format!("{day}T00:00:00+05:30")).unwrap();
+    let (from, to) = (span("2026-03-20"), span("2026-04-10"));
+    let corpus = world.service.corpus();
+    let published = corpus.search(BIG).unwrap().mentions.iter().map(|mention| mention.facts.published);
+    let days =
+        published.filter(|at| from <= *at && *at < to).map(|at| at.with_timezone(&zone).date_naive().to_string());
+    let mut found = world.rows(&by_day).await;
+    found.sort();
+    assert_eq!(found, counted(days));
+    let plan = world.context.sql(&format!("EXPLAIN {by_day}")).await.unwrap().collect().await.unwrap();
+    assert!(format!("{:?}", rows(&plan)).contains("one by one, because"), "{:?}", rows(&plan));
+}
