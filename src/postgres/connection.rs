@@ -46,7 +46,6 @@ use super::{catalog, dialect};
 use crate::config::SessionSettings;
 use crate::error::describe;
 use crate::exec::Spent;
-use crate::host::complexity_limits::depth;
 use crate::host::effects;
 use crate::host::failure::{Code, Failure};
 use crate::host::peer::Caller;
@@ -54,6 +53,7 @@ use crate::host::planner::{Statement, may_set};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::numbers::counted;
+use crate::session::check_text;
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
@@ -439,7 +439,7 @@ impl Connection {
 
     /// Plans a statement for its parameters and its result.
     async fn prepare(&mut self, sql: String, declared: Vec<Option<Type>>) -> Result<Prepared, Stop> {
-        depth(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
+        check_text(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
         let command = Command::of(&sql);
         self.may_run(&command)?;
         let empty = || Arc::new(Schema::empty());
@@ -496,7 +496,7 @@ impl Connection {
         let sql = match of_catalog {
             true => sql,
             false => {
-                depth(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
+                check_text(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
                 dialect::translated(sql)?
             }
         };
