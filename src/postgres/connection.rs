@@ -39,7 +39,7 @@ use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
 use super::server::{Registered, Shared};
 use super::settings::Settings;
-use super::startup::{Started, end};
+use super::startup::{Started, crowded_out, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
@@ -159,6 +159,8 @@ pub(super) struct Connection {
     caller: Caller,
     /// Cancelled when the server shuts down.
     closing: CancellationToken,
+    /// Cancelled when the connection has to make room for others.
+    ended: CancellationToken,
     registered: Registered,
     statements: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
@@ -172,7 +174,13 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(started: Started, shared: Arc<Shared>, caller: Caller, closing: CancellationToken) -> Self {
+    pub(super) fn new(
+        started: Started,
+        shared: Arc<Shared>,
+        caller: Caller,
+        closing: CancellationToken,
+        ended: CancellationToken,
+    ) -> Self {
         let Started { wire, session, settings } = started;
         let registered = Registered::new(Arc::clone(&shared));
         Self {
@@ -182,6 +190,7 @@ impl Connection {
             shared,
             caller,
             closing,
+            ended,
             registered,
             statements: HashMap::new(),
             portals: HashMap::new(),
@@ -218,6 +227,7 @@ impl Connection {
         loop {
             let message = tokio::select! {
                 message = self.wire.next(most) => message?,
+                () = self.ended.cancelled() => return Err(crowded_out()),
                 () = self.closing.cancelled(), if self.portals.is_empty() => {
                     let line = "terminating connection: the server is shutting down";
                     return Err(Lost::Told(Report::new(Severity::Fatal, "57P01", line)));
