@@ -25,7 +25,7 @@ pub(crate) trait Operated: Send + Sync + 'static {
     /// True once the server is shutting down.
     fn is_ending(&self) -> bool;
 
-    /// What keeps the server from answering as usual.
+    /// Reason for which the server does not answer as usual; `None` if it does.
     fn trouble(&self) -> Option<Trouble> {
         None
     }
