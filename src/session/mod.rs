@@ -6,6 +6,10 @@ mod bounded;
 mod misread;
 mod now;
 #[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
+mod parse;
+mod plan_size;
+#[cfg(any(feature = "flight", feature = "shell"))]
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
 #[cfg(any(feature = "flight", feature = "shell"))]
@@ -28,6 +32,15 @@ pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::misread::as_standard;
 use self::now::Now;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::parse::parse_statements;
+#[cfg(any(feature = "mcp", feature = "postgres"))]
+pub(crate) use self::parse::parse_trees;
+#[cfg(feature = "postgres")]
+pub(crate) use self::parse::{check_text, parse_expression};
+#[cfg(feature = "flight")]
+pub(crate) use self::plan_size::bytes_of_plan;
+use self::plan_size::with_plan_limits;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::catalog::{CATALOG, SCHEMA, catalog};
@@ -89,7 +102,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
 /// # Errors
 /// As [`catalog`].
 pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
-    session_with(connection, session_config(), Arc::default())
+    let builder = builder(session_config(), Arc::default());
+    Ok(SessionContext::new_with_state(with_plan_limits(install(builder, connection)?).build()))
 }
 
 /// Creates a session like [`session`], with this configuration and a runtime shared with other sessions: memory and
@@ -102,8 +116,11 @@ pub(crate) fn session_with(
     config: SessionConfig,
     runtime: Arc<RuntimeEnv>,
 ) -> Result<SessionContext> {
-    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    Ok(SessionContext::new_with_state(install(builder, connection)?.build()))
+    Ok(SessionContext::new_with_state(install(builder(config, runtime), connection)?.build()))
+}
+
+fn builder(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionStateBuilder {
+    SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features()
 }
 
 /// The function `now()`, truncated to whole seconds, which a service's periods can express. The engine's has

@@ -1,6 +1,5 @@
 //! Runs SQL statements one after another, and reports on each.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,8 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
@@ -34,7 +32,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
-use crate::session::{as_standard, follow_time_zone, resolve_time_zone};
+use crate::session::{as_standard, follow_time_zone, parse_statements, resolve_time_zone};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -230,7 +228,7 @@ impl Shell {
     /// # Errors
     /// [`Failure`], with a line for people.
     pub async fn run(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
-        let statements = match parse(text) {
+        let statements = match parse_statements(text) {
             Ok(statements) => statements,
             Err(error) => return Err(self.mistake(&error, text).await),
         };
@@ -487,11 +485,6 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
     let shown = result.finish()?;
     output.ended();
     Ok(shown)
-}
-
-/// Parses the statements of a text; empty ones are skipped.
-pub(super) fn parse(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
-    DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
 }
 
 /// A printed result.

@@ -539,6 +539,9 @@ async fn clients_of_a_server_see_no_difference() {
                   GROUP BY day ORDER BY 1";
     visit.set("SET datafusion.execution.time_zone = 'Asia/Tokyo'").await;
     assert_eq!(all_rows(&mut client, by_day).await, ask(&visit.stored, by_day).await);
+    let joined = "SELECT language, max(title || 'x'), to_char(max(published_at), '%Y') FROM mentions WHERE published_at >= '2026-04-01T00:00:00Z' \
+                  AND published_at < '2026-06-29T00:00:00Z' GROUP BY language ORDER BY 1 NULLS LAST";
+    assert_eq!(all_rows(&mut client, joined).await, ask(&visit.stored, joined).await);
     let workers =
         all_rows(&mut client, "SELECT state, version IS NOT NULL, seen_at IS NOT NULL, reason FROM system.workers")
             .await;
