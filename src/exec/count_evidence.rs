@@ -37,7 +37,7 @@ impl Driver {
         counted: i64,
     ) -> Result<Option<String>> {
         let profile = self.config.connection.profile();
-        let size = request.size.max(profile.beside_overview());
+        let size = request.size.max(self.config.connection.client().beside_overview());
         let pages = self.config.plan.template.pages.filter(|_| size > 0);
         let beside = pages.map(|pages| Pages { size, ..pages });
         let mut all = false;
