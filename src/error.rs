@@ -17,7 +17,6 @@ use std::time::Duration;
 use datafusion::error::DataFusionError;
 
 pub use self::engine::describe;
-#[cfg(feature = "store")]
 pub(crate) use self::engine::own_or_query;
 
 /// Result type of this crate.

@@ -11,7 +11,6 @@ use super::ErrorKind;
 use super::{Error, between, nearest, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
-#[cfg(feature = "store")]
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
     Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, describe(error)))
 }

@@ -9,6 +9,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
 use super::prune::possible;
+use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::StoreUse;
@@ -326,12 +327,21 @@ fn reckoned(config: &ScanConfig, searches: Option<u64>, windows: u64) -> Reckone
         };
     };
     match mode {
-        Mode::Summary(summary) => of_summary(&summary.rows, plan.exact, searches, windows, size),
+        Mode::Summary(summary) => {
+            of_summary(&summary.rows, plan.exact, has_unlisted_filters(config), searches, windows, size)
+        }
         Mode::Unordered(_) | Mode::Ordered { .. } => of_mentions(mode, plan.exact, searches, windows, size),
     }
 }
 
-fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> Reckoned {
+fn of_summary(
+    rows: &SummaryRows,
+    exact: bool,
+    unlisted: bool,
+    searches: Option<u64>,
+    windows: u64,
+    size: u64,
+) -> Reckoned {
     let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
     if let SummaryRows::Firsts(orders) = rows
         && orders.len() > 1
@@ -343,8 +353,12 @@ fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u
         };
     }
     // If its counts do not add up, the mentions are read.
-    let certain = !matches!(rows, SummaryRows::List(_));
-    let per_list = format!(", or 1 per {size} mentions if the list omits some");
+    let list = matches!(rows, SummaryRows::List(_));
+    let certain = !list && !unlisted;
+    let per_list = match list {
+        true => format!(", or 1 per {size} mentions if the list omits some"),
+        false => format!(", or 1 per {size} mentions if there are more"),
+    };
     let more = match (exact, certain) {
         (true, true) => "",
         (true, false) => &per_list,

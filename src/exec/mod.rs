@@ -14,10 +14,13 @@
 mod aid_rows;
 mod buckets;
 mod cost;
+mod count_evidence;
 mod counters;
 mod display;
 mod memory;
+mod null_extremes;
 mod opaque;
+mod outlook;
 mod part;
 mod partitions;
 mod prune;

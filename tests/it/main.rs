@@ -10,6 +10,7 @@ mod differential;
 mod distributed;
 mod embedding;
 mod engine_defects;
+mod evidence;
 mod explain;
 mod faults;
 mod flight;
