@@ -14,7 +14,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::{as_standard, check_sizes, resolve_time_zone, syntax};
+use crate::session::{check_sizes, parse_statements, plan_statement, syntax};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -80,8 +80,7 @@ impl Statement {
     /// Those of [`of`](Self::of).
     pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
         let state = context.state();
-        let statement = as_standard(resolve_time_zone(parse(sql)?))?;
-        let plan = state.statement_to_plan(statement).await?;
+        let plan = plan_statement(&state, parse(sql)?).await?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;
@@ -154,7 +153,7 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
     complexity_limits::depth(sql, &GenericDialect {})?;
-    let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
+    let mut statements = parse_statements(sql)?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected exactly one statement".to_owned()));
     };

@@ -2,13 +2,15 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod merged_columns;
 mod misread;
+mod nodes;
 mod now;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod operators;
+mod output_names;
+mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
-#[cfg(any(feature = "flight", feature = "shell"))]
 mod time_zone;
 
 use std::sync::Arc;
@@ -25,11 +27,13 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
-#[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::misread::as_standard;
 use self::now::Now;
+use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::time_zone::resolve_time_zone;
+pub(crate) use self::output_names::{shown_name, unique_names};
+pub use self::statement::sql;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::statement::{parse_statements, plan_statement};
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -68,6 +72,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
+    builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     builder.relation_planners().get_or_insert_default().insert(0, Arc::new(TableFunctions));
     let factory = Arc::new(SavedSearchFactory::default());
     builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);

@@ -8,8 +8,9 @@ use super::commands::Command;
 use super::diagnostics::Mistake;
 use super::interpreter::{Destination, Interpreter, Next, Within};
 use super::output::{Format, Output};
-use super::run::{Failure, Shell, parse};
+use super::run::{Failure, Shell};
 use super::splitter::pieces;
+use crate::session::parse_statements;
 
 /// Text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,7 @@ async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
     for piece in complete.into_iter().chain(open) {
         let wrong = match Command::parse(&piece.text) {
             Some(command) => command.err().map(Mistake::new),
-            None => match parse(&piece.text) {
+            None => match parse_statements(&piece.text) {
                 Ok(_) => None,
                 Err(error) => Some(Mistake::of(&error, &piece.text, shell.context(), Mistake::TABLES).await),
             },
