@@ -11,9 +11,6 @@ use crate::request::CLOCK_SKEW;
 /// the smallest gaps between them are read too.
 const WINDOWS: usize = 32;
 
-/// An end that is further ahead than this is none: tools write `9999-12-31` for it, which is no period that a service accepts.
-const NO_END: TimeDelta = TimeDelta::days(3_652);
-
 /// Windows as the service writes them, disjoint and in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Windows {
@@ -69,9 +66,7 @@ pub(super) fn windows_of(
     let open_end = now + CLOCK_SKEW;
     let grid = spec.grid(zone);
     // An inclusive end adds one instant, which is filtered out here.
-    let no_end = (now + NO_END).timestamp_micros();
-    let end_of = |range: &Range| range.end().filter(|end| *end < no_end);
-    let mut exact = ranges.exact && (spec.is_half_open() || ranges.spans().iter().all(|r| end_of(r).is_none()));
+    let mut exact = ranges.exact && (spec.is_half_open() || ranges.spans().iter().all(|r| r.end().is_none()));
     let mut closed = Vec::with_capacity(ranges.spans().len());
     for range in ranges.spans() {
         // No mention is older.
@@ -83,10 +78,10 @@ pub(super) fn windows_of(
                 spec.default
             )));
         };
-        let end = end_of(range).unwrap_or(open_end.timestamp_micros());
+        let end = range.end().unwrap_or(open_end.timestamp_micros());
         // Bounds are widened to those that the service can express.
         let (from, to) = (grid.floor(start), grid.ceil(end));
-        exact &= from == start && (to == end || end_of(range).is_none());
+        exact &= from == start && (to == end || range.end().is_none());
         // A range in the future must not become empty.
         closed.push(Range { from, to: to.max(grid.ceil(from.saturating_add(1))) });
     }
