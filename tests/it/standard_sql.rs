@@ -22,14 +22,17 @@ async fn tables() -> World {
     world
 }
 
-/// Rows as text: cells separated by `|`, rows by `; `; an error as `error: …`.
+/// Rows as text: cells separated by `|`, rows by `; `, NULL as an empty cell; an error as `error: …`.
 async fn answer(context: &SessionContext, statement: &str) -> String {
     let frame = match sql(context, statement).await {
         Ok(frame) => frame,
         Err(error) => return format!("error: {}", one_line(&error)),
     };
     match frame.collect().await {
-        Ok(batches) => rows(&batches).iter().map(|row| row.join("|")).collect::<Vec<_>>().join("; "),
+        Ok(batches) => {
+            let row = |row: &Vec<String>| row.iter().map(|cell| cell.replace("NULL", "")).collect::<Vec<_>>().join("|");
+            rows(&batches).iter().map(row).collect::<Vec<_>>().join("; ")
+        }
         Err(error) => format!("error: {}", one_line(&error)),
     }
 }
