@@ -30,7 +30,9 @@ pub(crate) use self::bounded::{bounded_session, check_sizes};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::output_names::{shown_name, unique_names};
+pub(crate) use self::output_names::shown_name;
+#[cfg(feature = "shell")]
+pub(crate) use self::output_names::unique_names;
 pub use self::statement::sql;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::statement::{parse_statements, plan_statement};
