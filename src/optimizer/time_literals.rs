@@ -73,11 +73,15 @@ fn in_range(mut expr: Expr) -> Transformed<Expr> {
 fn beyond(expr: &Expr) -> Option<Expr> {
     const MICROSECOND: i64 = 1_000;
     let Expr::Cast(cast) = expr else { return None };
-    let (Expr::Literal(value, _), DataType::Timestamp(TimeUnit::Nanosecond, zone)) =
-        (cast.expr.as_ref(), cast.field.data_type())
-    else {
-        return None;
-    };
+    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = cast.field.data_type() else { return None };
+    let mut inner = cast.expr.as_ref();
+    // A literal with a type of its own is converted to that of the other side.
+    while let Expr::Cast(cast) = inner
+        && matches!(cast.field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _))
+    {
+        inner = &cast.expr;
+    }
+    let Expr::Literal(value, _) = inner else { return None };
     value.try_as_str()??;
     let wide = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
     let ScalarValue::TimestampMicrosecond(Some(at), _) = wide else { return None };

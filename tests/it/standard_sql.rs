@@ -150,7 +150,7 @@ async fn intervals_are_compared_by_their_length() {
         ("SELECT n, CASE v WHEN INTERVAL '24 hours' THEN 'day' WHEN INTERVAL '720 hours' THEN 'month' ELSE '' END FROM spans \
           WHERE n BETWEEN 2 AND 5 ORDER BY n", "2|day; 3|day; 4|month; 5|"),
         ("SELECT n FROM spans ORDER BY v, n", "6; 2; 3; 1; 5; 4; 7"),
-        ("SELECT n, rank() OVER (ORDER BY v) FROM spans WHERE n < 4 ORDER BY n", "1|3; 2|1; 3|1"),
+        ("SELECT n, count(*) OVER (PARTITION BY v) FROM spans WHERE n < 4 ORDER BY n", "1|1; 2|2; 3|2"),
         ("SELECT first_value(n ORDER BY v DESC NULLS LAST) FROM spans", "4"),
         ("SELECT max(v) = INTERVAL '1 month', min(v) < INTERVAL '0 days' FROM spans", "true|true"),
         ("SELECT count(*), min(n) FROM spans WHERE n < 4 GROUP BY v ORDER BY 1", "1|1; 2|2"),
@@ -243,7 +243,7 @@ async fn forms_of_the_standard_are_understood() {
         ("SELECT k FROM c ORDER BY k OFFSET 1 ROW FETCH NEXT 5 ROWS ONLY", "4"),
         ("SELECT v FROM generate_series(1, 9) t(v) ORDER BY v LIMIT (SELECT 2)", "1; 2"),
         ("TABLE c", "3|c3; 4|c4"),
-        ("SELECT count(*) FROM (TABLE c UNION ALL TABLE c)", "4"),
+        ("SELECT 1, 'x' UNION ALL TABLE c ORDER BY 1", "1|x; 3|c3; 4|c4"),
         ("SELECT ARRAY[1, 2] && ARRAY[2, 3], ARRAY[1] && ARRAY[2], ARRAY['x'] && ARRAY['x', 'y']", "true|false|true"),
         ("SELECT arrow_typeof(LOCALTIMESTAMP) LIKE 'Timestamp(%)', LOCALTIMESTAMP = now()::timestamp", "true|true"),
         ("SELECT TIMESTAMP '2026-11-24 10:30', '2026-11'::date, '2026-11-24T10:30'::timestamp = TIMESTAMP '2026-11-24 10:30:00'", "2026-11-24T10:30:00|2026-11-01|true"),
