@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use console::Term;
 
 use super::screen::Display;
 use super::writer::ResultWriter;
 use crate::error::nearest;
+use crate::session::{shown_name, unique_names};
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,11 @@ impl Format {
             "table" | "chart" => None,
             name => name.parse().ok(),
         }
+    }
+
+    /// True if the columns of a result must have different names.
+    fn has_unique_names(self) -> bool {
+        matches!(self, Self::Json | Self::Ndjson | Self::Parquet)
     }
 
     /// True if a file holds a single result.
@@ -183,6 +189,17 @@ impl Output {
             _ => error,
         })?);
         Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))
+    }
+
+    /// The schema with the names that the format shows: several columns may have one name, except where the format forbids it.
+    pub(super) fn named(&self, schema: &Schema) -> SchemaRef {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let names: Vec<String> = match self.format.has_unique_names() {
+            true => unique_names(names),
+            false => names.map(|name| shown_name(name).to_owned()).collect(),
+        };
+        let fields = schema.fields().iter().zip(names).map(|(field, name)| Field::clone(field).with_name(name));
+        Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
     }
 
     /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.

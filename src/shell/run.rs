@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
@@ -32,7 +32,7 @@ use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
-use crate::session::{as_standard, follow_time_zone, parse_statements, resolve_time_zone};
+use crate::session::{follow_time_zone, parse_statements, plan_statement};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -289,8 +289,7 @@ impl Shell {
             // From the command line.
             follow_time_zone(&self.context).await?;
         }
-        let statement = as_standard(resolve_time_zone(statement))?;
-        let plan = self.context.state().statement_to_plan(statement).await?;
+        let plan = plan_statement(&self.context.state(), statement).await?;
         refuse_writes(&plan, &self.context).await?;
         if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
             return Ok(None);
@@ -507,8 +506,9 @@ async fn print_result(
 ) -> Result<Printed, Broken> {
     let mut progress = Some(progress);
     let mut stream = execute_stream(Arc::clone(plan), task)?;
-    let mut result = output.begin(stream.schema())?;
-    let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
+    let schema = output.named(&stream.schema());
+    let mut result = output.begin(Arc::clone(&schema))?;
+    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -522,7 +522,7 @@ async fn print_result(
     while rest == Rest::Nothing
         && let Some(batch) = batches.recv().await
     {
-        let batch = batch?;
+        let batch = renamed(&batch?, &schema)?;
         first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
         if result.would_print(&batch) {
             progress = None;
@@ -555,6 +555,12 @@ async fn print_result(
     let shown = Shown { rest, ..result.finish()? };
     output.ended();
     Ok(Printed { shown, first, elapsed, kept })
+}
+
+/// A batch with other names.
+fn renamed(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, DataFusionError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)?)
 }
 
 #[cfg(test)]

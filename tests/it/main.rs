@@ -33,6 +33,7 @@ mod real_data;
 mod release;
 mod shell;
 mod sql_files;
+mod standard_sql;
 mod store;
 mod support;
 mod tables;
