@@ -80,6 +80,11 @@ impl Command {
         Some(Self::named(name.trim_end_matches(';'), rest.trim()))
     }
 
+    /// True if the command prints a table that belongs to the results of a script.
+    pub(super) fn prints(&self) -> bool {
+        matches!(self, Self::Describe(_) | Self::Connections | Self::Cost(_))
+    }
+
     fn named(name: &str, rest: &str) -> Result<Self, String> {
         let Some(entry) = COMMANDS.iter().find(|entry| entry.name == name) else {
             let near = nearest(name, COMMANDS.iter().map(|entry| entry.name)).filter(|_| name.len() > 4);

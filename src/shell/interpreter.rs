@@ -33,7 +33,7 @@ use crate::error::{describe, one_line};
 use crate::numbers::counted;
 
 /// Nesting depth of `\i` beyond which files are assumed to include each other.
-const DEEPEST: usize = 16;
+pub(super) const DEEPEST: usize = 16;
 
 const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SELECT … shows the
 requests of a query. Tab completes SQL and names of saved searches. Ctrl-C
@@ -409,7 +409,7 @@ impl Interpreter {
         self.finish_file()?;
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
-            let named = Format::of_file(&path).filter(|_| !self.chosen);
+            let named = if self.chosen { None } else { Format::of_file(&path).map_err(Failure::line)? };
             let format = named.unwrap_or(self.format);
             let file = Output::file(format, &path).map_err(cannot)?.charts(self.charts.clone());
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);

@@ -1,6 +1,6 @@
 //! Destination and format of results: stdout, a pipe, or a file that appears once it is complete.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -70,21 +70,49 @@ impl Format {
         matches!(self, Self::Arrow | Self::Parquet | Self::Png)
     }
 
-    /// Returns the format that a file name ends with, if one is known.
-    pub fn of_file(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
-            "jsonl" => Some(Self::Ndjson),
-            "md" => Some(Self::Markdown),
-            "arrows" | "ipc" => Some(Self::Arrow),
-            "table" | "chart" => None,
-            name => name.parse().ok(),
+    /// Formats by the extension of a file. The first extension of a format is the usual one.
+    const EXTENSIONS: [(&str, Self); 14] = [
+        ("csv", Self::Csv),
+        ("tsv", Self::Tsv),
+        ("json", Self::Json),
+        ("ndjson", Self::Ndjson),
+        ("jsonl", Self::Ndjson),
+        ("parquet", Self::Parquet),
+        ("arrow", Self::Arrow),
+        ("arrows", Self::Arrow),
+        ("ipc", Self::Arrow),
+        ("md", Self::Markdown),
+        ("markdown", Self::Markdown),
+        ("txt", Self::Table),
+        ("svg", Self::Svg),
+        ("png", Self::Png),
+    ];
+
+    /// Returns the format of a file by its extension; `None` for a name without one.
+    ///
+    /// # Errors
+    /// One line with the supported extensions, for any other: the file would not contain what its name promises.
+    pub fn of_file(path: &Path) -> Result<Option<Self>, String> {
+        let Some(extension) = path.extension() else { return Ok(None) };
+        let name = extension.to_string_lossy().to_lowercase();
+        if let Some((_, format)) = Self::EXTENSIONS.iter().find(|(known, _)| *known == name) {
+            return Ok(Some(*format));
         }
+        if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+            return Ok(None);
+        }
+        let names: Vec<String> = Self::EXTENSIONS.iter().map(|(name, _)| format!(".{name}")).collect();
+        Err(format!(
+            "cannot write {}: unsupported extension .{}; use one of {}, or choose a format with --format",
+            path.display(),
+            extension.display(),
+            names.join(", ")
+        ))
     }
 
-    /// True if a file holds a single result.
-    fn is_single(self) -> bool {
-        self.is_binary() || self == Self::Svg
+    /// True if a reader of a file can tell several results apart.
+    pub(super) fn holds_several(self) -> bool {
+        matches!(self, Self::Table | Self::Markdown | Self::Chart)
     }
 }
 
@@ -175,13 +203,7 @@ impl Output {
         let mut name = path.file_name().ok_or_else(|| io::Error::other("not a file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
-        let file = Arc::new(File::create_new(&partial).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => io::Error::other(format!(
-                "{} exists; remove it if no other process is writing to it",
-                partial.display()
-            )),
-            _ => error,
-        })?);
+        let file = Arc::new(partial_file(&partial)?);
         Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))
     }
 
@@ -215,6 +237,14 @@ impl Output {
 
     pub(super) fn format(&self) -> Format {
         self.format
+    }
+
+    /// Path of the file that the results are written to, if its name is not that of stdout, a pipe or a device.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.target {
+            Target::File { path, .. } => Some(path),
+            Target::Stdout | Target::Device(_) => None,
+        }
     }
 
     pub(super) fn is_stdout(&self) -> bool {
@@ -254,11 +284,25 @@ impl Output {
         Ok(())
     }
 
+    /// Refuses a second result that a reader could not tell from the first.
+    ///
+    /// # Errors
+    /// The format holds one result per file. On stdout, in a pipe or a device only binary formats do: the reader sees the
+    /// results arrive one after another.
+    pub(super) fn check_room(&self) -> io::Result<()> {
+        let full = match &self.target {
+            Target::File { .. } => !self.format.holds_several(),
+            Target::Stdout | Target::Device(_) => self.format.is_binary() || self.format == Format::Svg,
+        };
+        match full && self.results > 0 {
+            true => Err(io::Error::other(one_result(self.format))),
+            false => Ok(()),
+        }
+    }
+
     /// Begins a result.
     pub(super) fn begin(&mut self, schema: SchemaRef) -> io::Result<ResultWriter> {
-        if self.results > 0 && self.format.is_single() {
-            return Err(io::Error::other("this format holds one result per file; run one statement"));
-        }
+        self.check_room()?;
         if let Target::File { file, before, .. } = &mut self.target {
             *before = file.as_ref().stream_position()?;
         }
@@ -314,6 +358,64 @@ impl Drop for Output {
             let _ = std::fs::remove_file(partial);
         }
     }
+}
+
+/// Message for a second result in a file.
+pub(super) fn one_result(format: Format) -> String {
+    format!(
+        "a {} file holds one result; run one statement, give each its own file with \\o FILE, or use .md or .txt",
+        format.name()
+    )
+}
+
+/// Creates the partial file of a result, and locks it for as long as it is open. The lock shows that its writer lives: one
+/// that was left behind by a killed process is replaced.
+fn partial_file(partial: &Path) -> io::Result<File> {
+    /// Two processes may replace the same file at once; one of them then begins again.
+    const TRIES: usize = 10;
+    let is = |file: &File| {
+        let here = std::fs::symlink_metadata(partial).ok()?;
+        let file = file.metadata().ok()?;
+        Some((here.dev(), here.ino()) == (file.dev(), file.ino()))
+    };
+    for _ in 0..TRIES {
+        match File::create_new(partial) {
+            Ok(file) => match file.try_lock() {
+                // Between the two steps another process may have taken it for one that was left behind.
+                Ok(()) if is(&file) == Some(true) => return Ok(file),
+                // The file system has no locks, so that the next process cannot know who writes.
+                Err(TryLockError::Error(_)) => return Ok(file),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let open = |partial: &Path| match std::fs::symlink_metadata(partial)?.is_file() {
+                    true => File::open(partial),
+                    false => Err(io::ErrorKind::InvalidInput.into()),
+                };
+                let left = match open(partial) {
+                    Ok(left) => left,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(_) => return Err(in_the_way(partial)),
+                };
+                match left.try_lock() {
+                    // Removed, not truncated: the name may be a second one of another file.
+                    Ok(()) if is(&left) == Some(true) => std::fs::remove_file(partial)?,
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => {
+                        let line = format!("another process is writing it, to {}", partial.display());
+                        return Err(io::Error::other(line));
+                    }
+                    Err(TryLockError::Error(_)) => return Err(in_the_way(partial)),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(in_the_way(partial))
+}
+
+fn in_the_way(partial: &Path) -> io::Error {
+    io::Error::other(format!("{} is in the way; remove it if no other process is writing to it", partial.display()))
 }
 
 /// Writer to a terminal that replaces control characters, so that data cannot move the cursor or change colours.

@@ -315,6 +315,7 @@ impl Shell {
         self.note_window(&plan);
         output.show_times_in(SessionSettings::of(self.context.state().config_options()).timezone);
         let planning = begun.elapsed();
+        output.check_room()?;
         self.last = None;
         let span = QuerySpan::start(Some(kind));
         let task = in_span(task, &span);

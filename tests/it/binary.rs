@@ -460,6 +460,44 @@ fn an_interrupt_cancels_and_leaves_no_file() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_replaced_and_what_a_running_one_writes_is_not() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "2000"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.csv");
+    let partial = folder.path().join("all.csv.partial");
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let mut child = service.sql(&["-o", file.to_str().unwrap(), "-c", sql]).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::metadata(&partial).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let one = || run(&["--quiet", "sql", "-o", file.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+    let refused = one();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("another process is writing it, to "), "{}", err(&refused));
+    assert!(fs::metadata(&partial).unwrap().len() > 0 && !file.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(partial.exists(), "nothing is removed by a process that is killed");
+    let replaced = one();
+    assert!(replaced.status.success() && replaced.stderr.is_empty(), "{}", err(&replaced));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "n\n1\n");
+    assert!(!partial.exists());
+    // Two names of one file, a link and a folder are not what a killed process leaves.
+    let precious = folder.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    fs::hard_link(&precious, &partial).unwrap();
+    assert!(one().status.success() && fs::read_to_string(&precious).unwrap() == "precious");
+    std::os::unix::fs::symlink(&precious, &partial).unwrap();
+    assert!(err(&one()).contains("all.csv.partial is in the way"));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    fs::remove_file(&partial).unwrap();
+    fs::create_dir(&partial).unwrap();
+    assert!(err(&one()).contains("all.csv.partial is in the way"));
+}
+
+#[test]
 fn an_interrupt_ends_a_computation_that_never_pauses() {
     let sql = "SELECT sum(a.value * b.value) FROM range(100000) a, range(1000000) b";
     let mut child = savedsearch(&["sql", "-c", sql]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -4,9 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use datafusion_saved_search::simulator::{KEY, OTHER_KEY};
+use datafusion_saved_search::Clock;
+use datafusion_saved_search::simulator::{self, KEY, OTHER_KEY, Settings};
 
 use crate::binary::{Simulate, err, out, savedsearch};
+use crate::support::{corpus, now};
 
 const NOW: &str = "2026-07-01T12:00:00Z";
 
@@ -116,6 +118,84 @@ fn the_extension_of_a_file_is_its_format() {
     let path = folder.path().join("b.csv");
     printed(&["--format", "ndjson", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"n\":1}\n", "an option counts more than the extension");
+}
+
+#[test]
+fn a_file_that_would_not_be_what_its_name_promises_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.pdf", "a.html", "a.xls", "a.csv.gz", "a.parquett", "a.", "a.table"] {
+        let path = folder.path().join(name);
+        let output = demo(&["-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+        let said = err(&output);
+        let extension = name.rsplit('.').next().unwrap();
+        assert!(output.status.code() == Some(2) && !path.exists(), "{name}: {said}");
+        assert!(said.contains(&format!("unsupported extension .{extension}; use one of .csv, ")), "{name}: {said}");
+        let redirected = refused(&["-c", &format!("\\o {}", path.display()), "-c", "SELECT 1 AS n"]);
+        assert!(redirected.contains("unsupported extension") && !path.exists(), "{name}: {redirected}");
+        // A format that was chosen counts.
+        printed(&["--format", "csv", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "n\n1\n", "{name}");
+    }
+    printed(&["-o", folder.path().join("plain").to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+}
+
+#[test]
+fn a_second_result_for_a_file_of_one_is_refused_before_the_first_is_requested() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let service = runtime.block_on(simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings)).unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let count = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source";
+    let (one, both) = (file("one.sql"), file("both.sql"));
+    fs::write(&one, count).unwrap();
+    fs::write(&both, format!("{count}; {count}")).unwrap();
+    let include = format!("\\i {one}");
+    let twice: [&[&str]; 8] = [
+        &["-c", count, "-c", count],
+        &["-c", &format!("{count}; SET savedsearch.max_requests = 9; {count}")],
+        &["-f", &both],
+        &["-f", &one, "-c", count],
+        &["-c", &include, "-c", &include],
+        &["-c", "\\d", "-c", count],
+        &["-c", &format!("EXPLAIN {count}"), "-c", count],
+        &["--estimate", "-c", count, "-c", "\\l"],
+    ];
+    let base_url = service.base_url();
+    let sql = |arguments: &[&str]| {
+        let mut command = savedsearch(&[&["--base-url", &base_url, "--quiet", "sql"], arguments].concat());
+        command.env("SAVEDSEARCH_API_KEY", KEY).stdin(Stdio::null()).output().unwrap()
+    };
+    for name in ["a.csv", "a.tsv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.svg", "a.png"] {
+        let path = file(name);
+        for twice in twice {
+            fs::write(&path, "old").unwrap();
+            let output = sql(&[&["-o", &path], twice].concat());
+            let said = err(&output);
+            assert!(output.status.code() == Some(1), "{name} {twice:?}: {said}");
+            assert!(said.contains(" file holds one result; run one statement"), "{name} {twice:?}: {said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{name} {twice:?}");
+        }
+        let redirected = sql(&["-c", &format!("\\o {path}"), "-c", count, "-c", count]);
+        assert!(err(&redirected).contains("file holds one result"), "{name}: {}", err(&redirected));
+        // A result that cannot be foreseen is refused as well.
+        let watched = sql(&["-o", &path, "-c", "SELECT 'a' AS a, 1 AS n", "-c", "\\watch 1"]);
+        assert!(err(&watched).contains("file holds one result"), "{name}: {}", err(&watched));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{name}");
+        // Files of their own.
+        let other = file("b.csv");
+        let redirect = format!("\\o {other}");
+        let apart = sql(&["-o", &path, "-c", "SELECT 'a' AS a, 1 AS n", "-c", &redirect, "-c", "SELECT 2 AS n"]);
+        assert!(apart.status.success(), "{name}: {}", err(&apart));
+    }
+    assert_eq!(service.requests(), 0);
+    // Formats that show where a result ends, and stdout, whose reader sees it.
+    for name in ["a.md", "a.txt"] {
+        printed(&["-o", &file(name), "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b"]);
+        let text = fs::read_to_string(file(name)).unwrap();
+        assert!(text.contains("| a |") && text.contains("| b |"), "{text}");
+    }
+    assert_eq!(printed(&["--format", "json", "-c", "SELECT 1 AS a; SELECT 2 AS b"]), "[{\"a\":1}]\n[{\"b\":2}]\n");
 }
 
 #[test]

@@ -385,6 +385,10 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     if interactive && sql.output.is_some() {
         return Err(Exit::usage("-o requires -c or -f"));
     }
+    let named = match (&sql.output, sql.format) {
+        (Some(path), None) => Format::of_file(path).map_err(Exit::usage)?,
+        _ => None,
+    };
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     for (name, other) in &others {
@@ -407,12 +411,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     if scripts.is_empty() {
         scripts.push(Script::stdin().map_err(Exit::usage)?);
     }
-    let named = sql.output.as_deref().and_then(Format::of_file);
     let format = sql.format.or(named).unwrap_or(Format::Table);
-    let extension = sql.output.as_deref().and_then(|path| path.extension()).filter(|name| *name != "txt");
-    if let Some(extension) = extension.filter(|_| named.is_none() && sql.format.is_none() && !arguments.quiet) {
-        eprintln!("note: unknown extension .{}: writing a text table; --format changes this", extension.display());
-    }
     let output = match &sql.output {
         Some(path) => {
             Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))
