@@ -11,8 +11,10 @@ use arrow::datatypes::SchemaRef;
 use console::Term;
 
 use super::screen::Display;
+use super::workbook::Book;
 use super::writer::ResultWriter;
 use crate::error::nearest;
+use crate::numbers::counted;
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +42,16 @@ pub enum Format {
     Svg,
     /// The chart as a PNG picture.
     Png,
+    /// An Excel workbook, with a sheet for each result.
+    Xlsx,
 }
 
 impl Format {
     /// Names on the command line.
-    pub const NAMES: [&str; 11] =
-        ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet", "chart", "svg", "png"];
+    pub const NAMES: [&str; 12] =
+        ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet", "chart", "svg", "png", "xlsx"];
     /// All of them, in the order of their names.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Table,
         Self::Csv,
         Self::Tsv,
@@ -59,6 +63,7 @@ impl Format {
         Self::Chart,
         Self::Svg,
         Self::Png,
+        Self::Xlsx,
     ];
 
     /// Name on the command line.
@@ -67,13 +72,14 @@ impl Format {
     }
 
     fn is_binary(self) -> bool {
-        matches!(self, Self::Arrow | Self::Parquet | Self::Png)
+        matches!(self, Self::Arrow | Self::Parquet | Self::Png | Self::Xlsx)
     }
 
     /// Formats by the extension of a file. The first extension of a format is the usual one.
-    const EXTENSIONS: [(&str, Self); 14] = [
+    const EXTENSIONS: [(&str, Self); 15] = [
         ("csv", Self::Csv),
         ("tsv", Self::Tsv),
+        ("xlsx", Self::Xlsx),
         ("json", Self::Json),
         ("ndjson", Self::Ndjson),
         ("jsonl", Self::Ndjson),
@@ -112,7 +118,7 @@ impl Format {
 
     /// True if a reader of a file can tell several results apart.
     pub(super) fn holds_several(self) -> bool {
-        matches!(self, Self::Table | Self::Markdown | Self::Chart)
+        matches!(self, Self::Table | Self::Markdown | Self::Chart | Self::Xlsx)
     }
 }
 
@@ -150,6 +156,19 @@ pub struct Output {
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
     charts: ChartOptions,
+    written: Written,
+    /// Results so far, in the format that puts them together at the end.
+    book: Option<Book>,
+    /// Sheets of the workbook before the current result.
+    sheets: usize,
+}
+
+/// Content of a file, for the line at its end.
+#[derive(Debug, Default)]
+struct Written {
+    rows: usize,
+    requests: u64,
+    incomplete: bool,
 }
 
 #[derive(Debug)]
@@ -161,6 +180,8 @@ enum Target {
     File {
         partial: PathBuf,
         path: PathBuf,
+        /// The path as the user wrote it.
+        name: PathBuf,
         file: Arc<File>,
         complete: bool,
         /// Length of the file before the current result.
@@ -182,7 +203,9 @@ impl Output {
 
     fn to(format: Format, target: Target) -> Self {
         let charts = ChartOptions::default();
-        Self { format, target, results: 0, in_progress: false, display: None, zone: None, charts }
+        let written = Written::default();
+        let (display, zone, book) = (None, None, None);
+        Self { format, target, results: 0, in_progress: false, display, zone, charts, written, book, sheets: 0 }
     }
 
     /// Output to a file, which is replaced by [`Output::close`].
@@ -198,13 +221,14 @@ impl Output {
             let file = File::options().write(true).open(path)?;
             return Ok(Self::to(format, Target::Device(Arc::new(file))));
         }
+        let given = path.to_owned();
         // A symbolic link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.file_name().ok_or_else(|| io::Error::other("not a file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
         let file = Arc::new(partial_file(&partial)?);
-        Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))
+        Ok(Self::to(format, Target::File { partial, path, name: given, file, complete: false, before: 0 }))
     }
 
     /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.
@@ -239,21 +263,35 @@ impl Output {
         self.format
     }
 
-    /// Path of the file that the results are written to, if its name is not that of stdout, a pipe or a device.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match &self.target {
-            Target::File { path, .. } => Some(path),
-            Target::Stdout | Target::Device(_) => None,
-        }
+    /// True if the results are written to a file, and not to stdout, a pipe or a device.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.target, Target::File { .. })
+    }
+
+    /// Counts the rows and requests of a result.
+    pub(super) fn count(&mut self, rows: usize, requests: u64, incomplete: bool) {
+        self.written.rows += rows;
+        self.written.requests += requests;
+        self.written.incomplete |= incomplete;
+    }
+
+    /// Line about a file that is complete, such as `wrote week.csv: 1,524 rows · 16 requests · complete`; `None` for other
+    /// targets, and without a result.
+    pub(super) fn summary(&self) -> Option<String> {
+        let Target::File { name, .. } = &self.target else { return None };
+        let Written { rows, requests, incomplete } = self.written;
+        let results = match self.results {
+            0 => return None,
+            1 => String::new(),
+            results => format!("{results} results · "),
+        };
+        let requests = if requests == 0 { "no requests".to_owned() } else { counted(requests, "request") };
+        let complete = if incomplete { "INCOMPLETE" } else { "complete" };
+        Some(format!("wrote {}: {results}{} · {requests} · {complete}", name.display(), counted(rows as u64, "row")))
     }
 
     pub(super) fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
-    }
-
-    /// Number of results begun.
-    pub(super) fn results(&self) -> usize {
-        self.results
     }
 
     /// Marks the current result as complete.
@@ -276,6 +314,9 @@ impl Output {
     pub(super) fn take_back(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.in_progress) {
             self.results -= 1;
+            if let Some(book) = &self.book {
+                book.truncate(self.sheets);
+            }
             if let Target::File { file, before, .. } = &self.target {
                 file.set_len(*before)?;
                 file.as_ref().seek(SeekFrom::Start(*before))?;
@@ -292,7 +333,9 @@ impl Output {
     pub(super) fn check_room(&self) -> io::Result<()> {
         let full = match &self.target {
             Target::File { .. } => !self.format.holds_several(),
-            Target::Stdout | Target::Device(_) => self.format.is_binary() || self.format == Format::Svg,
+            Target::Stdout | Target::Device(_) => {
+                (self.format.is_binary() || self.format == Format::Svg) && !self.format.holds_several()
+            }
         };
         match full && self.results > 0 {
             true => Err(io::Error::other(one_result(self.format))),
@@ -308,6 +351,11 @@ impl Output {
         }
         self.results += 1;
         self.in_progress = true;
+        if self.format == Format::Xlsx {
+            let book = self.book.get_or_insert_default();
+            self.sheets = book.sheets();
+            return ResultWriter::in_book(book.clone(), self.results, schema, self.zone.clone());
+        }
         let terminal = matches!(self.target, Target::Stdout) && io::stdout().is_terminal();
         let expanded = self.display.as_ref().is_some_and(|display| display.expanded);
         if let (true, Format::Table, Some(display)) = (terminal, self.format, &self.display) {
@@ -333,6 +381,13 @@ impl Output {
     /// # Errors
     /// The file cannot be renamed, or stdout not be flushed.
     pub fn close(mut self) -> io::Result<()> {
+        if let Some(book) = self.book.take() {
+            match &self.target {
+                Target::Stdout => book.send(io::stdout().lock())?,
+                Target::Device(file) => book.send(file.as_ref())?,
+                Target::File { file, .. } => book.save(file)?,
+            }
+        }
         match &mut self.target {
             Target::Stdout => io::stdout().flush(),
             Target::Device(_) => Ok(()),
@@ -363,7 +418,7 @@ impl Drop for Output {
 /// Message for a second result in a file.
 pub(super) fn one_result(format: Format) -> String {
     format!(
-        "a {} file holds one result; run one statement, give each its own file with \\o FILE, or use .md or .txt",
+        "a {} file holds one result; run one statement, give each its own file with \\o FILE, or use .xlsx, .md or .txt",
         format.name()
     )
 }

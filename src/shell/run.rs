@@ -28,7 +28,8 @@ use super::output::Output;
 use super::progress::Progress;
 use super::report::{Report, period_in_words};
 use super::screen::{Rest, Shown};
-use crate::catalog::CATALOG;
+use super::statement::{Headers, refuse_changes, used, with_order, with_schema};
+use crate::catalog::{CATALOG, SCHEMA};
 use crate::client::QuerySpan;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -215,6 +216,18 @@ impl Shell {
         Ok(())
     }
 
+    /// Makes the connection of a USE statement the current one. Its default schema is the one with the tables of the service.
+    fn use_connection(&mut self, name: &str) -> Result<(), String> {
+        let connection = name.strip_suffix(SCHEMA).map_or(name, |name| name.trim_end_matches('.'));
+        match connection {
+            "" => Ok(()),
+            "system" | "information_schema" => {
+                Err(format!("USE takes a connection; write the schema before the table, such as {name}.tables"))
+            }
+            connection => self.choose(connection),
+        }
+    }
+
     /// Prints a summary after each result.
     pub(super) fn report(&mut self, reports: Reports) {
         self.reports = Some(reports);
@@ -285,6 +298,13 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
+        if let Some(name) = used(&statement) {
+            self.use_connection(&name).map_err(|line| Broken::Failed(Failure::line(line)))?;
+            return Ok(Some(self.report_of_effect(begun, &self.counters(), Vec::new())));
+        }
+        refuse_changes(&statement, &self.context).await?;
+        let headers = Headers::of(&statement);
+        let statement = with_order(statement, self.connection_name())?;
         let statement = as_standard(resolve_time_zone(statement))?;
         let plan = self.context.state().statement_to_plan(statement).await?;
         refuse_writes(&plan, &self.context).await?;
@@ -319,7 +339,7 @@ impl Shell {
         self.last = None;
         let span = QuerySpan::start(Some(kind));
         let task = in_span(task, &span);
-        let printed = print_result(&plan, task, begun, progress, output).await;
+        let printed = print_result(&plan, &headers, task, begun, progress, output).await;
         match &printed {
             Ok(printed) => span.ended("ok", printed.shown.rows as u64),
             Err(_) => span.ended("error", 0),
@@ -332,6 +352,7 @@ impl Shell {
             eprintln!("note: {columns} hidden: terminal too narrow; use \\x or --format csv to see all");
         }
         let (spent, windows) = (spent(&plan), windows(&plan));
+        output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
     }
 
@@ -480,6 +501,7 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
     }
     let shown = result.finish()?;
     output.ended();
+    output.count(shown.rows, 0, false);
     Ok(shown)
 }
 
@@ -501,6 +523,7 @@ struct Printed {
 /// Prints a result as its batches arrive, until the display is full or closed, and keeps its rows for `\chart`.
 async fn print_result(
     plan: &Arc<dyn ExecutionPlan>,
+    headers: &Headers,
     task: Arc<TaskContext>,
     begun: Instant,
     progress: Progress,
@@ -508,8 +531,9 @@ async fn print_result(
 ) -> Result<Printed, Broken> {
     let mut progress = Some(progress);
     let mut stream = execute_stream(Arc::clone(plan), task)?;
-    let mut result = output.begin(stream.schema())?;
-    let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
+    let schema = headers.apply(stream.schema());
+    let mut result = output.begin(Arc::clone(&schema))?;
+    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -523,7 +547,7 @@ async fn print_result(
     while rest == Rest::Nothing
         && let Some(batch) = batches.recv().await
     {
-        let batch = batch?;
+        let batch = with_schema(batch?, &schema).map_err(DataFusionError::from)?;
         first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
         if result.would_print(&batch) {
             progress = None;

@@ -148,7 +148,7 @@ impl Written {
         let (format, count) = match &mut self.other {
             Some((Some(format), count)) => (*format, count),
             Some((None, _)) => return Ok(()),
-            None if output.path().is_none() => return Ok(()),
+            None if !output.is_file() => return Ok(()),
             None => (output.format(), &mut self.main),
         };
         *count += results;
