@@ -199,6 +199,11 @@ impl Client {
         self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
     }
 
+    /// The number of mentions that the window of a plan had when it was last read or counted, if known. It may be outdated.
+    pub(crate) fn expected_total(&self, plan: RequestPlan) -> Option<u64> {
+        self.totals.of(&PageRequest::overview(plan).key(&self.profile))
+    }
+
     /// Log of the requests made so far.
     pub fn log(&self) -> &RequestLog {
         &self.log

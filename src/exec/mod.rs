@@ -38,6 +38,8 @@ mod usage;
 #[cfg(feature = "shell")]
 mod windows_read;
 
+#[cfg(feature = "shell")]
+pub(crate) use cost::ExpectedRequests;
 pub(crate) use cost::least_requests;
 #[cfg(feature = "distributed")]
 pub(crate) use cost::reads_all;

@@ -73,7 +73,7 @@ def users():
     command[-1] = "--scram-verifier"
     proof = subprocess.run(command, input="swordfish\n", capture_output=True, text=True, check=True).stdout.strip()
     token = subprocess.run(["sha256sum"], input="bobs-token", capture_output=True, text=True, check=True).stdout.split()[0]
-    return f'[users.ada]\npassword_hash = "{hashed}"\nscram_sha_256 = "{proof}"\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
+    return f'[users.ada]\n{hashed}\n{proof}\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
 
 
 def certificates(folder):

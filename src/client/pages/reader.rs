@@ -281,6 +281,11 @@ impl<D: PageDecoder> PageReader<D> {
             false => error,
         })?;
         self.begun = true;
+        if let (true, Some(total)) = (self.window.words.is_some() && self.history.passes == 0, answer.facts.total) {
+            // A relative period is read again at other instants: its total serves estimates alone.
+            let period = PageRequest::overview(RequestPlan::clone(&self.plan)).key(self.client.profile());
+            self.client.totals.expect(period, total);
+        }
         if let (Some(window), Some(total)) = (window, answer.facts.total) {
             self.client.totals.expect(window, total);
             if answer.facts.rows < span.size && span.row + answer.facts.rows < total {
