@@ -43,7 +43,7 @@ use self::schema::decoded_schema;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
-    ColumnType, Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind, TableSpec, Trust,
+    Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind, TableSpec, Trust,
 };
 use crate::request::PageRequest;
 
