@@ -167,7 +167,7 @@ impl PageRequest {
         Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
     }
 
-    /// Returns the request for a search without mentions.
+    /// Returns the request for an overview. A mention comes along where that costs nothing, which confirms its counts.
     pub fn overview(plan: RequestPlan) -> Self {
         Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
     }
@@ -212,6 +212,7 @@ impl PageRequest {
         let size = match profile.mentions.requested_by {
             // The service always returns mentions: request as few as possible.
             RequestedBy::Always => Some(self.size.max(1)),
+            RequestedBy::Size if pages.is_none() => Some(self.size.max(profile.beside_overview())),
             RequestedBy::Size => Some(self.size),
             RequestedBy::Flag => pages.map(|_| self.size),
         };

@@ -2,7 +2,7 @@
 //! deadlines.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ pub struct Client {
     pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
     /// Totals that windows are expected to have.
     pub(super) totals: Totals,
+    /// Set once the service refused a single mention beside an overview.
+    overview_alone: AtomicBool,
     /// Runtime for requests, if it is not that of their queries.
     requests: OnceLock<Handle>,
 }
@@ -115,6 +117,7 @@ impl Client {
             clock,
             in_flight: SingleFlight::default(),
             totals: Totals::default(),
+            overview_alone: AtomicBool::new(false),
             requests: OnceLock::new(),
         })
     }
@@ -196,6 +199,11 @@ impl Client {
         self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
     }
 
+    /// The number of mentions that the window of a plan had when it was last read or counted, if known. It may be outdated.
+    pub(crate) fn expected_total(&self, plan: RequestPlan) -> Option<u64> {
+        self.totals.of(&PageRequest::overview(plan).key(&self.profile))
+    }
+
     /// Log of the requests made so far.
     pub fn log(&self) -> &RequestLog {
         &self.log
@@ -254,7 +262,13 @@ impl Client {
             return decode(&kept).map(|(value, _)| (value, None));
         }
         let span = trace::request(scan.span(), &scan.query.id, request.plan.endpoint);
-        let call = self.call(scan, request, key, decode, &span).instrument(span.clone()).await;
+        let mut call = self.call(scan, request, key.clone(), &decode, &span).instrument(span.clone()).await;
+        if let Err(error) = &call
+            && self.refuses_mention(request, error)
+        {
+            self.overview_alone.store(true, Ordering::Relaxed);
+            call = self.call(scan, request, key, &decode, &span).instrument(span.clone()).await;
+        }
         match call {
             Ok((value, call)) => Ok((value, Some(call))),
             Err(error) => {
@@ -301,7 +315,7 @@ impl Client {
         let circuit = circuit_breaker::circuit(request);
         self.breaker.admit(circuit).map_err(|error| error.at(place.clone()))?;
         let question = Question {
-            request: HttpRequest { url: self.url(&key), headers: HeaderMap::from_iter([self.header.clone()]) },
+            request: HttpRequest { url: self.url(request, &key), headers: HeaderMap::from_iter([self.header.clone()]) },
             key,
             spending: Spending {
                 query: Arc::clone(&scan.query),
@@ -373,11 +387,29 @@ impl Client {
         1 + self.profile.budget.cost_per_record.unwrap_or_default().saturating_mul(records)
     }
 
-    fn url(&self, key: &RequestKey) -> Url {
+    /// Mentions that come along with an overview.
+    pub(crate) fn beside_overview(&self) -> u64 {
+        if self.overview_alone.load(Ordering::Relaxed) { 0 } else { self.profile.beside_overview() }
+    }
+
+    /// True if the service refuses the page size of an overview, with which a mention was requested.
+    fn refuses_mention(&self, request: &PageRequest, error: &Error) -> bool {
+        let beside = request.plan.endpoint == Endpoint::Search && request.plan.pages.is_none();
+        let named = error.kind() == ErrorKind::Rejected && error.message().contains(&self.profile.page.parameter);
+        beside && named && self.beside_overview() > 0
+    }
+
+    fn url(&self, request: &PageRequest, key: &RequestKey) -> Url {
         let mut url = self.base_url.clone();
         url.set_path(&format!("{}/{}", self.base_url.path().trim_end_matches('/'), key.path()));
         if !key.parameters().is_empty() {
-            url.query_pairs_mut().extend_pairs(key.parameters());
+            let alone = request.plan.pages.is_none() && self.overview_alone.load(Ordering::Relaxed);
+            let sent =
+                key.parameters().iter().map(|(name, value)| match alone && *name == self.profile.page.parameter {
+                    true => (name.as_str(), "0"),
+                    false => (name.as_str(), value.as_str()),
+                });
+            url.query_pairs_mut().extend_pairs(sent);
         }
         url
     }

@@ -42,7 +42,9 @@ use self::record::Rows;
 use self::schema::decoded_schema;
 use self::value::Column;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Direction, Nulls, Origin, Profile, Scope, SectionSpec, Shape, TableSpec, Trust};
+use crate::profile::{
+    Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind, TableSpec, Trust,
+};
 use crate::request::PageRequest;
 
 /// A decoded answer.
@@ -78,6 +80,10 @@ pub struct Decoded {
     pub unknown: Vec<(String, u64)>,
     /// Total of matching mentions, if the overview in the same answer states it and the profile declares it exact.
     pub counted: Option<u64>,
+    /// Sum of the timeline in the same answer, if the answer is a first page and the profile declares its counts exact.
+    pub timeline: Option<u64>,
+    /// Largest sum of a list in the same answer, likewise: there are at least as many mentions.
+    pub listed: Option<u64>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
@@ -109,6 +115,9 @@ pub struct Decoder {
     lossy: bool,
     /// Set if an answer must have a section of the table.
     needs_section: bool,
+    /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
+    timeline: Option<(usize, Option<Pointer>)>,
+    lists: Vec<(usize, Option<Pointer>)>,
 }
 
 /// Source of the values of an output column.
@@ -200,6 +209,16 @@ impl Decoder {
         let counted = profile.counted_total();
         let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
         let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
+        let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
+        let mut capture = |(at, count): (Pointer, Option<Pointer>)| {
+            envelope.insert(at.steps(), Capture::Value(captures));
+            captures += 1;
+            (captures - 1, count)
+        };
+        let (timeline, lists) = match summed {
+            Some(summed) => (summed.timeline.map(&mut capture), summed.lists.into_iter().map(&mut capture).collect()),
+            None => (None, Vec::new()),
+        };
         let known = [
             (COUNTED, &counted),
             (COUNTED_RELATION, &counted_relation),
@@ -249,6 +268,8 @@ impl Decoder {
             extra: extra_at,
             lossy: false,
             needs_section: false,
+            timeline,
+            lists,
         }
     }
 
@@ -400,7 +421,9 @@ impl Decoder {
             present,
             unknown,
             counted,
-            window: window(&answer),
+            timeline: self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts)),
+            listed: self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).max(),
+            window: window(&answer).filter(|(from, to)| from < to),
         })
     }
 
@@ -503,6 +526,20 @@ impl Decoder {
         let words = request.frozen.as_deref().or(plan.duration.as_deref());
         let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
         match (asked, window(answer)) {
+            // A window without any instant: the service has no data for what was requested.
+            (_, Some((since, until))) if until <= since => Err(Error::new(
+                ErrorKind::Contradiction,
+                match asked {
+                    Some((from, to)) => {
+                        format!("requested {from} to {to}, but the response covers nothing of it: {since} to {until}")
+                    }
+                    None => format!("the response covers an empty window: {since} to {until}"),
+                },
+            )
+            .advice(
+                "the service may keep mentions for a shorter time: check [window] in the profile, whose `earliest` is the \
+                 beginning of the data",
+            )),
             // A service may clip a window to its data, at the beginning and at the current time.
             (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(
                 ErrorKind::Contradiction,
@@ -515,10 +552,26 @@ impl Decoder {
     }
 }
 
+/// Sum of captured counts beside the first page; `None` if they have other values than counts.
+fn sum_of(request: &PageRequest, answer: &Envelope<'_>, (slot, count): &(usize, Option<Pointer>)) -> Option<u64> {
+    // One response is enough, and further pages are decoded faster without.
+    let entries = answer.raw(*slot).filter(|_| request.row == 0)?;
+    let number = |entry: &serde_json::Value| {
+        let mut steps = count.iter().flat_map(|count| count.steps());
+        steps.try_fold(entry, |value, step| value.get(step.as_str()))?.as_u64()
+    };
+    let add = |sum: u64, entry: &serde_json::Value| sum.checked_add(number(entry)?);
+    match serde_json::from_str(entries.text).ok()? {
+        serde_json::Value::Array(entries) => entries.iter().try_fold(0, add),
+        serde_json::Value::Object(entries) => entries.values().try_fold(0, add),
+        _ => None,
+    }
+}
+
 /// The window stated in an answer.
 fn window(answer: &Envelope<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
-    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
+    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?))
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -267,7 +267,10 @@ impl Users {
                     }
                 }
                 found.cloned().ok_or_else(|| {
-                    tracing::info!(address = ?caller.map(|caller| caller.address), "login failed: unknown token");
+                    tracing::info!(
+                        address = caller.map(|caller| display(caller.address)),
+                        "login failed: unknown token"
+                    );
                     Rejection::UnknownToken
                 })
             }
@@ -302,7 +305,11 @@ impl Users {
                 Ok(user.principal.clone())
             }
             None => {
-                tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+                tracing::info!(
+                    user = name,
+                    address = caller.map(|caller| display(caller.address)),
+                    "login failed: wrong password"
+                );
                 sleep(self.logins.failed(name, caller)).await;
                 Err(Rejection::WrongPassword)
             }
@@ -351,7 +358,11 @@ impl Users {
             Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
         });
         if !right.await.unwrap_or(false) || !exists {
-            tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+            tracing::info!(
+                user = name,
+                address = caller.map(|caller| display(caller.address)),
+                "login failed: wrong password"
+            );
             // Other attempts on this connection need not wait for the delay.
             drop(turn);
             sleep(self.logins.failed(name, caller)).await;

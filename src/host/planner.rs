@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::{as_standard, check_sizes, parse_statements, resolve_time_zone, syntax};
+use crate::session::{check_sizes, parse_statements, plan_statement, syntax};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -78,8 +78,7 @@ impl Statement {
     /// Those of [`of`](Self::of).
     pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
         let state = context.state();
-        let statement = as_standard(resolve_time_zone(parse(sql)?))?;
-        let plan = state.statement_to_plan(statement).await?;
+        let plan = plan_statement(&state, parse(sql)?).await?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;

@@ -23,7 +23,7 @@ mod zone;
 
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub(crate) use column::{RECENT, instant_by};
-pub use document::Profile;
+pub use document::{Profile, SummedCounts};
 pub use spec::{
     Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,
     Evidence, FilterParameter, Filters, Flag, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, PageSpec,

@@ -2,17 +2,18 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod merged_columns;
 mod misread;
+mod nodes;
 mod now;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod operators;
+mod output_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
 mod plan_size;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
-#[cfg(any(feature = "flight", feature = "shell"))]
 mod time_zone;
 
 use std::sync::Arc;
@@ -29,9 +30,12 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
-#[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::misread::as_standard;
 use self::now::Now;
+use self::operators::Operators;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::output_names::shown_name;
+#[cfg(feature = "shell")]
+pub(crate) use self::output_names::unique_names;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
@@ -42,7 +46,10 @@ pub(crate) use self::parse::{check_text, parse_expression};
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::time_zone::{follow_time_zone, resolve_time_zone};
+pub(crate) use self::statement::plan_statement;
+pub use self::statement::sql;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::time_zone::follow_time_zone;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -86,6 +93,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
+    builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     let planners = builder.relation_planners().get_or_insert_default();
     planners.insert(0, Arc::new(TableFunctions));
     planners.insert(0, Arc::new(Relations));

@@ -46,7 +46,21 @@ const STEPS_PER_BYTE: u64 = 16;
 /// Errors of the parser; [`ErrorKind::TooLarge`] for a text that nests too deeply or would take too long.
 pub(crate) fn parse_statements(sql: &str) -> Result<VecDeque<Parsed>> {
     limited(sql, GenericDialect {}, |dialect| {
-        DFParserBuilder::new(sql).with_dialect(dialect).build()?.parse_statements()
+        let mut parser = DFParserBuilder::new(sql).with_dialect(dialect).build()?;
+        let mut statements = VecDeque::new();
+        loop {
+            while parser.parser.consume_token(&Token::SemiColon) {}
+            // The engine's parser knows `TABLE t` inside of statements only.
+            if !matches!(parser.parser.peek_token().token, Token::Word(word) if word.keyword == Keyword::TABLE) {
+                statements.extend(parser.parse_statements()?);
+                return Ok(statements);
+            }
+            statements.push_back(Parsed::Statement(Box::new(Statement::Query(parser.parser.parse_query()?))));
+            match parser.parser.peek_token().token {
+                Token::EOF | Token::SemiColon => {}
+                _ => parser.parser.expect_token(&Token::SemiColon).map(|_| ())?,
+            }
+        }
     })
 }
 

@@ -622,6 +622,11 @@ async fn the_page_about_workers_works_by_copying_its_lines() {
     let trial = ports.iter().fold(trial, |trial, (from, to)| trial.replace(&format!(":{from}"), &format!(":{to}")));
     let running = Running::start(folder.path(), &trial);
     assert_eq!(states_at(port("50051")).await, [["healthy"]]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/workers.md")).unwrap();
+    let explain = page.lines().find(|line| line.starts_with("EXPLAIN ")).unwrap();
+    let channel = tonic::transport::Channel::from_shared(format!("http://127.0.0.1:{}", port("50051"))).unwrap();
+    let plan = all_rows(&mut Client::new(channel.connect().await.unwrap()), explain).await;
+    assert!(plan.iter().flatten().any(|part| part.contains("SpreadExec")), "nothing is spread: {plan:?}");
     drop(running);
 
     // With certificates; all hosts are this one.

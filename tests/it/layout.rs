@@ -35,7 +35,19 @@ const MAY_USE: [(&str, &[&str]); 34] = [
     ("serving", &[]),
     (
         "distributed",
-        &["error", "clock", "files", "config", "store", "connection", "exec", "optimizer", "session", "serving"],
+        &[
+            "error",
+            "functions",
+            "clock",
+            "files",
+            "config",
+            "store",
+            "connection",
+            "exec",
+            "optimizer",
+            "session",
+            "serving",
+        ],
     ),
     (
         "host",
