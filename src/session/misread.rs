@@ -272,7 +272,6 @@ mod tests {
             ("SELECT a FROM t OFFSET 2 ROWS FETCH NEXT ROW ONLY", "SELECT a FROM t LIMIT 1 OFFSET 2 ROWS"),
             ("SELECT a FROM (SELECT a FROM t FETCH FIRST 3 ROWS ONLY) q", "SELECT a FROM (SELECT a FROM t LIMIT 3) q"),
             ("SELECT a FROM t LIMIT (SELECT 2) OFFSET ((SELECT 1 + 1))", "SELECT a FROM t LIMIT (2) OFFSET (1 + 1)"),
-            ("(TABLE t)", "(SELECT * FROM t)"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT LOCALTIMESTAMP", "SELECT CAST(now() AS TIMESTAMP)"),
             ("SELECT a LIKE b ESCAPE ''", "SELECT a LIKE replace(b, '\\', '\\\\')"),
