@@ -30,6 +30,7 @@ mod proofs;
 mod queries;
 mod real_data;
 mod release;
+mod services;
 mod shell;
 mod sql_files;
 mod store;
