@@ -17,7 +17,6 @@ use std::time::Duration;
 use datafusion::error::DataFusionError;
 
 pub use self::engine::describe;
-#[cfg(feature = "store")]
 pub(crate) use self::engine::own_or_query;
 
 /// Result type of this crate.
@@ -254,7 +253,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Known name nearest to `name`, ignoring case. At most a third of the characters may differ, or two in a short name.
+/// Known name nearest to `name`, ignoring case. At most a third of the characters may differ, or one in a short name.
 pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     /// Longer names are not typos, and the comparison takes quadratic time.
     const LONGEST: usize = 200;
@@ -263,9 +262,38 @@ pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opti
     }
     let lower = name.to_lowercase();
     let near = known.into_iter().map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known));
-    let most = (name.chars().count() / 3).max(2);
+    // A third of a short name makes another name: `nope` is not a misspelt `type`.
+    let most = match name.chars().count() {
+        ..3 => 0,
+        length => (length / 3).max(1),
+    };
     let near = near.filter(|(distance, known)| *distance <= most && *known != name);
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+/// Returns the name that was probably meant: the nearest one by spelling, otherwise one that has a similar word, such as
+/// `author_name` for `autor`, or a word that begins so, such as `language` for `lang`.
+pub fn nearest_name<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
+    /// Shorter words are no evidence.
+    const WORD: usize = 3;
+    if let Some(near) = nearest(name, known.iter().copied()) {
+        return Some(near);
+    }
+    let lower = name.to_lowercase();
+    if lower.chars().count() < WORD {
+        return None;
+    }
+    let similar = |word: &str| word.len() > WORD && (word == lower || nearest(&lower, [word]).is_some());
+    let begins = |word: &str| word.starts_with(&lower);
+    let with = |fits: &dyn Fn(&str) -> bool| {
+        let fits =
+            known.iter().copied().filter(|known| *known != name && known.to_lowercase().split(['_', '.']).any(fits));
+        let fits: Vec<&str> = fits.collect();
+        // The name of something stands for it.
+        let named = fits.iter().copied().find(|known| known.ends_with("_name"));
+        named.or_else(|| fits.into_iter().min_by_key(|known| known.len()))
+    };
+    with(&similar).or_else(|| with(&begins))
 }
 
 /// Text on one line: control characters and runs of white space become one space.
@@ -306,6 +334,9 @@ mod tests {
         assert_eq!(nearest("SavedSearches", known), Some("saved_searches"));
         assert_eq!(nearest("Volume", known), Some("volume"), "only the case differs");
         assert_eq!(nearest("customers", known), None);
+        assert_eq!(nearest("nope", ["type", "name"]), None, "half of it is different");
+        assert_eq!(nearest("titel", ["title"]), Some("title"));
+        assert_eq!(nearest("id", ["as", "ID"]), Some("ID"));
         assert_eq!(nearest("mentions", known), None, "identical names are not suggested");
         assert_eq!(nearest(&"mentions".repeat(100_000), known), None, "too long to be a typo");
     }
@@ -319,5 +350,35 @@ mod tests {
         );
         assert_eq!(Error::find(&wrapped).map(Error::kind), Some(ErrorKind::Throttled));
         assert!(Error::find(&DataFusionError::Plan("no".into())).is_none());
+    }
+
+    #[test]
+    fn a_name_is_guessed_by_its_words() {
+        let known = [
+            "id",
+            "type",
+            "author_id",
+            "author_name",
+            "author_followers",
+            "language",
+            "published_at",
+            "reach",
+            "system.requests",
+        ];
+        for (typed, meant) in [
+            ("autor", Some("author_name")),
+            ("author", Some("author_name")),
+            ("followers", Some("author_followers")),
+            ("folowers", Some("author_followers")),
+            ("lang", Some("language")),
+            ("published", Some("published_at")),
+            ("reech", Some("reach")),
+            ("nope", None),
+            ("colour", None),
+            ("x", None),
+            ("requests", Some("system.requests")),
+        ] {
+            assert_eq!(nearest_name(typed, &known), meant, "{typed}");
+        }
     }
 }

@@ -101,7 +101,7 @@ pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
 pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
 pub use profile::Profile;
-pub use session::{install, now, session, session_config};
+pub use session::{install, now, session, session_config, sql};
 #[cfg(feature = "store")]
 pub use store::{Holding, StoreStatistics};
 #[cfg(feature = "store")]

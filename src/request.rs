@@ -203,7 +203,7 @@ impl PageRequest {
         Self { row: place, frozen: next, ..Self::list() }
     }
 
-    /// Returns the request for a search without mentions.
+    /// Returns the request for an overview. A mention comes along where that costs nothing, which confirms its counts.
     pub fn overview(plan: RequestPlan) -> Self {
         Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
     }
@@ -249,8 +249,10 @@ impl PageRequest {
         let size = match profile.mentions.requested_by {
             // The service always returns mentions: request as few as possible.
             RequestedBy::Always => Some(profile.page.accepted(self.size)),
-            RequestedBy::Size if self.size == 0 => Some(0),
-            RequestedBy::Size => Some(profile.page.accepted(self.size)),
+            RequestedBy::Size => {
+                let size = if pages.is_none() { self.size.max(profile.beside_overview()) } else { self.size };
+                Some(if size == 0 { 0 } else { profile.page.accepted(size) })
+            }
             RequestedBy::Flag => pages.map(|_| profile.page.accepted(self.size)),
         };
         if let Some(size) = size {

@@ -117,6 +117,10 @@ pub async fn sync(
     mut report: impl FnMut(&SyncStep),
 ) -> Result<Synced> {
     let store = connection.some_store()?;
+    if !store.is_writable() {
+        return Err(Error::new(ErrorKind::Store, "the store is read-only")
+            .advice("make its folder writable, or use another one"));
+    }
     let window = &connection.profile().window;
     if !window.takes_instants() || !window.is_half_open() {
         return Err(Error::new(

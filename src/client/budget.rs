@@ -190,6 +190,11 @@ impl QueryBudget {
         self.allowance().map_or(Ok(()), |allowance| allowance.allow(1))
     }
 
+    /// True if this many requests are left to spend.
+    pub(super) fn has_left(&self, requests: u64) -> bool {
+        self.counts.issued.load(Ordering::Relaxed).saturating_add(requests) <= self.max_requests
+    }
+
     /// Requests announced by scans so far.
     pub fn announced(&self) -> u64 {
         self.counts.planned.load(Ordering::Relaxed)

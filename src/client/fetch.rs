@@ -77,6 +77,8 @@ pub struct Client {
     refused_size: AtomicU64,
     /// Set if the service was seen to round offsets down to multiples of the page size.
     rounds_offsets: AtomicBool,
+    /// Set once the service refused a single mention beside an overview.
+    overview_alone: AtomicBool,
     /// Runtime for requests, if it is not that of their queries.
     requests: OnceLock<Handle>,
 }
@@ -120,6 +122,7 @@ impl Client {
             totals: Totals::default(),
             refused_size: AtomicU64::new(0),
             rounds_offsets: AtomicBool::new(false),
+            overview_alone: AtomicBool::new(false),
             requests: OnceLock::new(),
         })
     }
@@ -199,6 +202,11 @@ impl Client {
     #[cfg(feature = "store")]
     pub(crate) fn expect(&self, plan: RequestPlan, mentions: u64) {
         self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
+    }
+
+    /// The number of mentions that the window of a plan had when it was last read or counted, if known. It may be outdated.
+    pub(crate) fn expected_total(&self, plan: RequestPlan) -> Option<u64> {
+        self.totals.of(&PageRequest::overview(plan).key(&self.profile))
     }
 
     /// Log of the requests made so far.
@@ -288,7 +296,13 @@ impl Client {
             return decode(&kept).map(|(value, _)| (value, None));
         }
         let span = trace::request(scan.span(), &scan.query.id, request.plan.endpoint);
-        let call = self.call(scan, request, key, decode, &span).instrument(span.clone()).await;
+        let mut call = self.call(scan, request, key.clone(), &decode, &span).instrument(span.clone()).await;
+        if let Err(error) = &call
+            && self.refuses_mention(request, error)
+        {
+            self.overview_alone.store(true, Ordering::Relaxed);
+            call = self.call(scan, request, key, &decode, &span).instrument(span.clone()).await;
+        }
         match call {
             Ok((value, call)) => Ok((value, Some(call))),
             Err(error) => {
@@ -337,7 +351,7 @@ impl Client {
         let mut renewals = (self.key.renewals(), false);
         let header = self.key.header(&self.profile.auth)?;
         let mut question = Question {
-            request: HttpRequest { url: self.url(&key), headers: HeaderMap::from_iter([header]) },
+            request: HttpRequest { url: self.url(request, &key), headers: HeaderMap::from_iter([header]) },
             key,
             spending: Spending {
                 query: Arc::clone(&scan.query),
@@ -426,11 +440,29 @@ impl Client {
         1 + self.profile.budget.cost_per_record.unwrap_or_default().saturating_mul(records)
     }
 
-    fn url(&self, key: &RequestKey) -> Url {
+    /// Mentions that come along with an overview.
+    pub(crate) fn beside_overview(&self) -> u64 {
+        if self.overview_alone.load(Ordering::Relaxed) { 0 } else { self.profile.beside_overview() }
+    }
+
+    /// True if the service refuses the page size of an overview, with which a mention was requested.
+    fn refuses_mention(&self, request: &PageRequest, error: &Error) -> bool {
+        let beside = request.plan.endpoint == Endpoint::Search && request.plan.pages.is_none();
+        let named = error.kind() == ErrorKind::Rejected && error.message().contains(&self.profile.page.parameter);
+        beside && named && self.beside_overview() > 0
+    }
+
+    fn url(&self, request: &PageRequest, key: &RequestKey) -> Url {
         let mut url = self.base_url.clone();
         url.set_path(&format!("{}/{}", self.base_url.path().trim_end_matches('/'), key.path()));
         if !key.parameters().is_empty() {
-            url.query_pairs_mut().extend_pairs(key.parameters());
+            let alone = request.plan.pages.is_none() && self.overview_alone.load(Ordering::Relaxed);
+            let sent =
+                key.parameters().iter().map(|(name, value)| match alone && *name == self.profile.page.parameter {
+                    true => (name.as_str(), "0"),
+                    false => (name.as_str(), value.as_str()),
+                });
+            url.query_pairs_mut().extend_pairs(sent);
         }
         url
     }

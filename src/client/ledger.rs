@@ -137,7 +137,8 @@ impl Ledger {
     /// Reads the requests spent within the longest limit.
     fn read(&self, now: DateTime<Utc>) -> Result<Spent> {
         let text = files::read(&self.path).map_err(|error| self.bad(&format!("cannot be read: {error}")))?;
-        let mut spent: Spent = match text.filter(|text| !text.is_empty()) {
+        // An empty file is damaged: a file is written whole before it gets its name, and power may fail between.
+        let mut spent: Spent = match text {
             None => Spent::default(),
             Some(text) => serde_json::from_str(&text).map_err(|error| {
                 self.bad(&format!("not a valid request ledger: {error}")).advice("delete it to start over")
@@ -236,6 +237,8 @@ mod tests {
             error.to_string().contains("not a valid request ledger") && error.to_string().contains("delete it"),
             "{error}"
         );
+        std::fs::write(&ledger.path, "").expect("written");
+        assert!(ledger.spend(start, 1).expect_err("empty").to_string().contains("not a valid request ledger"));
         let pipe = ledger.path.with_extension("lock");
         std::fs::remove_file(&pipe).expect("lock file exists");
         #[cfg(unix)]

@@ -38,16 +38,15 @@ impl Live {
     async fn call(self, request: HttpRequest, spending: Spending) -> Result<Exchange> {
         let Self { service, limiter, ledger, clock } = self;
         let Spending { query, places, units } = spending;
-        let begun = Instant::now();
         let Ok(Ok(_place)) = timeout_at(query.deadline, places.acquire()).await else { return Err(past_deadline()) };
         // A request that may not be spent must not take up a permit.
         query.check()?;
-        let _permit = match limiter.acquire(query.deadline, units, &query.share).await {
+        let permit = match limiter.acquire(query.deadline, units, &query.share).await {
             Ok(permit) => permit,
             Err(Duration::ZERO) => return Err(past_deadline()),
             Err(wait) => return Err(too_long(wait)),
         };
-        let wait = begun.elapsed();
+        let wait = permit.delayed;
         query.spend().inspect_err(|_| limiter.give_back(units))?;
         if let Some(ledger) = ledger {
             // Another process may hold the lock.

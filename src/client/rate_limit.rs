@@ -191,7 +191,12 @@ pub(super) struct Limiter {
 
 /// Permit for a request in flight, returned on drop.
 #[derive(Debug)]
-pub(super) struct Permit(Arc<Limiter>);
+pub(super) struct Permit {
+    limiter: Arc<Limiter>,
+    /// Time for which the limits of the service delayed the request. Waiting for other requests of this process is not
+    /// part of it.
+    pub(super) delayed: Duration,
+}
 
 /// Waiting request, removed from the queue on drop.
 struct Queued<'l> {
@@ -232,6 +237,7 @@ impl Limiter {
         share: &Arc<str>,
     ) -> Result<Permit, Duration> {
         let queued = self.enter(share);
+        let mut delayed = Duration::ZERO;
         loop {
             let now = Instant::now();
             if now >= deadline {
@@ -239,9 +245,12 @@ impl Limiter {
             }
             let admission = self.state().admit(now, units, share, queued.ticket);
             match admission {
-                Admission::Go => return Ok(Permit(Arc::clone(self))),
+                Admission::Go => return Ok(Permit { limiter: Arc::clone(self), delayed }),
                 Admission::NotBefore(at) if at > deadline => return Err(at - now),
-                Admission::NotBefore(at) => sleep_until(at).await,
+                Admission::NotBefore(at) => {
+                    sleep_until(at).await;
+                    delayed += now.elapsed();
+                }
                 // Past the deadline, the next iteration reports it.
                 Admission::Full => drop(timeout_at(deadline, queued.woken.notified()).await),
             }
@@ -308,8 +317,8 @@ impl Limiter {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.state().ended();
-        self.0.wake();
+        self.limiter.state().ended();
+        self.limiter.wake();
     }
 }
 
@@ -410,6 +419,23 @@ mod tests {
         assert!(!waiting.is_finished());
         drop(first);
         waiting.await.expect("task finished").expect("permit granted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_limits_of_the_service_count_as_delays() {
+        let limiter = Limiter::new(&budget(1, &[(1, 7)]));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let first = limiter.acquire(deadline, 1, &me()).await.expect("permit granted");
+        assert_eq!(first.delayed, Duration::ZERO);
+        let waiting = tokio::spawn({
+            let limiter = Arc::clone(&limiter);
+            async move { limiter.acquire(deadline, 1, &me()).await.map(|permit| permit.delayed) }
+        });
+        // The first request takes five seconds; for the two that follow the window is full.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(first);
+        let delayed = waiting.await.expect("task finished").expect("permit granted");
+        assert_eq!(delayed, Duration::from_secs(2));
     }
 
     #[test]

@@ -48,12 +48,14 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, counted, window, .. } = *self;
+        let Self { total, hint, counted, timeline, listed, window, .. } = *self;
         Self {
             batch,
             total,
             hint,
             counted,
+            timeline,
+            listed,
             window,
             ids: None,
             times: None,
@@ -76,8 +78,8 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, counted, window, .. } = decoded;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, window };
+        let Decoded { total, hint, counted, timeline, listed, window, .. } = decoded;
+        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, timeline, listed, window };
         Ok((decoded, facts))
     }
 }

@@ -86,6 +86,10 @@ pub struct Decoded {
     pub unknown: Vec<(String, u64)>,
     /// Total of matching mentions, if the overview in the same answer states it and the profile declares it exact.
     pub counted: Option<u64>,
+    /// Sum of the timeline in the same answer, if the answer is a first page and the profile declares its counts exact.
+    pub timeline: Option<u64>,
+    /// Largest sum of a list in the same answer, likewise: there are at least as many mentions.
+    pub listed: Option<u64>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
@@ -165,6 +169,9 @@ pub struct Decoder {
     joined: Vec<([usize; 2], InstantForm)>,
     /// Other name of the requested zone that responses use.
     same_zone: OnceLock<String>,
+    /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
+    timeline: Option<(usize, Option<Pointer>)>,
+    lists: Vec<(usize, Option<Pointer>)>,
 }
 
 /// Source of the values of an output column.
@@ -290,6 +297,16 @@ impl Decoder {
         let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
         let next =
             profile.list.pages.as_ref().filter(|_| table.kind == TableKind::List).and_then(|pages| pages.next.clone());
+        let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
+        let mut capture = |(at, count): (Pointer, Option<Pointer>)| {
+            envelope.insert(at.steps(), Capture::Value(captures));
+            captures += 1;
+            (captures - 1, count)
+        };
+        let (timeline, lists) = match summed {
+            Some(summed) => (summed.timeline.map(&mut capture), summed.lists.into_iter().map(&mut capture).collect()),
+            None => (None, Vec::new()),
+        };
         let known = [
             (COUNTED, &counted),
             (COUNTED_RELATION, &counted_relation),
@@ -345,6 +362,8 @@ impl Decoder {
             complete,
             joined,
             same_zone: OnceLock::new(),
+            timeline,
+            lists,
         }
     }
 
@@ -534,7 +553,9 @@ impl Decoder {
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
-        let window = window(&answer);
+        let window = window(&answer).filter(|(from, to)| from < to);
+        let timeline = self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts));
+        let listed = self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).max();
         let next = answer.text(LIST_NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
         let Envelope { entries, evidence, .. } = answer;
         let decoded = Decoded {
@@ -552,6 +573,8 @@ impl Decoder {
             present,
             unknown,
             counted,
+            timeline,
+            listed,
             window,
             assumed,
             traits,
@@ -761,6 +784,20 @@ impl Decoder {
         let words = request.frozen.as_deref().or(plan.duration.as_deref());
         let asked = words.and_then(|words| self.profile.window.span_of(words, plan.zone(&self.profile)));
         match (asked, window(answer)) {
+            // A window without any instant: the service has no data for what was requested.
+            (_, Some((since, until))) if until <= since => Err(Error::new(
+                ErrorKind::Contradiction,
+                match asked {
+                    Some((from, to)) => {
+                        format!("requested {from} to {to}, but the response covers nothing of it: {since} to {until}")
+                    }
+                    None => format!("the response covers an empty window: {since} to {until}"),
+                },
+            )
+            .advice(
+                "the service may keep mentions for a shorter time: check [window] in the profile, whose `earliest` is the \
+                 beginning of the data",
+            )),
             // A service may clip a window to its data, at the beginning and at the current time.
             (Some((from, to)), Some((since, until))) if until <= from || to <= since => Err(Error::new(
                 ErrorKind::Contradiction,
@@ -788,10 +825,26 @@ fn joined_instants(instants: &mut Instants, days: &ArrayRef, times: &ArrayRef) -
     (Arc::new(builder.finish()), unfit)
 }
 
+/// Sum of captured counts beside the first page; `None` if they have other values than counts.
+fn sum_of(request: &PageRequest, answer: &Envelope<'_>, (slot, count): &(usize, Option<Pointer>)) -> Option<u64> {
+    // One response is enough, and further pages are decoded faster without.
+    let entries = answer.raw(*slot).filter(|_| request.row == 0)?;
+    let number = |entry: &serde_json::Value| {
+        let mut steps = count.iter().flat_map(|count| count.steps());
+        steps.try_fold(entry, |value, step| value.get(step.as_str()))?.as_u64()
+    };
+    let add = |sum: u64, entry: &serde_json::Value| sum.checked_add(number(entry)?);
+    match serde_json::from_str(entries.text).ok()? {
+        serde_json::Value::Array(entries) => entries.iter().try_fold(0, add),
+        serde_json::Value::Object(entries) => entries.values().try_fold(0, add),
+        _ => None,
+    }
+}
+
 /// The window stated in an answer.
 fn window(answer: &Envelope<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let instant = |slot| DateTime::parse_from_rfc3339(&answer.text(slot)?).ok().map(|at| at.to_utc());
-    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?)).filter(|(from, to)| from < to)
+    Some((instant(WINDOW_FROM)?, instant(WINDOW_TO)?))
 }
 
 fn constant(value: Option<&str>, count: usize) -> ArrayRef {

@@ -55,6 +55,7 @@ use super::version;
 use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
+use crate::functions;
 use crate::serving::{Operated, Serving, TlsSpec, cause, install_crypto, operate};
 use crate::session::bounded_session;
 
@@ -356,6 +357,9 @@ impl WorkerSessionBuilder for Sessions {
                 config.options_mut().set(&key, &value)?;
             }
         }
+        // Plans name them.
+        builder.scalar_functions().get_or_insert_default().extend(functions::all());
+        builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
         let state = builder
             .with_distributed_channel_resolver(Connect(Arc::clone(&self.channels)))
             .with_distributed_user_codec(OperatorCodec)

@@ -8,10 +8,9 @@ use datafusion::error::DataFusionError;
 
 #[cfg(feature = "store")]
 use super::ErrorKind;
-use super::{Error, between, nearest, one_line};
+use super::{Error, between, nearest_name, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
-#[cfg(feature = "store")]
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
     Error::find(error).cloned().unwrap_or_else(|| Error::new(ErrorKind::Query, describe(error)))
 }
@@ -74,9 +73,7 @@ fn translated(text: &str) -> String {
         return format!("cannot compute {types}{advice}");
     }
     if let Some(statement) = text.strip_prefix("Unsupported SQL statement: ") {
-        let verb: String = statement.chars().take_while(|c| c.is_ascii_alphabetic() || *c == ' ').collect();
-        let verb = verb.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-        return format!("{verb} is not supported; the tables are read-only");
+        return unsupported(statement);
     }
     let writes = text.starts_with("Insert into not implemented")
         || ["INSERT", "DELETE", "UPDATE", "TRUNCATE", "MERGE INTO"]
@@ -101,6 +98,24 @@ fn translated(text: &str) -> String {
         return format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4."));
     }
     text.to_owned()
+}
+
+/// The message for a statement that the engine does not know.
+fn unsupported(statement: &str) -> String {
+    let is_keyword = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+    let words: Vec<&str> = statement.split_whitespace().take_while(is_keyword).take(2).collect();
+    let changes =
+        ["ALTER", "CREATE", "DELETE", "DROP", "GRANT", "INSERT", "MERGE", "RENAME", "REVOKE", "TRUNCATE", "UPDATE"];
+    let advice = match words.first() {
+        Some(&"USE") => "; write connection and schema before the table, as in savedsearch.v4.mentions",
+        Some(&"SHOW") => "; SHOW TABLES lists the tables, SHOW ALL the settings",
+        Some(verb) if changes.contains(verb) => "; the tables are read-only",
+        _ => "",
+    };
+    match words.as_slice() {
+        [] => "this statement is not supported".to_owned(),
+        words => format!("{} is not supported{advice}", words.join(" ")),
+    }
 }
 
 /// A message of a computation without the layers that it passed.
@@ -137,7 +152,7 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let name = field.name();
     let plain =
         name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
-    let advice = match nearest(name, known.iter().copied()) {
+    let advice = match nearest_name(name, &known) {
         Some(near) => format!("did you mean {near}?"),
         None if field.relation.is_none() && (!plain || name.chars().any(char::is_uppercase)) => {
             format!("double quotes enclose names; for a value write '{name}'")
@@ -162,6 +177,15 @@ mod tests {
                 DataFusionError::NotImplemented("Unsupported SQL statement: GRANT ALL ON t TO me".into()),
                 "GRANT ALL is not supported; the tables are read-only",
             ),
+            (
+                DataFusionError::NotImplemented("Unsupported SQL statement: USE v4".into()),
+                "USE is not supported; write connection and schema before the table, as in savedsearch.v4.mentions",
+            ),
+            (
+                DataFusionError::NotImplemented("Unsupported SQL statement: SHOW DATABASES".into()),
+                "SHOW DATABASES is not supported; SHOW TABLES lists the tables, SHOW ALL the settings",
+            ),
+            (DataFusionError::NotImplemented("Unsupported SQL statement: VACUUM".into()), "VACUUM is not supported"),
             (DataFusionError::NotImplemented("DELETE not supported for Base table".into()), "this table is read-only"),
             (
                 DataFusionError::Plan("Invalid function 'coutn'.\nDid you mean 'cot'?".into()),

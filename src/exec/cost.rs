@@ -1,6 +1,8 @@
 //! Cost of a scan, as far as it can be known before its first request.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "shell")]
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -9,10 +11,13 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::FetchExec;
 use super::prune::possible;
+use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
 use super::stored::StoreUse;
 use crate::connection::Connection;
+#[cfg(feature = "shell")]
+use crate::numbers::counted;
 #[cfg(feature = "distributed")]
 use crate::profile::TableKind;
 use crate::pushdown::{Aids, SummaryRows};
@@ -36,6 +41,9 @@ pub struct Cost {
     pub lists: bool,
     /// The same if the list still has the saved searches that it had last, for a scan that reads all of them.
     pub by_last_list: Option<ByLastList>,
+    /// Number of requests, including the list, if the windows still have as many mentions as they had when they were last
+    /// read. `None` if none of them was read, and for a cost that is exact anyway.
+    pub likely: Option<u64>,
 }
 
 /// Expected cost of a scan that reads all saved searches, according to the last list. The list may have changed since, so that
@@ -68,10 +76,70 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     let scans = scans_of(plan);
     let Total { at_least, exact } = total(&scans);
     let cost = |Planned { scan, certain }| {
-        let cost = Cost { by_last_list: scan.by_last_list(), ..scan.cost().clone() };
-        if certain { cost } else { Cost { at_least: 0, exact: false, lists: false, ..cost } }
+        let cost = Cost { by_last_list: scan.by_last_list(), likely: scan.likely(), ..scan.cost().clone() };
+        if certain { cost } else { Cost { at_least: 0, exact: false, lists: false, likely: None, ..cost } }
     };
     PlanCost { scans: scans.into_iter().map(cost).collect(), at_least, exact }
+}
+
+/// Expected number of requests: what is certain if the last list still holds, and what is likely.
+#[cfg(feature = "shell")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExpectedRequests {
+    /// Minimum number of requests.
+    pub(crate) at_least: u64,
+    /// Set if `at_least` is also the maximum.
+    pub(crate) exact: bool,
+    /// Probable number, if it is known and larger.
+    pub(crate) likely: Option<u64>,
+    /// Number of saved searches of the last list, if the numbers rest on it.
+    pub(crate) searches: Option<u64>,
+}
+
+#[cfg(feature = "shell")]
+impl PlanCost {
+    /// The expected number of requests of the plan.
+    pub(crate) fn expected(&self) -> ExpectedRequests {
+        match self.scans.as_slice() {
+            [scan] if self.at_least > 0 => scan.expected(self.at_least, self.exact),
+            // Scans of one query share requests, so that what is expected of each cannot be added. Nothing is certain of a
+            // scan that may stop early, such as one below a limit.
+            _ => ExpectedRequests { at_least: self.at_least, exact: self.exact, likely: None, searches: None },
+        }
+    }
+}
+
+#[cfg(feature = "shell")]
+impl Cost {
+    /// The expected number of requests of the scan, including the list.
+    pub(crate) fn expected(&self, at_least: u64, exact: bool) -> ExpectedRequests {
+        let known = ExpectedRequests { at_least, exact, likely: None, searches: None };
+        let by_list = self.by_last_list.as_ref().filter(|by_list| by_list.at_least >= at_least);
+        let known = by_list.map_or(known, |by_list| ExpectedRequests {
+            at_least: by_list.at_least,
+            exact: by_list.exact,
+            likely: None,
+            searches: Some(by_list.searches),
+        });
+        let likely = self.likely.filter(|likely| !known.exact && *likely > known.at_least);
+        ExpectedRequests { likely, ..known }
+    }
+}
+
+/// As in `28`, `at least 3` or `at least 13, likely about 40 (12 saved searches in the last list)`.
+#[cfg(feature = "shell")]
+impl fmt::Display for ExpectedRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at_least, exact, likely, searches } = self;
+        write!(f, "{}{at_least}", if *exact { "" } else { "at least " })?;
+        if let Some(likely) = likely {
+            write!(f, ", likely about {likely}")?;
+        }
+        match searches {
+            Some(searches) => write!(f, " ({} in the last list)", counted(*searches, "saved search")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Returns the minimum number of requests of a plan, without estimating each scan according to the last list.
@@ -229,6 +297,39 @@ impl FetchExec {
         Some(ByLastList { searches, at_least: at_least + u64::from(self.cost().lists), exact })
     }
 
+    /// See [`Cost::likely`]. Windows of unknown size are taken to be like the others.
+    fn likely(&self) -> Option<u64> {
+        let config = self.config.as_ref();
+        let ScanConfig { plan, mode, late, connection, .. } = config;
+        #[cfg(feature = "store")]
+        if config.from_store.is_some() {
+            // It depends on which of the days are stored.
+            return None;
+        }
+        let reads_all = matches!(mode, Mode::Unordered(_) | Mode::Ordered { .. })
+            && mode.slice() == Slice::ALL
+            && mode.wanted().is_none()
+            && late.is_empty();
+        let aids = match &plan.aids {
+            _ if !reads_all => return None,
+            Aids::NotNeeded => return None,
+            Aids::Given(aids) => aids.clone(),
+            Aids::Listed => self.last_listed()?,
+        };
+        // Two pages share a row.
+        let step = self.requests.page()?.saturating_sub(1).max(1);
+        let windows = aids.iter().flat_map(|aid| self.requests.windows().map(move |words| (aid, words)));
+        let (mut all, mut known, mut pages) = (0_u64, 0_u64, 0_u64);
+        for (aid, words) in windows {
+            all += 1;
+            if let Some(total) = connection.client().expected_total(self.requests.in_window(aid, words)) {
+                known += 1;
+                pages += total.div_ceil(step).max(1);
+            }
+        }
+        (known > 0).then(|| (pages * all).div_ceil(known) + u64::from(self.cost().lists))
+    }
+
     /// Requests whose responses the scan shares with other scans of the query.
     fn shared(&self) -> &BTreeSet<RequestKey> {
         self.requests.shared(&self.config)
@@ -255,6 +356,7 @@ impl Cost {
             exact: exact && certain,
             lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
             by_last_list: None,
+            likely: None,
         }
     }
 }
@@ -326,12 +428,21 @@ fn reckoned(config: &ScanConfig, searches: Option<u64>, windows: u64) -> Reckone
         };
     };
     match mode {
-        Mode::Summary(summary) => of_summary(&summary.rows, plan.exact, searches, windows, size),
+        Mode::Summary(summary) => {
+            of_summary(&summary.rows, plan.exact, has_unlisted_filters(config), searches, windows, size)
+        }
         Mode::Unordered(_) | Mode::Ordered { .. } => of_mentions(mode, plan.exact, searches, windows, size),
     }
 }
 
-fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> Reckoned {
+fn of_summary(
+    rows: &SummaryRows,
+    exact: bool,
+    unlisted: bool,
+    searches: Option<u64>,
+    windows: u64,
+    size: u64,
+) -> Reckoned {
     let cost = |at_least, exact, requests: String| Reckoned { at_least, exact, requests };
     if let SummaryRows::Firsts(orders) = rows
         && orders.len() > 1
@@ -343,8 +454,12 @@ fn of_summary(rows: &SummaryRows, exact: bool, searches: Option<u64>, windows: u
         };
     }
     // If its counts do not add up, the mentions are read.
-    let certain = !matches!(rows, SummaryRows::List(_));
-    let per_list = format!(", or 1 per {size} mentions if the list omits some");
+    let list = matches!(rows, SummaryRows::List(_));
+    let certain = !list && !unlisted;
+    let per_list = match list {
+        true => format!(", or 1 per {size} mentions if the list omits some"),
+        false => format!(", or 1 per {size} mentions if there are more"),
+    };
     let more = match (exact, certain) {
         (true, true) => "",
         (true, false) => &per_list,

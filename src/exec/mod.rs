@@ -14,10 +14,13 @@
 mod aid_rows;
 mod buckets;
 mod cost;
+mod count_evidence;
 mod counters;
 mod display;
 mod memory;
+mod null_extremes;
 mod opaque;
+mod outlook;
 mod part;
 mod partitions;
 mod prune;
@@ -35,6 +38,8 @@ mod usage;
 #[cfg(feature = "shell")]
 mod windows_read;
 
+#[cfg(feature = "shell")]
+pub(crate) use cost::ExpectedRequests;
 pub(crate) use cost::least_requests;
 #[cfg(feature = "distributed")]
 pub(crate) use cost::reads_all;

@@ -239,6 +239,16 @@ impl Reader {
         self.checked.as_ref().map(|(column, order)| OrderCheck { column: *column, order, last: None })
     }
 
+    /// True if the first row of a page has no value in the column that pages are sorted by.
+    pub(super) fn begins_with_null(&self, batch: &RecordBatch) -> bool {
+        batch.num_rows() > 0 && self.checked.as_ref().is_some_and(|(column, _)| batch.column(*column).is_null(0))
+    }
+
+    /// The sort order that pages are checked for.
+    pub(super) fn order(&self) -> Option<&ServiceOrder> {
+        self.checked.as_ref().map(|(_, order)| order)
+    }
+
     /// True if everything after this page is older than needed.
     pub(super) fn is_past(&self, batch: &RecordBatch) -> bool {
         let (Some(until), Some((column, _)), Some(last)) = (self.until, &self.checked, batch.num_rows().checked_sub(1))

@@ -74,6 +74,8 @@ impl Requests {
         // Subqueries set the windows at run time.
         let words: Vec<&str> = windows.iter().map(|window| window.words.as_str()).collect();
         sent.duration = (!words.is_empty() && late.bounds.is_empty()).then(|| words.join("|"));
+        // A mention comes along with an overview.
+        let page = page.map(|size| size.max(config.connection.profile().beside_overview()));
         Self { template, windows, sent, page, expected: OnceLock::new() }
     }
 
@@ -240,11 +242,27 @@ fn edge_pages(pages: Option<Pages>) -> Option<Pages> {
     pages.map(|pages| Pages { size: pages.size.min(EDGE_PAGE), ..pages })
 }
 
+/// True if counts are requested together with the first page of mentions, which confirms them or begins the read that replaces
+/// them.
+pub(super) fn counts_with_page(config: &ScanConfig, summary: &Summary) -> bool {
+    !summary.without_mentions() || (summary.with_mentions && has_unlisted_filters(config))
+}
+
+/// True if the service filters by a column that no list of the overview counts by: only the mentions show what the filter means.
+pub(super) fn has_unlisted_filters(config: &ScanConfig) -> bool {
+    let profile = config.connection.profile();
+    let listed = |parameter: &str| {
+        let column = profile.filters.parameters.iter().find(|known| known.parameter == parameter)?;
+        profile.counts.as_ref()?.lists.iter().find(|list| list.column == column.column)
+    };
+    config.plan.template.filters.iter().any(|term| listed(&term.parameter).is_none())
+}
+
 /// Returns the page size of mentions.
 fn page_size(config: &ScanConfig) -> Option<u64> {
     let ScanConfig { plan, mode, .. } = config;
     let size = plan.template.pages?.size;
-    if mode.summary().is_some_and(Summary::without_mentions) {
+    if mode.summary().is_some_and(|summary| !counts_with_page(config, summary)) {
         return Some(0);
     }
     Some(match (mode.slice().fetch, mode.summary().map(|summary| &summary.rows)) {

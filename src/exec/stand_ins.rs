@@ -14,19 +14,21 @@
 //! contradicts the request is an error, since counts cannot be filtered here.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{FieldRef, Int64Type, TimestampMicrosecondType};
 use async_stream::try_stream;
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::buckets::are_days;
+use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
+use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Pace, read_pages};
@@ -104,7 +106,7 @@ impl Driver {
     fn counted(self: Arc<Self>, summary: Summary, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
             // The first page comes along if mentions may be needed.
-            let request = self.requests.for_counts(&plan, !summary.without_mentions());
+            let request = self.requests.for_counts(&plan, counts_with_page(&self.config, &summary));
             let body = self.overview(&request).await.map_err(|error| self.at_plan(error, &plan))?;
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &request, &body, None).map_err(|error| self.at_plan(error, &plan))?;
@@ -164,6 +166,13 @@ impl Driver {
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
         let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
+        if !summary.approximate
+            && let Some(doubt) = self.doubt(counts, request, body, total)?
+        {
+            let message = format!("{doubt}: counting mentions one by one");
+            self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
+            return Ok(None);
+        }
         let excluded = match edge {
             None => Vec::new(),
             Some((edge, page)) => match page.excluded(edge, total)? {
@@ -384,49 +393,6 @@ impl Driver {
         Ok(None)
     }
 
-    /// Checks that the service used the requested window.
-    fn check_window(&self, plan: &RequestPlan, echoed: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
-        let asked = plan.duration.as_deref();
-        let profile = self.config.connection.profile();
-        let asked = asked.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
-        // A service may end a window that reaches into the future at the current time of its own clock.
-        let recent = self.config.connection.now() - TimeDelta::minutes(10);
-        let kept = |asked: (DateTime<Utc>, DateTime<Utc>), echoed: (DateTime<Utc>, DateTime<Utc>)| {
-            asked.0 == echoed.0 && (asked.1 == echoed.1 || (recent <= echoed.1 && echoed.1 < asked.1))
-        };
-        match (asked, echoed) {
-            (Some(asked), Some(echoed)) if !kept(asked, echoed) => Err(Error::new(
-                ErrorKind::Contradiction,
-                format!("requested {} to {}, but the response covers {} to {}", asked.0, asked.1, echoed.0, echoed.1),
-            )
-            .advice("the service ignores the window or interprets it differently; check the profile's [window]")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that the lists of filtered columns contain only the requested values.
-    fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
-        let parameters = &self.config.connection.profile().filters.parameters;
-        for term in &request.plan.filters {
-            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
-            let Some(list) = counts.lists.iter().find(|list| Some(&list.column) == column) else { continue };
-            let (names, numbers) = self.list(list, request, body)?;
-            let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
-            let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
-            if let Some(other) = others.next() {
-                let message = format!(
-                    "requested {} `{}`, but the response also counts `{other}`",
-                    list.column,
-                    term.values.join("|")
-                );
-                return Err(Error::new(ErrorKind::Contradiction, message).advice(
-                    "the service ignores the filter or compares differently; correct the profile's [filters]",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
@@ -446,8 +412,13 @@ impl Driver {
                 let size = page.unwrap_or(2);
                 let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
                 let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
-                let mut pages = Box::pin(read_pages(Arc::clone(connection.client()), Arc::clone(&self.scan), Arc::clone(&plan), Arc::clone(&reader.decoder), Pace::OnDemand));
+                let first_response: Arc<OnceLock<FirstResponse>> = Arc::default();
+                let filtered = counts && at == 0 && !plan.filters.is_empty();
+                let decoder = Keeping { decoder: Arc::clone(&reader.decoder), first: filtered.then(|| Arc::clone(&first_response)) };
+                let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
+                let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), Arc::new(decoder), Pace::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
+                let mut begins_with_null = false;
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(|error| self.at_plan(error, &plan))?;
                     if let Some(check) = &mut check {
@@ -456,6 +427,7 @@ impl Driver {
                     self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
                     self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
+                    begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &page);
                     received += page.batch.num_rows();
                     total = page.total;
                     let batch = reader.finish(&page.batch)?;
@@ -469,10 +441,29 @@ impl Driver {
                         break;
                     }
                 }
+                if begins_with_null {
+                    self.check_opposite(&plan, order).await.map_err(|error| self.at_plan(error, &plan))?;
+                    if at > 0 {
+                        self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
+                    }
+                }
                 let total = total.and_then(|total| usize::try_from(total).ok());
                 if exact && at == 0 && total == Some(received) {
                     for batch in rows {
                         yield batch;
+                    }
+                    return;
+                }
+                // The number of mentions through a filter is not known to be of those that match it.
+                let unproven = counts && left.is_none() && match (total, first_response.get()) {
+                    (Some(total), Some(response)) => !self.proves_filters(response, total),
+                    _ => false,
+                };
+                // The first mention in an order that begins with NULL represents no other.
+                if at == 0 && (begins_with_null || unproven) {
+                    let mut all = Arc::clone(&self).rows(first_plan, None, Pace::Ahead(1));
+                    while let Some(batch) = all.next().await {
+                        yield batch?;
                     }
                     return;
                 }
@@ -508,7 +499,9 @@ impl Driver {
 
     pub(super) fn decoder(&self, table: TableSpec) -> Decoder {
         let columns: Vec<usize> = (0..table.columns.len()).collect();
-        Decoder::new(Arc::clone(self.config.connection.profile()), Arc::new(table), &columns)
+        let profile = Arc::clone(self.config.connection.profile());
+        // A mention may come along.
+        Decoder::new(profile, Arc::new(table), &columns).lossy(self.settings.lossy_text)
     }
 
     pub(super) fn at_plan(&self, error: Error, plan: &RequestPlan) -> Error {
@@ -566,7 +559,7 @@ impl EdgePage {
 pub(super) type CountedDays = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64, i64)>);
 
 /// Sums counts; `None` on overflow.
-fn sum(numbers: &[i64]) -> Option<i64> {
+pub(super) fn sum(numbers: &[i64]) -> Option<i64> {
     numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number))
 }
 

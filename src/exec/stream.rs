@@ -11,13 +11,13 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use bytes::Bytes;
-use chrono::{DateTime, SubsecRound};
+use chrono::{DateTime, SubsecRound, Utc};
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -33,13 +33,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::aid_rows;
 use super::counters::Counters;
 use super::memory::PoolMemory;
+use super::outlook::Outlook;
 use super::part::{Keeping, Part};
 use super::prune;
 use super::reader::Reader;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
-use crate::client::{Caller, Completeness, Pace, QuerySpan, Scan, read_pages};
+use crate::client::{Asked, Caller, Completeness, Pace, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::Query;
 use crate::decode::Decoded;
@@ -157,6 +158,7 @@ impl Starting {
             #[cfg(feature = "store")]
             context: self.context,
             degraded: AtomicBool::new(false),
+            outlook: OnceLock::new(),
         }))
     }
 }
@@ -175,6 +177,8 @@ pub(super) struct Driver {
     pub(super) context: Arc<TaskContext>,
     /// Set once a warning replaced an error, so that the rows are not stored.
     pub(super) degraded: AtomicBool,
+    /// The plans, if all of them are read completely.
+    pub(super) outlook: OnceLock<Outlook>,
 }
 
 impl Driver {
@@ -263,6 +267,9 @@ impl Driver {
         let least = self.least(&plans);
         if reads {
             self.require(least)?;
+            if several && least == plans.len() {
+                self.outlook.get_or_init(|| Outlook::new(&plans));
+            }
         } else {
             // Other scans may send the same requests, and each is sent once.
             let allowed = self.scan.query.allow(least as u64);
@@ -371,6 +378,10 @@ impl Driver {
             let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
             let mut received = 0;
+            let mut first = true;
+            if let Some(outlook) = self.outlook.get() {
+                outlook.begin(&plan);
+            }
             while let Some(page) = pages.next().await {
                 // None of the rows has been output yet, and no sort order is needed.
                 let deep = page.as_ref().err().is_some_and(|error| error.kind() == ErrorKind::TooDeep);
@@ -400,9 +411,24 @@ impl Driver {
                 let page = page.map_err(|error| self.at_table(error))?;
                 self.check_clock(&plan).map_err(|error| self.at_table(error))?;
                 self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
+                // A period that was requested for a range reaches back to its beginning.
+                if let (Some((_, since)), Some(told)) = (&config.plan.until, page.window)
+                    && told.0 > *since
+                {
+                    Err(self.at_plan(Asked::Instants(*since, told.1).differs(told), &plan))?;
+                }
                 if let Some(check) = &mut check {
                     let place = Place { aid: aid.clone(), ..Place::default() };
                     check.observe(&page.batch).map_err(|error| self.at_table(error.at(place)))?;
+                }
+                if std::mem::take(&mut first) {
+                    if let Some(order) = reader.order()
+                        && Self::begins_with_null(order, reader, &page)
+                    {
+                        self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;
+                        self.verify_order(&plan, reader).await.map_err(|error| self.at_table(error))?;
+                    }
+                    self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
                 }
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
@@ -452,12 +478,23 @@ impl Driver {
                 }
             };
             let page = page.map_err(|error| self.at_table(error))?;
+            self.check_coverage(&request.plan, page.window).map_err(|error| self.at_plan(error, &request.plan))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
             yield reader.finish(&page.batch)?;
         };
         stream.boxed()
+    }
+
+    /// Checks that a response covers the requested window.
+    fn check_coverage(&self, plan: &RequestPlan, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
+        let profile = self.config.connection.profile();
+        let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
+        match (asked, told) {
+            (Some(asked), Some(told)) => asked.check(told, self.config.connection.now()).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that records contain the fields that the service filtered by: without them, all would be dropped here.

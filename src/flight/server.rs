@@ -21,7 +21,7 @@ use crate::config::SessionSettings;
 use crate::distributed::Workers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::auth::Auth;
-use crate::host::listener::accept;
+use crate::host::listener::{End, accept};
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
@@ -132,7 +132,7 @@ impl FlightServer {
         health.set_serving::<FlightServiceServer<Service>>().await;
         let closing = CancellationToken::new();
         let router = server.add_service(health_service).add_service(flight);
-        let incoming = accept(listener, host, closing.clone());
+        let incoming = accept(listener, host, closing.clone(), End::AtOnce);
         let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
         let serving = Serving::start(serving);
         Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })

@@ -1,21 +1,38 @@
-//! Scalar functions that stand in for operations that the engine computes differently from the SQL standard.
+//! Functions that stand in for operations that the engine computes differently from the SQL standard.
 //!
-//! Rules of `optimizer` put them in the place of such operations; users see their names in EXPLAIN only. Each file has one
-//! function, with the operation that it replaces and the reason.
+//! Rules of `optimizer` put them in the place of such operations, and `sum` replaces the engine's; users see their names in EXPLAIN
+//! only. Each file has one function or a family of them, with the operation that it replaces and the reason.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
+mod checked_arithmetic;
+mod checked_sum;
+mod comparable_interval;
 mod in_values;
 mod opaque;
+mod patterns;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
+pub(crate) use self::checked_sum::sum_udaf;
+pub(crate) use self::comparable_interval::comparable_interval;
+pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar, similar_pattern};
 
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::opaque::Opaque;
 
 /// Returns all functions, for the registry of a session, by which plans that travel find them.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
-    vec![InValues::udf(), Opaque::udf()]
+    let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
+    let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
+    all.extend([comparable_interval(), like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
+    all
+}
+
+/// As [`all`], aggregate functions.
+pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
+    vec![sum_udaf()]
 }

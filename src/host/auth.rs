@@ -21,7 +21,6 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
@@ -72,6 +71,8 @@ pub(crate) enum Rejection {
     WrongPassword,
     /// Unknown or expired token.
     UnknownToken,
+    /// Too many passwords are waiting to be checked.
+    Busy,
 }
 
 impl Rejection {
@@ -82,6 +83,7 @@ impl Rejection {
             Self::Malformed | Self::MalformedKey => "malformed",
             Self::WrongPassword => "wrong_password",
             Self::UnknownToken => "unknown_token",
+            Self::Busy => "busy",
         }
     }
 
@@ -93,13 +95,15 @@ impl Rejection {
             Self::MalformedKey => "malformed API key",
             Self::WrongPassword => "invalid user name or password",
             Self::UnknownToken => "unknown or expired token: log in again",
+            Self::Busy => "too many logins at once: try again later",
         }
     }
 }
 
 impl From<Rejection> for Failure {
     fn from(rejection: Rejection) -> Self {
-        Self::new(Code::Unauthenticated, rejection.message())
+        let code = if rejection == Rejection::Busy { Code::ResourceExhausted } else { Code::Unauthenticated };
+        Self::new(code, rejection.message())
     }
 }
 
@@ -129,8 +133,9 @@ pub struct Users {
     /// hashing.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     salt: [u8; 32],
-    /// Limits concurrent password checks, which take memory and time.
-    checks: Arc<Semaphore>,
+    /// Secret from which unknown users get their SCRAM verifiers. The same after a restart, as the verifiers of known users are.
+    #[cfg(feature = "postgres")]
+    nobody: [u8; 32],
     logins: Box<Logins>,
 }
 
@@ -139,6 +144,9 @@ struct User {
     password: Option<String>,
     #[cfg(feature = "postgres")]
     scram: Option<Verifier>,
+    /// The verifier as it is in the file.
+    #[cfg(feature = "postgres")]
+    scram_text: Option<String>,
     tokens: Vec<[u8; 32]>,
 }
 
@@ -167,8 +175,6 @@ impl fmt::Debug for Users {
 
 /// Time for which a verified password is accepted without hashing it again.
 const VERIFIED: Duration = Duration::from_secs(600);
-/// Maximum number of passwords hashed concurrently.
-const CHECKS: usize = 2;
 
 impl Users {
     /// Reads a users file.
@@ -222,15 +228,18 @@ impl Users {
                 password: password_hash,
                 #[cfg(feature = "postgres")]
                 scram,
+                #[cfg(feature = "postgres")]
+                scram_text: scram_sha_256,
                 tokens,
             };
             users.insert(name, user);
         }
         Ok(Self {
+            #[cfg(feature = "postgres")]
+            nobody: stable_secret(&users),
             users,
             verified: Mutex::default(),
             salt: rand::random(),
-            checks: Arc::new(Semaphore::new(CHECKS)),
             logins: Box::default(),
         })
     }
@@ -258,7 +267,10 @@ impl Users {
                     }
                 }
                 found.cloned().ok_or_else(|| {
-                    tracing::info!(address = ?caller.map(|caller| caller.address), "login failed: unknown token");
+                    tracing::info!(
+                        address = caller.map(|caller| display(caller.address)),
+                        "login failed: unknown token"
+                    );
                     Rejection::UnknownToken
                 })
             }
@@ -274,9 +286,9 @@ impl Users {
             Some(user) => user.scram.clone(),
             None => {
                 let with = self.users.values().filter(|user| user.scram.is_some()).count();
-                let digest = Sha256::new().chain_update(self.salt).chain_update(name).finalize();
+                let digest = Sha256::new().chain_update(self.nobody).chain_update(name).finalize();
                 let picked = usize::from(u16::from_le_bytes([digest[0], digest[1]])) % self.users.len().max(1);
-                (picked < with).then(|| Verifier::of_nobody(name, &self.salt))
+                (picked < with).then(|| Verifier::of_nobody(name, &self.nobody))
             }
         }
     }
@@ -289,11 +301,15 @@ impl Users {
     pub(crate) async fn proven(&self, name: &str, right: bool, caller: Option<Caller>) -> Result<Principal, Rejection> {
         match self.users.get(name).filter(|_| right) {
             Some(user) => {
-                self.logins.succeeded(name);
+                self.logins.succeeded(name, caller);
                 Ok(user.principal.clone())
             }
             None => {
-                tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+                tracing::info!(
+                    user = name,
+                    address = caller.map(|caller| display(caller.address)),
+                    "login failed: wrong password"
+                );
                 sleep(self.logins.failed(name, caller)).await;
                 Err(Rejection::WrongPassword)
             }
@@ -327,10 +343,14 @@ impl Users {
         if let Some(principal) = known() {
             return Ok(principal);
         }
-        let check = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| Rejection::WrongPassword)?;
+        let check = self.logins.check(name, caller).await.ok_or(Rejection::Busy)?;
+        // A pool opens many connections at once: the first one that is verified stands for all.
+        if let Some(principal) = known() {
+            return Ok(principal);
+        }
         let (exists, password) = (hash.is_some(), password.clone());
         let right = spawn_blocking(move || {
-            // Holds the permit until hashing ends, even if the client disconnects.
+            // Lasts until hashing ends, even if the client disconnects.
             let _check = check;
             // An unknown name must take as long as a known one.
             let hash = hash.unwrap_or_else(|| unknown_hash().to_owned());
@@ -338,16 +358,34 @@ impl Users {
             Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
         });
         if !right.await.unwrap_or(false) || !exists {
-            tracing::info!(user = ?name, address = ?caller.map(|caller| caller.address), "login failed: wrong password");
+            tracing::info!(
+                user = name,
+                address = caller.map(|caller| display(caller.address)),
+                "login failed: wrong password"
+            );
             // Other attempts on this connection need not wait for the delay.
             drop(turn);
             sleep(self.logins.failed(name, caller)).await;
             return Err(Rejection::WrongPassword);
         }
-        self.logins.succeeded(name);
+        self.logins.succeeded(name, caller);
         self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, Instant::now());
         user.map(|user| user.principal.clone()).ok_or(Rejection::WrongPassword)
     }
+}
+
+/// Secret of a users file that stays the same for as long as most of its users do: the smallest digest of what is secret of one.
+#[cfg(feature = "postgres")]
+fn stable_secret(users: &BTreeMap<String, User>) -> [u8; 32] {
+    let of_user = |(name, user): (&String, &User)| -> [u8; 32] {
+        let mut digest = Sha256::new().chain_update(b"nobody").chain_update(name);
+        for secret in user.password.iter().chain(&user.scram_text) {
+            digest.update(secret);
+        }
+        user.tokens.iter().for_each(|token| digest.update(token));
+        digest.finalize().into()
+    };
+    users.iter().map(of_user).min().unwrap_or_default()
 }
 
 /// Hash of a random password, with the usual cost, for checks of unknown users.

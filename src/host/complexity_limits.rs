@@ -1,8 +1,8 @@
 //! Complexity limits for statements, so that a short statement cannot exhaust the engine's stack or memory or run for
 //! hours.
 //!
-//! Depth is checked on tokens, before parsing, because even dropping a deep syntax tree recurses. Tables are counted in
-//! the syntax tree and operators in the plan, each before the engine walks them.
+//! The text is bounded where it is parsed (`session::parse`). Tables are counted in the syntax tree and operators in the plan,
+//! each before the engine walks them.
 
 use std::collections::HashMap;
 
@@ -14,72 +14,9 @@ use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, Expr as SqlExpr, GroupByExpr, Query, SetExpr, Statement as SqlStatement,
     Visit,
 };
-use datafusion::sql::sqlparser::dialect::Dialect;
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, ErrorKind};
 use crate::session::syntax::{self, Reader};
-
-/// Rejects statements that would nest too deeply: expressions are walked recursively, and a chain of operators is as
-/// deep as it is long. So are words that the parser follows without its limit, which holds for parentheses, subqueries and
-/// prefixes. `dialect` is the one that the statement is parsed with.
-pub(crate) fn depth(sql: &str, dialect: &dyn Dialect) -> Result<()> {
-    /// Number of operators that fit on a thread's stack, with a margin.
-    const MOST: usize = 1_000;
-    // The parser reports invalid tokens.
-    let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
-    let is_operator = |token: &Token| match token {
-        Token::Word(word) => matches!(
-            word.keyword,
-            Keyword::AND
-                | Keyword::APPLY
-                | Keyword::AT
-                | Keyword::BETWEEN
-                | Keyword::COLLATE
-                | Keyword::DIV
-                | Keyword::EXCEPT
-                | Keyword::EXPLAIN
-                | Keyword::ILIKE
-                | Keyword::IN
-                | Keyword::INTERSECT
-                | Keyword::INTERVAL
-                | Keyword::IS
-                | Keyword::JOIN
-                | Keyword::LIKE
-                | Keyword::MATCH
-                | Keyword::MATCH_RECOGNIZE
-                | Keyword::MEMBER
-                | Keyword::MINUS
-                | Keyword::NOT
-                | Keyword::NOTNULL
-                | Keyword::OPERATOR
-                | Keyword::OR
-                | Keyword::OVERLAPS
-                | Keyword::PIVOT
-                | Keyword::REGEXP
-                | Keyword::RLIKE
-                | Keyword::SIMILAR
-                | Keyword::STRAIGHT_JOIN
-                | Keyword::UNION
-                | Keyword::UNPIVOT
-                | Keyword::WHEN
-                | Keyword::XOR
-        ),
-        Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
-        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,
-        _ => true,
-    };
-    match tokens.iter().filter(|token| is_operator(token)).count() {
-        ..=MOST => Ok(()),
-        many => Err(Error::new(
-            ErrorKind::TooLarge,
-            format!("statement too complex: {many} operators, the limit is {MOST}"),
-        )
-        .advice("use IN (…) instead of many ORs, or load the values into a temporary table")
-        .into()),
-    }
-}
 
 /// Returns the statement to be run or explained; `None` for DataFusion's own statement types.
 fn statement_of(parsed: &Parsed) -> Option<&SqlStatement> {

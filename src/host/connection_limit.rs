@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::peer::Peer;
@@ -21,6 +22,10 @@ use super::peer::Peer;
 const UNPROVEN: Duration = Duration::from_secs(30);
 /// Maximum number of unauthenticated connections.
 const STRANGERS: usize = 256;
+/// Time in which a client is told why its connection is closed.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Maximum number of connections that are being told so.
+const FAREWELLS: usize = 256;
 /// Maximum number of concurrent calls on an unauthenticated connection.
 const CALLS: usize = 32;
 
@@ -34,6 +39,8 @@ pub(crate) struct Standing {
     idle: Duration,
     /// Connections closed before they were authenticated.
     strangers_closed: Counter,
+    /// Connections that are being told why they are closed.
+    farewells: Semaphore,
 }
 
 #[derive(Debug)]
@@ -59,7 +66,8 @@ pub(crate) struct Call {
 
 impl Standing {
     pub(crate) fn new(most: usize, idle: Duration, strangers_closed: Counter) -> Self {
-        Self { connections: Mutex::default(), most, idle, strangers_closed }
+        let farewells = Semaphore::new(FAREWELLS);
+        Self { connections: Mutex::default(), most, idle, strangers_closed, farewells }
     }
 
     /// Registers a new connection. Returns the token that closes it when cancelled.
@@ -136,6 +144,15 @@ impl Standing {
             }
             !late
         });
+    }
+
+    /// Resolves when a connection whose token was cancelled must be closed: at once, or after the time that it takes to tell the
+    /// client.
+    pub(crate) async fn farewell(&self, ended: &CancellationToken) {
+        ended.cancelled().await;
+        if let Ok(_farewell) = self.farewells.try_acquire() {
+            sleep(FAREWELL).await;
+        }
     }
 
     /// Returns the number of open connections.

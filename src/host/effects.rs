@@ -18,14 +18,14 @@ use super::failure::{Code, Failure};
 use super::metrics::Metrics;
 #[cfg(feature = "postgres")]
 use super::planner::may_set;
-use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
+use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{in_span, spent};
-use crate::session::{follow_time_zone, session_config};
+use crate::session::{bytes_of_plan, follow_time_zone, session_config};
 use crate::table::{is_read_only, read_only};
 
 /// Runs a statement that changes the session, once for each set of parameters.

@@ -3,11 +3,16 @@
 //!
 //! A join that computes for minutes never yields its thread. Each lane is a runtime with a few threads. All concurrent
 //! statements of a session run in one lane, and a session that starts running takes the lane with the fewest sessions.
+//!
+//! A thread cannot be ended. A lane that does not respond, because all of its threads compute, takes no further statements, and
+//! another one is started in its place, up to a limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::time::Instant;
 
 /// Number of lanes: sessions that can compute concurrently without delaying each other.
 const LANES: usize = 16;
@@ -16,15 +21,35 @@ const THREADS: usize = 2;
 /// Stack size of a thread in bytes. Large because expressions are walked recursively; memory is committed only as used.
 const STACK: usize = 64 << 20;
 
+/// Maximum number of lanes that are started in place of those that do not respond.
+const SPARE: usize = 16;
+/// Time without a response after which a lane takes no further statements.
+const SILENT: Duration = Duration::from_secs(10);
+
 /// All lanes of a server. Dropping does not wait for their threads, which may be busy with a computation.
 #[derive(Debug)]
-pub(crate) struct Lanes(Vec<Lane>);
+pub(crate) struct Lanes(Mutex<Vec<Lane>>);
 
 #[derive(Debug)]
 struct Lane {
     runtime: Option<Runtime>,
     /// Number of sessions using this lane.
     sessions: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
+}
+
+/// Time of a question that a lane has not answered yet.
+#[derive(Debug, Default)]
+struct Pulse(Mutex<Option<Instant>>);
+
+impl Pulse {
+    fn asked(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.asked().is_some_and(|since| since.elapsed() >= SILENT)
+    }
 }
 
 /// Guard for a session's use of a lane, released on drop.
@@ -32,6 +57,7 @@ struct Lane {
 pub(crate) struct InLane {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
 }
 
 /// The lane that a session currently uses, if any.
@@ -44,29 +70,67 @@ impl Lanes {
     /// # Errors
     /// I/O errors of starting threads.
     pub(crate) fn start() -> std::io::Result<Self> {
-        let lane = |_| {
-            let mut builder = Builder::new_multi_thread();
-            builder.enable_all().thread_name("execution").thread_stack_size(STACK).worker_threads(THREADS);
-            Ok(Lane { runtime: Some(builder.build()?), sessions: Arc::default() })
-        };
-        (0..LANES).map(lane).collect::<std::io::Result<_>>().map(Self)
+        (0..LANES).map(|_| Lane::start()).collect::<std::io::Result<_>>().map(|lanes| Self(Mutex::new(lanes)))
     }
 
     /// Returns the lane that a session uses, or assigns it the least used one.
     pub(crate) fn enter(&self, own: &OwnLane) -> Arc<InLane> {
         let mut own = own.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = own.upgrade() {
+        if let Some(lane) = own.upgrade()
+            && !lane.pulse.is_silent()
+        {
             return lane;
         }
-        let emptiest = self.0.iter().min_by_key(|lane| lane.sessions.load(Ordering::Relaxed));
-        let (handle, sessions) = match emptiest.and_then(|lane| Some((lane.runtime.as_ref()?, &lane.sessions))) {
-            Some((runtime, sessions)) => (runtime.handle().clone(), Arc::clone(sessions)),
-            None => (Handle::current(), Arc::default()),
+        let lanes = self.lanes();
+        let emptiest = lanes.iter().min_by_key(|lane| (lane.pulse.is_silent(), lane.sessions.load(Ordering::Relaxed)));
+        let (handle, sessions, pulse) = match emptiest.and_then(|lane| Some((lane.runtime.as_ref()?, lane))) {
+            Some((runtime, lane)) => (runtime.handle().clone(), Arc::clone(&lane.sessions), Arc::clone(&lane.pulse)),
+            None => (Handle::current(), Arc::default(), Arc::default()),
         };
         sessions.fetch_add(1, Ordering::Relaxed);
-        let lane = Arc::new(InLane { handle, sessions });
+        let lane = Arc::new(InLane { handle, sessions, pulse });
         *own = Arc::downgrade(&lane);
         lane
+    }
+
+    /// Asks all lanes for a response, and starts others for those that have not responded.
+    pub(crate) fn watch(&self) {
+        let mut lanes = self.lanes();
+        lanes.iter().for_each(Lane::ask);
+        let silent = lanes.iter().filter(|lane| lane.pulse.is_silent()).count();
+        let missing = silent.min(SPARE).saturating_sub(lanes.len() - LANES);
+        // Without threads, the others have to do.
+        lanes.extend((0..missing).map_while(|_| Lane::start().ok()));
+        if missing > 0 {
+            tracing::warn!(silent, "execution threads do not respond; others were started");
+        }
+    }
+
+    /// Returns the number of lanes that do not respond, and of all.
+    pub(crate) fn silent(&self) -> (usize, usize) {
+        let lanes = self.lanes();
+        (lanes.iter().filter(|lane| lane.pulse.is_silent()).count(), lanes.len())
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn start() -> std::io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.enable_all().thread_name("execution").thread_stack_size(STACK).worker_threads(THREADS);
+        Ok(Self { runtime: Some(builder.build()?), sessions: Arc::default(), pulse: Arc::default() })
+    }
+
+    fn ask(&self) {
+        let mut asked = self.pulse.asked();
+        if let (Some(runtime), None) = (&self.runtime, *asked) {
+            *asked = Some(Instant::now());
+            let pulse = Arc::clone(&self.pulse);
+            runtime.spawn(async move { *pulse.asked() = None });
+        }
     }
 }
 
@@ -100,9 +164,34 @@ mod tests {
         let lanes = Lanes::start().expect("threads");
         let sessions: Vec<OwnLane> = (0..LANES).map(|_| OwnLane::default()).collect();
         let entered: Vec<_> = sessions.iter().map(|own| lanes.enter(own)).collect();
-        assert!(lanes.0.iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 1));
+        assert!(lanes.lanes().iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 1));
         assert!(Arc::ptr_eq(&lanes.enter(&sessions[0]), &entered[0]));
         drop(entered);
-        assert!(lanes.0.iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 0));
+        assert!(lanes.lanes().iter().all(|lane| lane.sessions.load(Ordering::Relaxed) == 0));
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_does_not_respond_is_replaced() {
+        let lanes = Lanes::start().expect("threads");
+        let own = OwnLane::default();
+        let stuck = lanes.enter(&own);
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        for _ in 0..THREADS {
+            let wait = Arc::clone(&wait);
+            stuck.handle().spawn(async move {
+                let _ = wait.lock().map(|wait| wait.recv());
+            });
+        }
+        lanes.watch();
+        // The question is as old as it would be.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let unanswered = lanes.lanes().iter().filter(|lane| lane.pulse.asked().is_some()).count();
+        assert_eq!(unanswered, 1);
+        *stuck.pulse.asked() = Instant::now().checked_sub(SILENT);
+        lanes.watch();
+        assert_eq!(lanes.silent(), (1, LANES + 1));
+        assert!(!Arc::ptr_eq(&lanes.enter(&own), &stuck));
+        drop(release);
     }
 }

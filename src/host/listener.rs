@@ -31,6 +31,19 @@ pub(crate) struct ClientStream {
     host: Arc<Host>,
     /// Resolves when the connection must be closed, regardless of running calls.
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only PostgreSQL has words for it"))]
+    token: CancellationToken,
+    end: End,
+}
+
+/// End of a connection that must be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Reading and writing fail.
+    AtOnce,
+    /// The owner of the stream tells the client, and closes it.
+    #[cfg(feature = "postgres")]
+    Told,
 }
 
 /// Accepts connections until the token is cancelled.
@@ -38,6 +51,7 @@ pub(crate) fn accept(
     listener: TcpListener,
     host: Arc<Host>,
     closing: CancellationToken,
+    end: End,
 ) -> impl Stream<Item = io::Result<ClientStream>> {
     let (ready, connections) = mpsc::channel(16);
     tokio::spawn(async move {
@@ -56,8 +70,17 @@ pub(crate) fn accept(
             let caller = Caller { peer, address: address.ip() };
             let (ready, host, closing) = (ready.clone(), Arc::clone(&host), closing.clone());
             tokio::spawn(async move {
-                let mut connection = ClientStream { stream, caller, host, ended: Box::pin(ended.cancelled_owned()) };
-                let ClientStream { stream, ended, .. } = &mut connection;
+                let token = ended.clone();
+                let ended = Box::pin(ended.cancelled_owned());
+                let mut connection = ClientStream { stream, caller, host, ended, token, end };
+                let ClientStream { stream, ended, host, token, .. } = &mut connection;
+                let ended = async {
+                    match end {
+                        End::AtOnce => ended.await,
+                        #[cfg(feature = "postgres")]
+                        End::Told => host.standing.farewell(token).await,
+                    }
+                };
                 let speaks = async { timeout(SILENT, stream.peek(&mut [0])).await.is_ok_and(|read| read.is_ok()) };
                 let speaks = tokio::select! {
                     speaks = speaks => speaks,
@@ -101,8 +124,17 @@ impl ClientStream {
         }
     }
 
+    /// Token that is cancelled when the connection must be closed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.token.clone()
+    }
+
     /// Returns the stream unless the connection was closed.
     fn stream(&mut self, context: &mut Context<'_>) -> io::Result<Pin<&mut TcpStream>> {
+        if self.end != End::AtOnce {
+            return Ok(Pin::new(&mut self.stream));
+        }
         match self.ended.as_mut().poll(context) {
             Poll::Ready(()) => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "connection closed to make room for others"))

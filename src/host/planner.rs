@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
@@ -13,15 +13,14 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement, Value};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::{as_standard, check_sizes, resolve_time_zone, syntax};
+use crate::session::{check_sizes, parse_statements, plan_statement, syntax};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -79,8 +78,7 @@ impl Statement {
     /// Those of [`of`](Self::of).
     pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
         let state = context.state();
-        let statement = as_standard(resolve_time_zone(parse(sql)?))?;
-        let plan = state.statement_to_plan(statement).await?;
+        let plan = plan_statement(&state, parse(sql)?).await?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;
@@ -128,32 +126,10 @@ pub(crate) async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Res
     Ok(Runnable { plan, task, query })
 }
 
-/// Estimates the memory of a stored plan in bytes: its operators, expressions and literals.
-pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
-    const OPERATOR: usize = 1 << 10;
-    const EXPRESSION: usize = 256;
-    let mut bytes = 0;
-    // The closures never fail.
-    let _ = plan.apply_with_subqueries(|node| {
-        bytes += OPERATOR + node.schema().fields().len() * EXPRESSION;
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                bytes += EXPRESSION;
-                if let Expr::Literal(value, _) = part {
-                    bytes += value.size();
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    });
-    bytes
-}
-
 /// Parses a single statement and numbers its `?` parameters.
 fn parse(sql: &str) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
-    complexity_limits::depth(sql, &GenericDialect {})?;
-    let mut statements = DFParserBuilder::new(sql).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
+    let mut statements = parse_statements(sql)?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected exactly one statement".to_owned()));
     };

@@ -17,7 +17,7 @@ use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 #[cfg(feature = "postgres")]
 use datafusion::physical_plan::ExecutionPlan;
@@ -25,14 +25,14 @@ use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::account::Account;
 use super::failure::{Code, Failure};
-use super::planner::{Runnable, Statement, bytes_of_plan, runnable};
+use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::settings::Limits;
 use super::state::{Host, timed_out};
@@ -40,9 +40,12 @@ use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
 use crate::exec::{Spent, spent};
 use crate::exec::{in_span, statement_kind};
+use crate::session::bytes_of_plan;
 
 /// Size in bytes from which a batch is not merged with further ones: copying it would cost more than another message.
 const GATHERED: usize = 1 << 18;
+/// Time for which a batch waits for the user's share of memory.
+const ROOM: Duration = Duration::from_secs(10);
 /// Time after its deadline at which a statement that has not ended by itself is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -142,14 +145,22 @@ impl Pending {
         let (sender, mut batches) = mpsc::channel(1);
         let limits = &host.limits;
         let lane = host.lanes.enter(&session.lane);
+        let unread = Unread {
+            share: host.unread_share(&session.principal.name),
+            most: host.limits.memory_mib << 8,
+            pool: Arc::clone(host.sessions.pool()),
+            own: Arc::default(),
+        };
         let account = Account::open(host, session, Arc::clone(&lane))?;
-        let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone())));
+        let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone(), unread)));
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
         let stream = try_stream! {
             // A computation that never yields cannot be cancelled; its client must not have to wait for it.
-            while let Some(batch) = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))? {
+            while let Some((batch, held)) = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))? {
                 yield batch;
+                // The client has taken the batch if it asks for the next one.
+                drop(held);
             }
             // The task has ended; its result tells success from failure.
             let panicked = |_| Failure::new(Code::Internal, "internal error while running the query");
@@ -174,12 +185,13 @@ fn too_late(seconds: u64) -> Failure {
 async fn drive(
     pending: Arc<Pending>,
     mut account: Account,
-    sender: mpsc::Sender<RecordBatch>,
+    sender: mpsc::Sender<(RecordBatch, Held)>,
     limits: Limits,
+    unread: Unread,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
     let cancelled = pending.cancelled.clone();
-    let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits));
+    let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits, &unread));
     let result = tokio::select! {
         sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
         () = cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "query cancelled, or server shutting down")),
@@ -191,8 +203,9 @@ async fn drive(
 async fn send(
     pending: Arc<Pending>,
     account: &mut Account,
-    sender: mpsc::Sender<RecordBatch>,
+    sender: mpsc::Sender<(RecordBatch, Held)>,
     limits: &Limits,
+    unread: &Unread,
 ) -> Result<(), Failure> {
     let session = Arc::clone(&account.session);
     let failed = |error: DataFusionError| session.failure(&error);
@@ -205,15 +218,18 @@ async fn send(
         };
         let span = account.begin(kind, query, &plan);
         let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
-        while let Some(batch) = gather(&mut stream).await.map_err(failed)? {
+        loop {
+            unread.room().await?;
+            let Some(batch) = gather(&mut stream).await.map_err(failed)? else { break };
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
             account.add(&batch);
             if account.bytes > limits.result_bytes {
                 let line = format!("result larger than {} bytes: select fewer rows or columns", limits.result_bytes);
                 return Err(Failure::new(Code::ResourceExhausted, line));
             }
+            let held = unread.hold(batch.get_array_memory_size()).await?;
             // A client that stops reading does not announce it.
-            match timeout(Duration::from_secs(limits.unread_seconds), sender.send(batch)).await {
+            match timeout(Duration::from_secs(limits.unread_seconds), sender.send((batch, held))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(Failure::new(Code::Cancelled, "the client disconnected")),
                 Err(_) => {
@@ -224,6 +240,62 @@ async fn send(
         }
     }
     Ok(())
+}
+
+/// Memory for batches on their way to the client.
+struct Unread {
+    /// The user's share, in KiB.
+    share: Arc<Semaphore>,
+    /// All of that share.
+    most: usize,
+    pool: Arc<dyn MemoryPool>,
+    /// One reference for each batch of this query.
+    own: Arc<()>,
+}
+
+/// Memory of a batch on its way to the client.
+struct Held {
+    _share: OwnedSemaphorePermit,
+    _pool: MemoryReservation,
+    _own: Arc<()>,
+}
+
+impl Unread {
+    /// Waits until the user's share has room for anything: the next batch is not computed before.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the user leaves too much unread.
+    async fn room(&self) -> Result<(), Failure> {
+        timeout(ROOM, self.share.acquire()).await.map(drop).map_err(|_| self.full())
+    }
+
+    /// Counts the bytes of a batch. If the share has no room, it waits, unless it is large and others have the room.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if the user leaves too much unread.
+    async fn hold(&self, bytes: usize) -> Result<Held, Failure> {
+        /// Bytes of a batch that may wait, which are not counted meanwhile.
+        const WAITS: usize = 8 << 20;
+        // A batch that is larger than the share is sent alone.
+        let kib = u32::try_from(bytes.div_ceil(1 << 10).clamp(1, self.most.max(1))).unwrap_or(u32::MAX);
+        let share = match Arc::clone(&self.share).try_acquire_many_owned(kib) {
+            Ok(share) => share,
+            Err(_) if bytes <= WAITS || Arc::strong_count(&self.own) > 1 => {
+                let room = timeout(ROOM, Arc::clone(&self.share).acquire_many_owned(kib)).await;
+                room.map_err(|_| self.full())?.map_err(|_| self.full())?
+            }
+            Err(_) => return Err(self.full()),
+        };
+        let pool = MemoryConsumer::new("unread result").register(&self.pool);
+        // It is there already; other statements get less.
+        pool.grow(bytes);
+        Ok(Held { _share: share, _pool: pool, _own: Arc::clone(&self.own) })
+    }
+
+    fn full(&self) -> Failure {
+        let line = format!("results that were not read take {} MiB: read or close some of them", self.most >> 10);
+        Failure::new(Code::ResourceExhausted, line)
+    }
 }
 
 /// Returns the next batch, merged with those that are ready already.

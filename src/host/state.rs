@@ -1,8 +1,9 @@
 //! State that all calls share: sessions, limits, threads and metrics.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use datafusion::arrow::datatypes::DataType;
@@ -26,7 +27,7 @@ use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
 use crate::error::{Error, ErrorKind, Result};
-use crate::serving::Operated;
+use crate::serving::{Operated, Trouble};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct Host {
     /// block.
     pub(crate) lanes: Lanes,
     ending: AtomicBool,
+    /// Memory in KiB for results that each user has not read.
+    unread: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
     streams: Arc<Semaphore>,
     /// Connections accepted so far.
     peers: AtomicU64,
@@ -93,6 +96,7 @@ impl Host {
             cancelled: CancellationToken::new(),
             lanes,
             ending: AtomicBool::new(false),
+            unread: Mutex::default(),
             streams: Arc::new(Semaphore::new(limits.streams)),
             peers: AtomicU64::new(0),
             limits,
@@ -102,6 +106,7 @@ impl Host {
     /// Removes expired connections and sessions. Returns the sessions that remain.
     pub(crate) fn sweep(&self) -> Vec<Arc<Session>> {
         self.standing.sweep();
+        self.lanes.watch();
         self.sessions.sweep()
     }
 
@@ -124,6 +129,18 @@ impl Host {
         };
         let Limits { streams, streams_per_session, .. } = self.limits;
         Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
+    }
+
+    /// Memory in KiB for the results that a user has not read: a quarter of all.
+    pub(crate) fn unread_share(&self, user: &Arc<str>) -> Arc<Semaphore> {
+        let mut shares = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(user).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new((self.limits.memory_mib << 8).clamp(1, Semaphore::MAX_PERMITS)));
+        shares.insert(Arc::clone(user), Arc::downgrade(&share));
+        share
     }
 
     /// Runs work that may compute for long in the session's lane, limited to the statement time. It is aborted if the
@@ -260,6 +277,14 @@ pub(crate) fn check_exposure(listen: SocketAddr, auth: &Auth, tls: bool, insecur
 impl Operated for Host {
     fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        match self.lanes.silent() {
+            (0, _) => None,
+            (silent, all) if silent == all => Some(Trouble::Down("no execution thread responds".to_owned())),
+            (silent, all) => Some(Trouble::Degraded(format!("{silent} of {all} execution lanes do not respond"))),
+        }
     }
 
     fn metrics_text(&self) -> Result<String, std::fmt::Error> {

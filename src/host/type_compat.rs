@@ -1,7 +1,7 @@
 //! Conversion to types that every client supports.
 //!
 //! View types, large variants, dictionaries and run-end encoding are internal to the engine; drivers reject them (JDBC,
-//! Grafana) or display them incorrectly. All result columns are declared nullable, so that the schema does not depend
+//! Grafana) or display them incorrectly. Names lose the marks that make them unique within the engine. All result columns are declared nullable, so that the schema does not depend
 //! on the bound parameters.
 
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use crate::session::shown_name;
+
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 
@@ -19,7 +21,7 @@ pub(crate) fn result_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         let kept = field.metadata().iter().filter(|(key, _)| *key == PROTOCOL_TYPE);
         let kept = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
-        Arc::new(Field::new(field.name(), sent(field.data_type()), true).with_metadata(kept))
+        Arc::new(Field::new(shown_name(field.name()), sent(field.data_type()), true).with_metadata(kept))
     });
     Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
 }

@@ -5,9 +5,8 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SetExpr, Statement, Value};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::session::syntax;
+use crate::session::{parse_trees, syntax};
 
 /// A cheaper form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub(super) fn forms(sql: &str, hints: &Hints) -> Vec<Form> {
 }
 
 fn parse(sql: &str) -> Option<Query> {
-    let mut statements = Parser::parse_sql(&GenericDialect {}, sql).ok()?;
+    let mut statements = parse_trees(sql, GenericDialect {}).ok()?;
     match (statements.pop()?, statements.len()) {
         (Statement::Query(query), 0) => Some(*query),
         _ => None,

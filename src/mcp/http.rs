@@ -34,7 +34,7 @@ use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::auth::{Auth, credentials};
 use crate::host::failure::{Code, Failure};
-use crate::host::listener::{ClientStream, accept};
+use crate::host::listener::{ClientStream, End, accept};
 use crate::host::peer::Caller;
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
@@ -156,7 +156,7 @@ impl McpServer {
             StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
         let endpoint = Endpoint { host: Arc::clone(&host), protocol };
         let connections = TaskTracker::new();
-        let incoming = accept(listener, Arc::clone(&host), closing.clone());
+        let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
         tasks.push(AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
             async move {

@@ -74,7 +74,7 @@ pub(super) async fn query(
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
     drop(whole);
     account.end = Some(Code::ResourceExhausted);
-    if estimate.needed > max_requests {
+    if estimate.needed() > max_requests {
         let refusal = estimate.refusal(max_requests);
         let forms = suggestions(&context, &session, &sql, &plan, &estimate, limits).await;
         return Err(format!("{refusal}{forms}{}", again(&estimate, most)));
@@ -248,7 +248,7 @@ fn too_much(full: Full, table: &TextTable, cost: Spent, max_rows: usize, most: &
 
 /// Advice on the arguments with which the query runs.
 fn again(estimate: &Estimate, most: &McpLimits) -> String {
-    let (needed, most) = (estimate.needed, most.max_requests);
+    let (needed, most) = (estimate.needed(), most.max_requests);
     if needed <= most {
         return format!(
             "Or call `query` with max_requests of at least {needed} (at most {most} here). `budget` shows what is left.\n"
@@ -266,7 +266,7 @@ async fn suggestions(
     estimate: &Estimate,
     limits: &Limits,
 ) -> String {
-    if estimate.needed == 0 && estimate.exact {
+    if estimate.needed() == 0 && estimate.is_exact() {
         return String::new();
     }
     let mut found: Vec<(Estimate, Form)> = Vec::new();
@@ -278,7 +278,7 @@ async fn suggestions(
             _ => {}
         }
     }
-    found.sort_by_key(|(estimate, _)| (estimate.needed, !estimate.exact));
+    found.sort_by_key(|(estimate, _)| (estimate.needed(), !estimate.is_exact()));
     found.truncate(SUGGESTED);
     if found.is_empty() {
         return "\nTo reduce the cost: narrow published_at, filter by aid (aid = '…'), or use count(*).\n".to_owned();

@@ -165,8 +165,8 @@ pub(super) fn all(limits: &McpLimits) -> Vec<Tool> {
         tool(
             QUERY,
             "Run a query",
-            "Runs one SQL query and returns its rows as text. Fails, before the first request where possible, if the query \
-             needs more requests than max_requests, or returns more rows than max_rows or than fit into a text. All rows are \
+            "Runs one SQL query and returns its rows as text. Fails if the query needs more requests than max_requests (before the \
+             first request, if that can be known), or returns more rows than max_rows or than fit into a text. All rows are \
              returned, or none; overlong values are truncated, and a note below the rows counts them.",
             json!({
                 "sql": sql("One SQL query in the dialect of Apache DataFusion, close to PostgreSQL's"),

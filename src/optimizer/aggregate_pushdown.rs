@@ -22,7 +22,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::functions_aggregate::{approx_distinct, average, bool_and_or, count, min_max, sum};
+use datafusion::functions_aggregate::{approx_distinct, average, bool_and_or, count, min_max};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
     Aggregate, Cast, Expr, ExprSchemable, Join, JoinType, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan,
@@ -34,6 +34,7 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
+use crate::functions::{Arithmetic, checked_arithmetic, sum_udaf};
 use crate::profile::{ColumnSpec, Origin as ColumnOrigin, Profile, TableKind, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, TimeColumn, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
@@ -327,7 +328,7 @@ fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profil
             _ if above.own(argument).is_some_and(|column| !column.nullable) => Weighing::Mentions,
             _ => Weighing::RowsOf,
         }
-    } else if function.func == sum::sum_udaf() && is_signed(argument) {
+    } else if function.func == sum_udaf() && is_signed(argument) {
         Weighing::Sum
     } else if function.func == average::avg_udaf() && is_whole(argument, &aggregate.input) {
         Weighing::Mean
@@ -448,7 +449,7 @@ fn with_summary(
             Weighing::RowsOf => summed(when(argument.is_not_null(), rows.clone()).otherwise(lit(0_i64))?, params),
             Weighing::Sum => {
                 let argument = Expr::Cast(Cast::new(Box::new(argument), DataType::Int64));
-                summed(argument * rows.clone(), params)
+                summed(checked_arithmetic(Arithmetic::Multiply).call(vec![argument, rows.clone()]), params)
             }
             Weighing::Mean => {
                 let some = when(argument.clone().is_not_null(), rows.clone()).otherwise(lit(0_i64))?;
@@ -485,8 +486,7 @@ fn with_summary(
 }
 
 fn summed(argument: Expr, params: &AggregateFunctionParams) -> Expr {
-    let function =
-        AggregateFunction::new_udf(sum::sum_udaf(), vec![argument], false, params.filter.clone(), vec![], None);
+    let function = AggregateFunction::new_udf(sum_udaf(), vec![argument], false, params.filter.clone(), vec![], None);
     Expr::AggregateFunction(function)
 }
 

@@ -3,12 +3,18 @@
 //! ```text
 //! analysis   unnested_keys  keys of tables hidden from plans that unnest arrays
 //!            local_times    local times of instants in a zone, where the engine has those of UTC
-//!            literals       numbers compared with keys, as text; intervals compared, in nanoseconds
+//!            literals       numbers compared with keys, as text
+//!            pattern_matching   LIKE … ESCAPE and SIMILAR TO
+//!            row_comparison  rows compared member by member
 //!            … engine's type coercion …
 //!            (local_times again, for the casts of type coercion)
+//!            time_literals  times without seconds, and beyond the range of nanoseconds
+//!            interval_comparison   intervals compared by their length
 //!            subqueries     IN and EXISTS with three values, wherever they are written
 //!            unknown_lists  lists of one operand that must stay NULL
 //!            aggregate_filters  conditions without columns, kept above an aggregate of one row
+//!            checked_arithmetic    integers that overflow, as errors
+//!            sort_keys      keys that occur twice, removed; again after the engine's simplifications
 //! logical    … engine's …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
 //!            … engine's, which push filters down …
@@ -37,21 +43,28 @@
 mod aggregate_filters;
 mod aggregate_pushdown;
 mod budget_check;
+mod checked_arithmetic;
 #[cfg(feature = "store")]
 mod divide_rows;
+mod expressions;
 mod filter_names;
 mod filtered_aggregates;
+mod interval_comparison;
 mod literals;
 mod local_times;
 mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
 mod pass_through;
+mod pattern_matching;
 mod plan_scans;
 mod require_time_bound;
+mod row_comparison;
 mod sort_here;
+mod sort_keys;
 mod sound_properties;
 mod subqueries;
+mod time_literals;
 mod unknown_lists;
 mod unnested_keys;
 
@@ -66,10 +79,12 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use self::aggregate_filters::AggregateFilters;
 use self::aggregate_pushdown::AggregatePushdown;
 use self::budget_check::BudgetCheck;
+use self::checked_arithmetic::CheckedArithmetic;
 #[cfg(feature = "store")]
 use self::divide_rows::DivideRows;
 use self::filter_names::FilterNames;
 use self::filtered_aggregates::FilteredAggregates;
+use self::interval_comparison::IntervalComparison;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
@@ -77,13 +92,17 @@ use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
 #[cfg(feature = "flight")]
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
+use self::pattern_matching::PatternMatching;
 use self::plan_scans::PlanScans;
 use self::require_time_bound::RequireTimeBound;
+use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
+use self::sort_keys::SortKeys;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
 pub(crate) use self::sound_properties::{hides_properties, without_properties};
 use self::subqueries::Subqueries;
+use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
 use self::unnested_keys::UnnestedKeys;
 
@@ -113,15 +132,22 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         [Arc::new(SoundProperties) as Arc<dyn PhysicalOptimizerRule + Send + Sync>, Arc::new(KeepOffsetOrder)],
     );
     rules.push(Arc::new(BudgetCheck));
-    // Before type coercion, which would convert the column instead.
     let analysis = &mut builder.analyzer().get_or_insert_default().rules;
     // Again, for the casts of type coercion.
     analysis.push(Arc::new(LocalTimes));
+    // Before type coercion, which would convert the column instead.
     analysis.insert(0, Arc::new(Literals));
+    analysis.insert(1, Arc::new(PatternMatching));
+    analysis.insert(2, Arc::new(RowComparison));
+    // After it, when operands have one type.
     analysis.extend([
-        Arc::new(Subqueries) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(TimeLiterals) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(IntervalComparison),
+        Arc::new(Subqueries),
         Arc::new(UnknownLists),
         Arc::new(AggregateFilters),
+        Arc::new(CheckedArithmetic),
+        Arc::new(SortKeys),
     ]);
     analysis.insert(0, Arc::new(UnnestedKeys));
     analysis.insert(0, Arc::new(LocalTimes));
@@ -132,7 +158,9 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         [Arc::new(FilteredAggregates), Arc::new(EliminateFilter::new())];
     logical.splice(before..before, simplified);
     // Last, when filters have reached the scans and unused columns are gone.
-    logical.extend([Arc::new(PlanScans) as Arc<dyn OptimizerRule + Send + Sync>, Arc::new(AggregatePushdown)]);
+    let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
+        [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];
+    logical.extend(last);
     builder
         .with_physical_optimizer_rules(rules)
         .with_optimizer_rules(logical)

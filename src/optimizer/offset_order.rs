@@ -1,9 +1,10 @@
 //! Keeps the sort below an OFFSET without a LIMIT.
 //!
 //! `SELECT … FROM (SELECT … ORDER BY … OFFSET 600)` skips the first 600 rows in that order. The engine removes a sort whose order
-//! nothing above requires, and does not count an offset: any 600 rows would be skipped. [`KeepOffsetOrder`] puts a node above such a
-//! sort that requires its order; [`ReleaseOffsetOrder`] removes the node once the engine's rules about sorts are done. A sort with
-//! a LIMIT needs no node, because the engine keeps those.
+//! nothing above requires, and does not count an offset: any 600 rows would be skipped. It also moves a sort that something above
+//! requires below the offset. [`KeepOffsetOrder`] puts a node above such a sort that requires its order, and one above the offset
+//! that keeps other sorts there; [`ReleaseOffsetOrder`] removes both once the engine's rules about sorts are done. The engine keeps
+//! a sort with a LIMIT, which therefore needs no node of its own.
 
 use std::sync::Arc;
 
@@ -39,21 +40,21 @@ impl PhysicalOptimizerRule for KeepOffsetOrder {
             let Some(limit) = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0) else {
                 return Ok(Transformed::no(node));
             };
-            match with_order(limit.input())? {
-                Some(input) => Ok(Transformed::yes(with_input(node, input)?)),
-                None => Ok(Transformed::no(node)),
-            }
+            let Some(input) = with_order(limit.input())? else { return Ok(Transformed::no(node)) };
+            Ok(Transformed::yes(Arc::new(PassThroughExec::new(with_input(node, input)?, AboveOffset))))
         })
         .data()
     }
 }
 
-/// Puts the node above the sort that decides the rows of an offset; `None` without such a sort.
+/// Returns the input of an offset, with a node above the sort that decides which rows it skips; `None` without such a sort.
 fn with_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        if sort.fetch().is_some() {
+            return Ok(Some(Arc::clone(plan)));
+        }
         let order = OrderingRequirements::from(sort.expr().clone());
-        let node = PassThroughExec::new(Arc::clone(plan), InOrder { order });
-        return Ok(sort.fetch().is_none().then(|| Arc::new(node) as _));
+        return Ok(Some(Arc::new(PassThroughExec::new(Arc::clone(plan), InOrder { order }))));
     }
     // Both keep the order of their input.
     if plan.downcast_ref::<ProjectionExec>().is_none() && plan.downcast_ref::<FilterExec>().is_none() {
@@ -81,9 +82,13 @@ impl PhysicalOptimizerRule for ReleaseOffsetOrder {
     }
 
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| match node.downcast_ref::<PassThroughExec<InOrder>>() {
-            Some(pass) => Ok(Transformed::yes(Arc::clone(pass.input()))),
-            None => Ok(Transformed::no(node)),
+        plan.transform_up(|node| {
+            let in_order = node.downcast_ref::<PassThroughExec<InOrder>>().map(PassThroughExec::input);
+            let above = || node.downcast_ref::<PassThroughExec<AboveOffset>>().map(PassThroughExec::input);
+            match in_order.or_else(above) {
+                Some(input) => Ok(Transformed::yes(Arc::clone(input))),
+                None => Ok(Transformed::no(node)),
+            }
         })
         .data()
     }
@@ -109,6 +114,24 @@ impl Pass for InOrder {
 
     fn required_distribution(&self) -> Distribution {
         Distribution::SinglePartition
+    }
+
+    fn rows(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {
+        input
+    }
+}
+
+/// Lets no sort pass from above, and reports the order of its input.
+#[derive(Debug, Clone, Copy)]
+struct AboveOffset;
+
+impl Pass for AboveOffset {
+    const NAME: &'static str = "AboveOffsetExec";
+    // Otherwise the engine would move a sort below.
+    const KEEPS_ORDER: bool = false;
+
+    fn properties(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        Arc::clone(input.properties())
     }
 
     fn rows(&self, input: SendableRecordBatchStream, _context: &TaskContext) -> SendableRecordBatchStream {

@@ -1,6 +1,6 @@
 //! Gives IN and EXISTS of subqueries the three values of SQL, wherever they are written.
 //!
-//! The engine turns them into joins. Five kinds come out wrong, and one is not supported:
+//! The engine turns them into joins. Seven kinds come out wrong, and one is not supported:
 //!
 //! | expression | the engine | here |
 //! | --- | --- | --- |
@@ -9,6 +9,8 @@
 //! | NOT IN at the top of WHERE, of a constant or an expression | NULLs of the subquery are ignored | as anywhere else |
 //! | correlated NOT IN at the top of WHERE | the same | NOT EXISTS with tests for NULL |
 //! | IN and EXISTS over an aggregate without GROUP BY, correlated | no row for an empty input | compared with the single value |
+//! | EXISTS over ROLLUP and other sets with an empty one, correlated | the same | true |
+//! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
 //!
 //! Invariant: what stays IN or EXISTS is at the top of WHERE or HAVING, where false and NULL are the same, or cannot be NULL.
@@ -18,13 +20,15 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema, Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::max_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Aggregate, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not_exists, when,
+    Aggregate, Expr, ExprSchemable, Filter, GroupingSet, LogicalPlan, LogicalPlanBuilder, Subquery, lit, not_exists,
+    when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -107,6 +111,9 @@ impl Site {
 
     fn top_in(&self, within: InSubquery) -> Result<Expr> {
         let correlated = !within.subquery.outer_ref_columns.is_empty();
+        if correlated && has_grand_total(&within.subquery.subquery) {
+            return Err(unsupported_sets());
+        }
         // The engine's anti join respects NULLs where its only key is a column.
         let joins = !within.negated || matches!(*within.expr, Expr::Column(_)) || !self.may_be_null(&within)?;
         match (correlated, joins) {
@@ -144,6 +151,9 @@ impl Site {
 
     fn value_of_in(&self, within: InSubquery) -> Result<Expr> {
         let correlated = !within.subquery.outer_ref_columns.is_empty();
+        if correlated && has_grand_total(&within.subquery.subquery) {
+            return Err(unsupported_sets());
+        }
         if is_one_row(&within.subquery.subquery) {
             return equals_the_row(within);
         }
@@ -204,8 +214,13 @@ impl Site {
 
 /// EXISTS, unless the subquery has one row whatever its input is and the engine would lose that row.
 fn exists(these: Exists) -> Result<Expr> {
-    if these.subquery.outer_ref_columns.is_empty() || !is_one_row(&these.subquery.subquery) {
+    let plan = &these.subquery.subquery;
+    let total = has_grand_total(plan);
+    if these.subquery.outer_ref_columns.is_empty() || !(total || is_one_row(plan)) {
         return Ok(Expr::Exists(these));
+    }
+    if total && matches!(having(plan), Ok(Some(_)) | Err(_)) {
+        return Err(unsupported_sets());
     }
     let found = match having(&these.subquery.subquery)? {
         Some(condition) => scalar(condition).is_true(),
@@ -238,6 +253,27 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
         _ => false,
     }
+}
+
+/// True for an aggregate by grouping sets with an empty one, whose row exists for an empty input too.
+fn has_grand_total(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_grand_total(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_grand_total(&node.input),
+        LogicalPlan::Filter(node) => has_grand_total(&node.input),
+        LogicalPlan::Sort(node) => has_grand_total(&node.input),
+        LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.iter().any(|sets| match sets {
+            Expr::GroupingSet(GroupingSet::Rollup(_) | GroupingSet::Cube(_)) => true,
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => sets.iter().any(Vec::is_empty),
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+fn unsupported_sets() -> DataFusionError {
+    let error = "ROLLUP, CUBE and grouping sets in a correlated subquery of IN or EXISTS are not supported here";
+    Error::new(ErrorKind::Unsupported, error).advice("write the subquery as a table of FROM, and join it").into()
 }
 
 /// The condition of HAVING, as the only column of a row; `None` without HAVING.

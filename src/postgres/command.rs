@@ -7,10 +7,10 @@ use datafusion::sql::sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Statement,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::printed::{check_names, printed};
+use crate::session::parse_trees;
 
 /// A statement by what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,7 +259,7 @@ fn fetch(words: &[&str], skip: bool) -> Command {
 
 fn copy(sql: &str) -> Command {
     let refused = |line: &str| Command::Refused(line.to_owned());
-    let mut statements = match Parser::parse_sql(&PostgreSqlDialect {}, sql) {
+    let mut statements = match parse_trees(sql, PostgreSqlDialect {}) {
         Ok(statements) => statements,
         Err(error) => {
             let expected = "expected COPY (query) TO STDOUT [WITH (FORMAT text | csv | binary, …)]";

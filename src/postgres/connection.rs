@@ -39,14 +39,13 @@ use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
 use super::server::{Registered, Shared};
 use super::settings::Settings;
-use super::startup::{Started, end};
+use super::startup::{Started, crowded_out, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
 use crate::config::SessionSettings;
 use crate::error::describe;
 use crate::exec::Spent;
-use crate::host::complexity_limits::depth;
 use crate::host::effects;
 use crate::host::failure::{Code, Failure};
 use crate::host::peer::Caller;
@@ -54,6 +53,7 @@ use crate::host::planner::{Statement, may_set};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::numbers::counted;
+use crate::session::check_text;
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
@@ -159,6 +159,8 @@ pub(super) struct Connection {
     caller: Caller,
     /// Cancelled when the server shuts down.
     closing: CancellationToken,
+    /// Cancelled when the connection has to make room for others.
+    ended: CancellationToken,
     registered: Registered,
     statements: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
@@ -172,7 +174,13 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(started: Started, shared: Arc<Shared>, caller: Caller, closing: CancellationToken) -> Self {
+    pub(super) fn new(
+        started: Started,
+        shared: Arc<Shared>,
+        caller: Caller,
+        closing: CancellationToken,
+        ended: CancellationToken,
+    ) -> Self {
         let Started { wire, session, settings } = started;
         let registered = Registered::new(Arc::clone(&shared));
         Self {
@@ -182,6 +190,7 @@ impl Connection {
             shared,
             caller,
             closing,
+            ended,
             registered,
             statements: HashMap::new(),
             portals: HashMap::new(),
@@ -218,6 +227,7 @@ impl Connection {
         loop {
             let message = tokio::select! {
                 message = self.wire.next(most) => message?,
+                () = self.ended.cancelled() => return Err(crowded_out()),
                 () = self.closing.cancelled(), if self.portals.is_empty() => {
                     let line = "terminating connection: the server is shutting down";
                     return Err(Lost::Told(Report::new(Severity::Fatal, "57P01", line)));
@@ -439,7 +449,7 @@ impl Connection {
 
     /// Plans a statement for its parameters and its result.
     async fn prepare(&mut self, sql: String, declared: Vec<Option<Type>>) -> Result<Prepared, Stop> {
-        depth(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
+        check_text(&sql, &PostgreSqlDialect {}).map_err(|error| self.session.failure(&error))?;
         let command = Command::of(&sql);
         self.may_run(&command)?;
         let empty = || Arc::new(Schema::empty());
@@ -496,7 +506,7 @@ impl Connection {
         let sql = match of_catalog {
             true => sql,
             false => {
-                depth(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
+                check_text(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
                 dialect::translated(sql)?
             }
         };

@@ -31,12 +31,12 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::catalog::call;
 use super::printed::{check_names, printed};
 use super::report::Report;
 use crate::session::syntax::{self, Editor};
+use crate::session::{parse_expression, parse_trees};
 
 /// Words of which one is in every statement that is translated.
 const WORDS: [&str; 5] = ["to_char", "to_timestamp", "to_date", "interval", "zone"];
@@ -59,7 +59,7 @@ pub(super) fn translated(sql: String) -> Result<String, Report> {
     if !WORDS.iter().any(|word| lower.contains(word)) {
         return Ok(sql);
     }
-    let Ok(mut statements) = Parser::parse_sql(&GenericDialect {}, &sql) else { return Ok(sql) };
+    let Ok(mut statements) = parse_trees(&sql, GenericDialect {}) else { return Ok(sql) };
     let (Some(mut statement), true) = (statements.pop(), statements.is_empty()) else { return Ok(sql) };
     let mut translator = Translator { changed: Ok(false) };
     syntax::edit(&mut statement, &mut translator);
@@ -246,7 +246,7 @@ fn times(interval: &SqlExpr, number: &SqlExpr, divide: bool) -> Option<SqlExpr> 
 
 /// Parses an expression that was written here.
 fn expression(sql: &str) -> Option<SqlExpr> {
-    Parser::new(&GenericDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr()).ok()
+    parse_expression(sql).ok()
 }
 
 /// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one without

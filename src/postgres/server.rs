@@ -18,7 +18,7 @@ use super::connection::Connection;
 use super::startup::start;
 use crate::error::{Error, ErrorKind, Result};
 use crate::flight::FlightServer;
-use crate::host::listener::accept;
+use crate::host::listener::{End, accept};
 use crate::host::state::{Host, check_exposure};
 use crate::serving::TlsSpec;
 
@@ -76,7 +76,7 @@ impl PostgresServer {
         let (closing, ending) = (CancellationToken::new(), CancellationToken::new());
         let connections = TaskTracker::new();
         let shared = Arc::new(Shared { host: Arc::clone(&host), tls, running: Running::default() });
-        let incoming = accept(listener, Arc::clone(&host), closing.clone());
+        let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::Told);
         let accepting = AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
             async move {
@@ -85,15 +85,18 @@ impl PostgresServer {
                     let Ok(stream) = accepted else { continue };
                     let (shared, closing, ending) = (Arc::clone(&shared), closing.clone(), ending.clone());
                     connections.spawn(async move {
-                        let caller = stream.caller();
+                        let (caller, ended) = (stream.caller(), stream.ended());
                         let served = async {
-                            if let Some(started) = start(stream, &shared).await {
-                                Connection::new(started, Arc::clone(&shared), caller, closing).serve().await;
+                            if let Some(started) = start(stream, &shared, &ended).await {
+                                Connection::new(started, Arc::clone(&shared), caller, closing, ended.clone())
+                                    .serve()
+                                    .await;
                             }
                         };
                         tokio::select! {
                             () = served => {}
                             () = ending.cancelled() => {}
+                            () = shared.host.standing.farewell(&ended) => {}
                         }
                     });
                 }

@@ -15,13 +15,14 @@ use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 use secrecy::SecretString;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use super::report::{Report, Severity};
 use super::server::Shared;
 use super::settings::Settings;
 use super::wire::{Lost, Message, Opening, Wire};
 use crate::host::auth::{Auth, Credentials};
-use crate::host::failure::Failure;
+use crate::host::failure::{Code, Failure};
 use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
 use crate::host::scram::{Exchange, MECHANISM};
@@ -31,6 +32,8 @@ use crate::host::sessions::Session;
 const LOGIN: Duration = Duration::from_secs(60);
 /// Bytes of a message with a password.
 const PASSWORD: usize = 10_000;
+/// SQLSTATE of a connection for which there is no room.
+const TOO_MANY: &str = "53300";
 /// First byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
 /// Protocol version 3.0.
@@ -44,12 +47,14 @@ pub(super) struct Started {
 }
 
 /// Starts a connection; `None` if it is over.
-pub(super) async fn start(stream: ClientStream, shared: &Shared) -> Option<Started> {
+///
+/// `ended` is cancelled when the connection has to make room for others.
+pub(super) async fn start(stream: ClientStream, shared: &Shared, ended: &CancellationToken) -> Option<Started> {
     let caller = stream.caller();
     let (mut wire, parameters) = timeout(LOGIN, open(stream, shared)).await.ok()??;
-    let started = match timeout(LOGIN, log_in(&mut wire, parameters, shared, caller)).await {
-        Ok(started) => started,
-        Err(_) => Err(Lost::Gone),
+    let started = tokio::select! {
+        () = ended.cancelled() => Err(crowded_out()),
+        started = timeout(LOGIN, log_in(&mut wire, parameters, shared, caller)) => started.unwrap_or(Err(Lost::Gone)),
     };
     match started {
         Ok((session, settings)) => Some(Started { wire, session, settings }),
@@ -58,6 +63,12 @@ pub(super) async fn start(stream: ClientStream, shared: &Shared) -> Option<Start
             None
         }
     }
+}
+
+/// The end of a connection that has to make room for others.
+pub(super) fn crowded_out() -> Lost {
+    let line = "too many connections: this one was closed to make room for others";
+    Lost::Told(Report::new(Severity::Fatal, TOO_MANY, line))
 }
 
 /// Tells a client why its connection ends.
@@ -145,19 +156,22 @@ async fn log_in(
     if value("replication").is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | "no")) {
         return Err(fatal("0A000", "replication is not supported"));
     }
-    let told = |failure: Failure| Lost::Told(Report::from(failure).fatal());
+    let told = |failure: Failure| match failure.code {
+        Code::ResourceExhausted => fatal(TOO_MANY, &failure.message),
+        _ => Lost::Told(Report::from(failure).fatal()),
+    };
     let session = match shared.host.sessions.auth() {
         Auth::None => shared.host.sessions.find(Credentials::None, Some(caller)).await.map_err(told)?,
         Auth::PassThrough => {
             let password = password(wire).await?;
             let credentials = Credentials::Basic(user.clone(), password);
-            shared.host.sessions.find(credentials, Some(caller)).await.map_err(told)?
+            while_there(wire, shared.host.sessions.find(credentials, Some(caller))).await?.map_err(told)?
         }
         Auth::Users(users) => match users.scram(&user) {
             Some(verifier) => {
                 let proof = prove(wire, verifier).await?;
                 let right = proof.is_some();
-                let principal = users.proven(&user, right, Some(caller)).await;
+                let principal = while_there(wire, users.proven(&user, right, Some(caller))).await?;
                 let principal = principal.map_err(|rejection| told(shared.host.sessions.rejected(rejection)))?;
                 if let Some(proof) = proof {
                     wire.send(PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into()))).await?;
@@ -167,7 +181,7 @@ async fn log_in(
             None => {
                 let password = password(wire).await?;
                 let credentials = Credentials::Basic(user.clone(), password);
-                shared.host.sessions.find(credentials, Some(caller)).await.map_err(told)?
+                while_there(wire, shared.host.sessions.find(credentials, Some(caller))).await?.map_err(told)?
             }
         },
     };
@@ -185,6 +199,14 @@ async fn log_in(
         set.map_err(|report| Lost::Told(report.fatal()))?;
     }
     Ok((session, settings))
+}
+
+/// Waits for the verdict on credentials, unless the client leaves: it would keep its place in the queue.
+async fn while_there<T>(wire: &mut Wire, verdict: impl Future<Output = T>) -> Result<T, Lost> {
+    tokio::select! {
+        verdict = verdict => Ok(verdict),
+        () = wire.gone() => Err(Lost::Gone),
+    }
 }
 
 /// Requests a password in the clear: inside TLS, or on this machine.

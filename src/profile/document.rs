@@ -7,15 +7,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::de::DeTable;
 
-use super::column::{Origin, Pointer, Scope, Shape};
+use super::column::{Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 use super::extends::extended;
 use super::keys::{Dimension, dimensions, key_at, span_of};
 use super::spec::{
-    Auth, Budget, Checks, Complete, Counts, Depth, EchoSpec, ErrorSpec, Filters, ListEndpoint, MentionsRequest, Offset,
-    PageSpec, Retention, SearchEndpoint, Sort, Tables, Throttle, Timezone, Total, Trust,
+    Auth, Budget, Checks, Complete, CountList, Counts, Depth, EchoSpec, ErrorSpec, Filters, ListEndpoint,
+    MentionsRequest, Offset, PageSpec, RequestedBy, Retention, SearchEndpoint, Sort, Tables, Throttle, Timezone, Total,
+    Trust,
 };
 use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
+
+/// See [`Profile::summed_counts`]: pointers to the entries, and to the count in each; without one, the entries are counts by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummedCounts {
+    /// Buckets of the timeline, which count each mention once.
+    pub timeline: Option<(Pointer, Option<Pointer>)>,
+    /// Lists, which count each mention at most once.
+    pub lists: Vec<(Pointer, Option<Pointer>)>,
+}
 
 /// Description of a service: what it calls things, and what it promises. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -182,6 +192,34 @@ impl Profile {
             _ => None,
         };
         Some((place(&counts.total)?, counts.relation.as_deref().and_then(place)))
+    }
+
+    /// Mentions to request together with an overview: one, if it costs nothing. The total beside it contradicts a wrong overview.
+    pub fn beside_overview(&self) -> u64 {
+        let size = self.mentions.requested_by == RequestedBy::Size && self.mentions.with_overview;
+        u64::from(size && self.budget.cost_per_record.is_none())
+    }
+
+    /// Counts of an overview whose sum is that of the mentions, or less: of the timeline, and of each list. `None` unless the
+    /// profile calls them exact.
+    pub fn summed_counts(&self) -> Option<SummedCounts> {
+        let counts = self.counts.as_ref().filter(|counts| counts.trust == Trust::Exact)?;
+        let place = |table: &TableSpec, section: &SectionSpec| match (section.shape, &table.column("mentions")?.origin)
+        {
+            (Shape::Records, Origin::Field(at, Scope::Record)) => Some((section.at.clone(), Some(at.clone()))),
+            (Shape::Entries, _) => Some((section.at.clone(), None)),
+            _ => None,
+        };
+        let Tables { volume, breakdowns, .. } = &self.tables;
+        let timeline = match volume.sections.as_slice() {
+            [section] if counts.days => place(volume, section),
+            _ => None,
+        };
+        let of_list = |list: &CountList| {
+            let mut sections = breakdowns.sections.iter();
+            place(breakdowns, sections.find(|section| section.label == list.dimension)?)
+        };
+        Some(SummedCounts { timeline, lists: counts.lists.iter().filter_map(of_list).collect() })
     }
 
     /// Entries of `system.profile`: (name, value, evidence).

@@ -23,7 +23,7 @@ mod zone;
 
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 pub(crate) use column::{Instant, RECENT, instant_by};
-pub use document::Profile;
+pub use document::{Profile, SummedCounts};
 pub use spec::{
     Auth, Budget, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, ErrorFormat,
     ErrorSpec, Evidence, FilterParameter, Filters, Flag, ListEndpoint, ListPages, ListSize, ListUnit, MentionsRequest,

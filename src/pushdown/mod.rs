@@ -27,7 +27,7 @@ pub(crate) use plan::{Aids, ScanPlan};
 pub(crate) use planned::PlannedScan;
 pub(crate) use predicate::can_claim;
 pub(crate) use predicate::{looks_at, looks_only_at};
-pub(crate) use sort::{ServiceOrder, order_named, service_order};
+pub(crate) use sort::{ServiceOrder, opposite_order, order_named, service_order};
 pub(crate) use summary::{Summary, SummaryRows, Wanted, summarize};
 pub(crate) use time_predicate::{TimeColumn, days_of, earliest};
 #[cfg(feature = "store")]

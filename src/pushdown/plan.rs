@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::compute::SortOptions;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::logical_expr::Expr;
 
-use super::interval_set::Ranges;
+use super::interval_set::{Range, Ranges};
 use super::predicate::{looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, ranges};
@@ -86,7 +86,7 @@ pub(super) fn plan_scan(
     let zone = zone_named(profile, &zone_name)?;
     let period = known.choose(columns.duration, &mut chosen)?;
     // An explicit window takes precedence; a time range then only filters its rows.
-    let range = known.range.clone().filter(|_| period.is_none());
+    let range = known.range.as_ref().filter(|_| period.is_none()).map(|range| without_far_end(range, now));
     let default_window = period.is_none() && range.is_none();
     let (windows, unbounded) = match (period, range.as_ref().zip(columns.time)) {
         (Some(words), _) => (one_window(profile, words, known.range.is_none())?, None),
@@ -319,6 +319,14 @@ fn other_times(profile: &Profile, spec: &TableSpec, conjuncts: &[Expr]) -> Vec<S
             )
         })
         .collect()
+}
+
+/// A range without an end that no mention reaches. Tools write `9999-12-31` for it, which no service accepts in a period.
+fn without_far_end(range: &Ranges, now: DateTime<Utc>) -> Ranges {
+    /// Ten years.
+    const FAR: TimeDelta = TimeDelta::days(3_652);
+    let far = (now + FAR).timestamp_micros();
+    range.map(range.exact, |span| if span.to >= far { Range { to: Range::OPEN.to, ..span } } else { span })
 }
 
 fn ends_open(bounds: &Ranges) -> bool {

@@ -27,6 +27,12 @@ pub(crate) fn service_order(profile: &Profile, column: &str, options: SortOption
     })
 }
 
+/// Returns the service's sort order by the same column in the other direction, with NULLs at the same end.
+pub(crate) fn opposite_order(profile: &Profile, order: &ServiceOrder) -> Option<ServiceOrder> {
+    let options = SortOptions { descending: !order.options.descending, ..order.options };
+    service_order(profile, &order.column, options)
+}
+
 /// Returns the sort order that the service knows by this value.
 pub(crate) fn order_named(profile: &Profile, value: &str) -> Option<ServiceOrder> {
     let known = profile.sort.values.iter().find(|known| known.value == value)?;

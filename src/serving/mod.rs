@@ -4,7 +4,8 @@ mod operations;
 mod task;
 mod tls;
 
-pub(crate) use self::operations::{Operated, operate};
+#[cfg_attr(not(feature = "flight"), allow(unused_imports, reason = "workers have no lanes"))]
+pub(crate) use self::operations::{Operated, Trouble, operate};
 pub(crate) use self::task::Serving;
 pub use self::tls::TlsSpec;
 pub(crate) use self::tls::{cause, install_crypto};

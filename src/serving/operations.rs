@@ -25,8 +25,22 @@ pub(crate) trait Operated: Send + Sync + 'static {
     /// True once the server is shutting down.
     fn is_ending(&self) -> bool;
 
+    /// Reason for which the server does not answer as usual; `None` if it does.
+    fn trouble(&self) -> Option<Trouble> {
+        None
+    }
+
     /// Returns the metrics in the OpenMetrics text format.
     fn metrics_text(&self) -> Result<String, std::fmt::Error>;
+}
+
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "workers have no lanes"))]
+/// State of a server that does not answer as usual.
+pub(crate) enum Trouble {
+    /// It still answers.
+    Degraded(String),
+    /// It does not answer, and has to be restarted.
+    Down(String),
 }
 
 /// Maximum number of concurrent connections.
@@ -77,7 +91,11 @@ async fn health<S: Operated>(State(server): State<Arc<S>>) -> Response {
     if server.is_ending() {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     }
-    "ok\n".into_response()
+    match server.trouble() {
+        None => "ok\n".into_response(),
+        Some(Trouble::Degraded(line)) => format!("degraded: {line}\n").into_response(),
+        Some(Trouble::Down(line)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{line}\n")).into_response(),
+    }
 }
 
 async fn metrics<S: Operated>(State(server): State<Arc<S>>) -> Response {

@@ -1,38 +1,37 @@
-//! Syntax that the parser or the engine reads differently from the SQL standard, without an error.
+//! Syntax that the parser or the engine reads differently from the SQL standard, or does not know.
 //!
-//! | statement | how it is read | here |
+//! | statement | in the engine | here |
 //! | --- | --- | --- |
 //! | `a IS DISTINCT FROM b AND c` | `a IS DISTINCT FROM (b AND c)` | refused |
 //! | `EXCEPT ALL`, `INTERSECT ALL` | how often a row occurs is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
 //! | other comparisons with `ANY` and `ALL` of a subquery | the same | refused |
+//! | `a JOIN b` without a condition | a cross join | refused |
+//! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
+//! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
+//! | `TABLE t` | refused | as `SELECT * FROM t` |
+//! | `LOCALTIMESTAMP`, `LOCALTIME` | refused | as casts of `now()` |
+//! | `LIKE … ESCAPE ''`, `SIMILAR TO … ESCAPE ''` | refused | the pattern with its backslashes doubled |
 
 use datafusion::error::Result;
-use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Ident, JoinConstraint, JoinOperator, LimitClause,
+    ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
+    TimezoneInfo, Value, ValueWithSpan, WildcardAdditionalOptions,
+};
 
+use super::nodes::{call, select_of};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
 
 /// Returns a statement that is read as the standard says.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if there is no such form of it.
-pub(crate) fn as_standard(mut statement: Statement) -> Result<Statement> {
+/// [`ErrorKind::Unsupported`] if there is no such form of it; [`ErrorKind::Query`] for a join without a condition.
+pub(super) fn as_standard(mut statement: Statement) -> Result<Statement> {
     let mut reader = Standard { error: None };
-    let mut inner = &mut statement;
-    while let Statement::Explain(explain) = inner {
-        inner = &mut explain.statement;
-    }
-    match inner {
-        Statement::Statement(ast) => syntax::edit(ast.as_mut(), &mut reader),
-        Statement::CopyTo(copy) => {
-            if let CopyToSource::Query(query) = &mut copy.source {
-                syntax::edit(query.as_mut(), &mut reader);
-            }
-        }
-        _ => {}
-    }
+    syntax::edit_statement(&mut statement, &mut reader);
     match reader.error {
         Some(error) => Err(error.into()),
         None => Ok(statement),
@@ -48,12 +47,61 @@ impl Standard {
     fn refuse(&mut self, what: &str, advice: &str) {
         self.error = Some(Error::new(ErrorKind::Unsupported, what).advice(advice));
     }
+
+    /// Turns FETCH into LIMIT, and a subquery that is a constant into the constant.
+    fn limit(&mut self, query: &mut Query) {
+        if let Some(fetch) = query.fetch.take() {
+            if fetch.percent || fetch.with_ties {
+                self.refuse(
+                    "FETCH with PERCENT or WITH TIES is not supported",
+                    "use FETCH FIRST n ROWS ONLY, or rank() OVER (ORDER BY …) in a subquery",
+                );
+            }
+            let count = fetch.quantity.unwrap_or_else(|| Expr::Value(Value::Number("1".to_owned(), false).into()));
+            match &mut query.limit_clause {
+                None => {
+                    let limit = Some(count);
+                    query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
+                }
+                Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(count),
+                Some(_) => self.refuse("LIMIT and FETCH together are not supported", "use one of the two"),
+            }
+        }
+        let counts = match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                [limit.as_mut(), offset.as_mut().map(|offset| &mut offset.value)]
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => [Some(limit), Some(offset)],
+            None => return,
+        };
+        for count in counts.into_iter().flatten() {
+            let mut inner = &*count;
+            while let Expr::Nested(nested) = inner {
+                inner = nested;
+            }
+            if let Expr::Subquery(subquery) = inner {
+                match constant(subquery) {
+                    Some(constant) => *count = Expr::Nested(Box::new(constant.clone())),
+                    None => self.refuse(
+                        "a query as the number of LIMIT or OFFSET is not supported",
+                        "use a number, or row_number() OVER (…) <= (SELECT …) in a subquery",
+                    ),
+                }
+            }
+        }
+    }
 }
 
 impl Editor for Standard {
     fn pre_visit_query(&mut self, query: &mut Query) {
-        let mut bodies = vec![query.body.as_ref()];
+        self.limit(query);
+        let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
+            if let SetExpr::Table(table) = body {
+                let parts = [&table.schema_name, &table.table_name].into_iter().flatten();
+                let name = ObjectName::from(parts.map(|part| Ident::new(part.as_str())).collect::<Vec<_>>());
+                *body = SetExpr::Select(Box::new(all_of(name)));
+            }
             // A parenthesized query is visited separately.
             let SetExpr::SetOperation { op, set_quantifier, left, right } = body else { continue };
             let all = matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName);
@@ -63,7 +111,14 @@ impl Editor for Standard {
                     "use EXCEPT or INTERSECT, or count the rows with GROUP BY and compare the counts",
                 );
             }
-            bodies.extend([left.as_ref(), right.as_ref()]);
+            bodies.extend([left.as_mut(), right.as_mut()]);
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) {
+        if let Some(word) = join_without_condition(&select.from) {
+            let error = Error::new(ErrorKind::Query, format!("{word} without a condition"));
+            self.error = Some(error.advice("add ON or USING; CROSS JOIN is for all combinations of rows"));
         }
     }
 
@@ -84,9 +139,102 @@ impl Editor for Standard {
                 "this comparison with ANY or ALL of a subquery is not supported",
                 "compare with (SELECT min(…)) or (SELECT max(…)), or use IN or NOT IN",
             ),
+            Expr::Like { pattern, escape_char, .. }
+            | Expr::ILike { pattern, escape_char, .. }
+            | Expr::SimilarTo { pattern, escape_char, .. }
+                if escape_char.as_ref().is_some_and(is_empty) =>
+            {
+                *escape_char = None;
+                let text = |text: &str| Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
+                **pattern = call("replace", vec![(**pattern).clone(), text("\\"), text("\\\\")]);
+            }
+            Expr::Identifier(name) if name.quote_style.is_none() => {
+                if let Some(local) = local_time(&name.value) {
+                    *expr = local;
+                }
+            }
+            Expr::Function(function) if matches!(function.args, FunctionArguments::None) => {
+                if let Some(local) = local_time(&function.name.to_string()) {
+                    *expr = local;
+                }
+            }
             _ => {}
         }
     }
+}
+
+/// LOCALTIMESTAMP or LOCALTIME, which are reserved words and so no names of columns.
+fn local_time(name: &str) -> Option<Expr> {
+    let data_type = match name.to_ascii_lowercase().as_str() {
+        "localtimestamp" => DataType::Timestamp(None, TimezoneInfo::None),
+        "localtime" => DataType::Time(None, TimezoneInfo::None),
+        _ => return None,
+    };
+    let expr = Box::new(call("now", Vec::new()));
+    Some(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None })
+}
+
+/// `SELECT * FROM name`.
+fn all_of(name: ObjectName) -> Select {
+    let relation = TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    let items = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+    select_of(items, vec![TableWithJoins { relation, joins: Vec::new() }])
+}
+
+/// The expression of a query that is `SELECT expression`.
+fn constant(query: &Query) -> Option<&Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let bare =
+        query.with.is_none() && query.limit_clause.is_none() && select.from.is_empty() && select.selection.is_none();
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] if bare => Some(expr),
+        _ => None,
+    }
+}
+
+/// The words of a join that needs a condition and has none.
+fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
+    use JoinConstraint::None as Missing;
+    let mut items: Vec<&TableWithJoins> = from.iter().collect();
+    while let Some(item) = items.pop() {
+        for factor in std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation)) {
+            if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+                items.push(table_with_joins);
+            }
+        }
+        let missing = item.joins.iter().find_map(|join| match &join.join_operator {
+            JoinOperator::Join(Missing) | JoinOperator::Inner(Missing) => Some("JOIN"),
+            JoinOperator::Left(Missing) | JoinOperator::LeftOuter(Missing) => Some("LEFT JOIN"),
+            JoinOperator::Right(Missing) | JoinOperator::RightOuter(Missing) => Some("RIGHT JOIN"),
+            JoinOperator::FullOuter(Missing) => Some("FULL JOIN"),
+            JoinOperator::Semi(Missing) | JoinOperator::LeftSemi(Missing) | JoinOperator::RightSemi(Missing) => {
+                Some("SEMI JOIN")
+            }
+            JoinOperator::Anti(Missing) | JoinOperator::LeftAnti(Missing) | JoinOperator::RightAnti(Missing) => {
+                Some("ANTI JOIN")
+            }
+            _ => None,
+        });
+        if missing.is_some() {
+            return missing;
+        }
+    }
+    None
+}
+
+fn is_empty(value: &ValueWithSpan) -> bool {
+    matches!(&value.value, Value::SingleQuotedString(text) if text.is_empty())
 }
 
 /// True for AND, OR and XOR without parentheses around them.
@@ -120,6 +268,14 @@ mod tests {
             ("SELECT 1 WHERE a = ANY (SELECT a FROM t)", "SELECT 1 WHERE a IN (SELECT a FROM t)"),
             ("SELECT 1 WHERE a = SOME (SELECT a FROM t)", "SELECT 1 WHERE a IN (SELECT a FROM t)"),
             ("EXPLAIN SELECT 1 WHERE a <> ALL (SELECT a FROM t)", "EXPLAIN SELECT 1 WHERE a NOT IN (SELECT a FROM t)"),
+            ("SELECT a FROM t FETCH FIRST 3 ROWS ONLY", "SELECT a FROM t LIMIT 3"),
+            ("SELECT a FROM t OFFSET 2 ROWS FETCH NEXT ROW ONLY", "SELECT a FROM t LIMIT 1 OFFSET 2 ROWS"),
+            ("SELECT a FROM (SELECT a FROM t FETCH FIRST 3 ROWS ONLY) q", "SELECT a FROM (SELECT a FROM t LIMIT 3) q"),
+            ("SELECT a FROM t LIMIT (SELECT 2) OFFSET ((SELECT 1 + 1))", "SELECT a FROM t LIMIT (2) OFFSET (1 + 1)"),
+            ("(TABLE t)", "(SELECT * FROM t)"),
+            ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
+            ("SELECT LOCALTIMESTAMP", "SELECT CAST(now() AS TIMESTAMP)"),
+            ("SELECT a LIKE b ESCAPE ''", "SELECT a LIKE replace(b, '\\', '\\\\')"),
         ] {
             assert_eq!(read(sql).expect("supported").trim(), expected);
         }
@@ -138,9 +294,28 @@ mod tests {
             "SELECT * FROM (SELECT 1 UNION ALL (SELECT 2 EXCEPT ALL SELECT 3))",
             "SELECT 1 WHERE a >= ALL (SELECT a FROM t)",
             "SELECT 1 WHERE a < ANY (SELECT a FROM t)",
+            "SELECT a FROM t FETCH FIRST 10 PERCENT ROWS ONLY",
+            "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS WITH TIES",
+            "SELECT a FROM t LIMIT (SELECT count(*) FROM t)",
         ] {
             let error = Error::find(&read(sql).expect_err(sql)).expect("our error").clone();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_join_needs_a_condition() {
+        for sql in [
+            "SELECT 1 FROM a JOIN b",
+            "SELECT 1 FROM a INNER JOIN b WHERE a.x = b.x",
+            "SELECT 1 FROM a LEFT JOIN b",
+            "SELECT 1 FROM a JOIN b ON a.x = b.x FULL OUTER JOIN c",
+            "SELECT 1 FROM c CROSS JOIN (a RIGHT JOIN b)",
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM a LEFT ANTI JOIN b)",
+            "CREATE VIEW v AS SELECT 1 FROM a JOIN LATERAL (SELECT 1) q",
+        ] {
+            let error = Error::find(&read(sql).expect_err(sql)).expect("our error").clone();
+            assert_eq!(error.kind(), ErrorKind::Query, "{sql}");
         }
     }
 
@@ -152,6 +327,7 @@ mod tests {
             "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3",
             "SELECT 1 WHERE a = ANY(ARRAY[1, 2])",
             "SELECT 1 WHERE a IN (SELECT a FROM t)",
+            "SELECT 1 FROM a CROSS JOIN b NATURAL JOIN c, d LEFT JOIN e ON true",
         ] {
             assert_eq!(read(sql).expect("supported"), sql);
         }

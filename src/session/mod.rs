@@ -2,13 +2,18 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod merged_columns;
 mod misread;
+mod nodes;
 mod now;
-#[cfg(any(feature = "flight", feature = "shell"))]
+mod operators;
+mod output_names;
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
+mod parse;
+mod plan_size;
+mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
-#[cfg(any(feature = "flight", feature = "shell"))]
 mod time_zone;
 
 use std::sync::Arc;
@@ -25,11 +30,26 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
-#[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::misread::as_standard;
 use self::now::Now;
+use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]
-pub(crate) use self::time_zone::{follow_time_zone, resolve_time_zone};
+pub(crate) use self::output_names::shown_name;
+#[cfg(feature = "shell")]
+pub(crate) use self::output_names::unique_names;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::parse::parse_statements;
+#[cfg(any(feature = "mcp", feature = "postgres"))]
+pub(crate) use self::parse::parse_trees;
+#[cfg(feature = "postgres")]
+pub(crate) use self::parse::{check_text, parse_expression};
+#[cfg(feature = "flight")]
+pub(crate) use self::plan_size::bytes_of_plan;
+use self::plan_size::with_plan_limits;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::statement::plan_statement;
+pub use self::statement::sql;
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) use self::time_zone::follow_time_zone;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
@@ -73,6 +93,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.push(Arc::new(now()));
     scalar.extend(functions::all());
+    builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     let planners = builder.relation_planners().get_or_insert_default();
     planners.insert(0, Arc::new(TableFunctions));
     planners.insert(0, Arc::new(Relations));
@@ -89,7 +111,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
 /// # Errors
 /// As [`catalog`].
 pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
-    session_with(connection, session_config(), Arc::default())
+    let builder = builder(session_config(), Arc::default());
+    Ok(SessionContext::new_with_state(with_plan_limits(install(builder, connection)?).build()))
 }
 
 /// Creates a session like [`session`], with this configuration and a runtime shared with other sessions: memory and
@@ -102,8 +125,11 @@ pub(crate) fn session_with(
     config: SessionConfig,
     runtime: Arc<RuntimeEnv>,
 ) -> Result<SessionContext> {
-    let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    Ok(SessionContext::new_with_state(install(builder, connection)?.build()))
+    Ok(SessionContext::new_with_state(install(builder(config, runtime), connection)?.build()))
+}
+
+fn builder(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionStateBuilder {
+    SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features()
 }
 
 /// The function `now()`, truncated to whole seconds, which a service's periods can express. The engine's has

@@ -5,8 +5,9 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, Query, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, ObjectName, Query, Select, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 /// Visitor that reads the nodes of a tree.
@@ -15,6 +16,8 @@ pub(crate) trait Reader {
     fn pre_visit_query(&mut self, _query: &Query) {}
     /// After the parts of a query.
     fn post_visit_query(&mut self, _query: &Query) {}
+    /// Before the parts of a SELECT.
+    fn pre_visit_select(&mut self, _select: &Select) {}
     /// At the name of a table.
     fn visit_relation(&mut self, _name: &ObjectName) {}
     /// Before the parts of an expression.
@@ -25,6 +28,10 @@ pub(crate) trait Reader {
 pub(crate) trait Editor {
     /// Before the parts of a query.
     fn pre_visit_query(&mut self, _query: &mut Query) {}
+    /// After the parts of a query.
+    fn post_visit_query(&mut self, _query: &mut Query) {}
+    /// Before the parts of a SELECT.
+    fn pre_visit_select(&mut self, _select: &mut Select) {}
     /// Before the parts of an item of FROM.
     fn pre_visit_table_factor(&mut self, _factor: &mut TableFactor) {}
     /// Before the parts of an expression.
@@ -43,6 +50,34 @@ pub(crate) fn read(part: &impl Visit, reader: &mut dyn Reader) {
 /// Visits a statement, or a part of one, and changes it.
 pub(crate) fn edit(part: &mut impl VisitMut, editor: &mut dyn Editor) {
     let _ = part.visit(&mut Editing(editor));
+}
+
+/// As [`read`], for the queries and expressions in a statement.
+pub(crate) fn read_statement(statement: &Statement, reader: &mut dyn Reader) {
+    match statement {
+        Statement::Statement(ast) => read(ast.as_ref(), reader),
+        Statement::Explain(explain) => read_statement(&explain.statement, reader),
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &copy.source {
+                read(query.as_ref(), reader);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// As [`edit`], for the queries and expressions in a statement.
+pub(crate) fn edit_statement(statement: &mut Statement, editor: &mut dyn Editor) {
+    match statement {
+        Statement::Statement(ast) => edit(ast.as_mut(), editor),
+        Statement::Explain(explain) => edit_statement(&mut explain.statement, editor),
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &mut copy.source {
+                edit(query.as_mut(), editor);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Calls `each` with every expression, outer ones first.
@@ -75,6 +110,11 @@ impl Visitor for Reading<'_> {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.0.pre_visit_select(select);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
         self.0.visit_relation(name);
         ControlFlow::Continue(())
@@ -93,6 +133,16 @@ impl VisitorMut for Editing<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.0.pre_visit_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.0.post_visit_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.0.pre_visit_select(select);
         ControlFlow::Continue(())
     }
 

@@ -90,8 +90,14 @@ impl Drawing {
         let failed = |error: ArrowError| error.to_string();
         let batch = concat_batches(schema, batches).map_err(failed)?;
         let Some((first, rest)) = batch.columns().split_first() else { return Err(wrong("no column")) };
+        if rest.is_empty() && batch.num_rows() == 1 && is_number(first) {
+            // A single number is a bar of its own.
+            let (name, values) = (one_line(schema.field(0).name()), floats(first).map_err(failed)?);
+            let series = vec![(name.clone(), values)];
+            return Ok(Self { title: None, along: Along::Category, labels: vec![name], series });
+        }
         if rest.is_empty() {
-            return Err(wrong("no number"));
+            return Err(wrong(if is_number(first) { "no time or category" } else { "no number" }));
         }
         if batch.num_rows() == 0 {
             return Err("the result has no rows to draw".to_owned());
@@ -259,7 +265,7 @@ impl Drawing {
         let numbers = numbers.max().unwrap_or(1);
         let room = width.saturating_sub(names + of_series + numbers + if several { 4 } else { 3 }).max(1);
         let (smallest, largest) = self.extent();
-        let largest = largest.max(-smallest);
+        let sides = Sides::of(smallest, largest, room);
         let colors = self.colors(&SENTIMENT_COLORS, &COLORS);
         let by_label = self.bar_colors(&SENTIMENT_COLORS);
         let mut lines = Vec::new();
@@ -271,11 +277,15 @@ impl Drawing {
                     line.push(' ');
                     line.push_str(&fitted(name, of_series));
                 }
-                let bar = values[at].map_or(String::new(), |value| bar(value, largest, room));
-                let rest = " ".repeat(room.saturating_sub(bar.chars().count()));
+                let value = values[at].unwrap_or_default();
+                let bar = sides.bar(value);
+                let (left, right) = if value < 0.0 { (bar.as_str(), "") } else { ("", bar.as_str()) };
+                let space = |bar: &str, side: usize| " ".repeat(side.saturating_sub(bar.chars().count()));
+                let (before, after) = (space(left, sides.left), space(right, sides.right));
                 let ansi = by_label.as_ref().map_or(colors[series], |colors| colors[at]);
-                let bar = if color && !bar.is_empty() { painted(&bar, ansi) } else { bar };
-                lines.push(format!("{line} │{bar}{rest} {:>numbers$}", shown(values[at])));
+                let paint = |bar: &str| if color && !bar.is_empty() { painted(bar, ansi) } else { bar.to_owned() };
+                let (left, right) = (paint(left), paint(right));
+                lines.push(format!("{line} {before}{left}│{right}{after} {:>numbers$}", shown(values[at])));
             }
         }
         lines
@@ -463,17 +473,39 @@ fn instant(at: f64, format: &str) -> String {
     time.map_or(String::new(), |time| time.format(format).to_string())
 }
 
-/// A bar of at most `room` characters, in eighths of one; bars of negative numbers are hatched.
-fn bar(value: f64, largest: f64, room: usize) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    if value == 0.0 || largest <= 0.0 {
-        return String::new();
+/// Room for bars on both sides of zero, in characters.
+#[derive(Debug, Clone, Copy)]
+struct Sides {
+    left: usize,
+    right: usize,
+    /// Value of a character.
+    unit: f64,
+}
+
+impl Sides {
+    /// Divides the room by the extent of the values, which includes zero.
+    fn of(smallest: f64, largest: f64, room: usize) -> Self {
+        let unit = (largest - smallest) / room as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar is shorter than a line")]
+        let left = if smallest < 0.0 { (-smallest / unit).ceil() as usize } else { 0 };
+        let left = left.min(room);
+        // With a side of its own, the longest bar keeps its whole length.
+        let unit = if left > 0 && left < room { unit.max(largest / (room - left) as f64) } else { unit };
+        Self { left, right: room - left, unit }
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar is shorter than a line")]
-    let eighths = (value.abs() / largest * room as f64 * 8.0).round().max(1.0) as usize;
-    match value < 0.0 {
-        true => "▒".repeat(eighths.div_ceil(8)),
-        false => format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]),
+
+    /// A bar, in eighths of a character; to the left of zero in halves, since there are no other blocks.
+    fn bar(&self, value: f64) -> String {
+        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        if value == 0.0 || self.unit <= 0.0 {
+            return String::new();
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar is shorter than a line")]
+        let parts = |parts: f64| (value.abs() / self.unit * parts).round().max(1.0) as usize;
+        match value < 0.0 {
+            true => format!("{}{}", if parts(2.0) % 2 == 1 { "▐" } else { "" }, "█".repeat(parts(2.0) / 2)),
+            false => format!("{}{}", "█".repeat(parts(8.0) / 8), EIGHTHS[parts(8.0) % 8]),
+        }
     }
 }
 
@@ -811,6 +843,27 @@ mod tests {
         assert!(lines[1..].iter().all(|line| measure_text_width(line) == 30), "{lines:?}");
         let ends = ["12,500", "   -40", "  NULL"];
         assert!(lines[1..].iter().zip(ends).all(|(line, end)| line.ends_with(end)), "{lines:?}");
+    }
+
+    #[test]
+    fn negative_bars_go_to_the_left_of_zero() {
+        let columns = vec![("c", texts(&["a", "b", "c"])), ("n", numbers(&[Some(10), Some(-10), Some(-5)]))];
+        let lines = drawing(columns).expect("a drawing").text(27, 16, false).expect("bars");
+        assert_eq!(
+            lines[1..],
+            ["a           │██████████  10", "b ██████████│           -10", "c      █████│            -5"]
+        );
+        let columns = vec![("c", texts(&["a", "b"])), ("n", numbers(&[Some(-2), Some(-1)]))];
+        let lines = drawing(columns).expect("a drawing").text(16, 16, false).expect("bars");
+        assert_eq!(lines[1..], ["a ██████████│ -2", "b      █████│ -1"]);
+    }
+
+    #[test]
+    fn a_single_number_is_a_bar() {
+        let one = drawing(vec![("mentions", numbers(&[Some(12)]))]).expect("a drawing");
+        assert_eq!(one.text(20, 16, false).expect("a bar"), ["menti… │█████████ 12"]);
+        let error = drawing(vec![("n", numbers(&[Some(1), Some(2)]))]).expect_err("no chart");
+        assert!(error.contains("no time or category in (n Int64)"), "{error}");
     }
 
     #[test]

@@ -38,6 +38,55 @@ pub(super) const COMMANDS: [Entry; 17] = [
     entry("\\q", "", "quits, like Ctrl-D"),
 ];
 
+/// Commands of other shells that mean one of ours.
+const ALIASES: [(&str, &str); 27] = [
+    ("\\d+", "\\d"),
+    ("\\dt", "\\d"),
+    ("\\dt+", "\\d"),
+    ("\\dv", "\\d"),
+    ("\\describe", "\\d"),
+    (".tables", "\\d"),
+    (".schema", "\\d"),
+    (".columns", "\\d"),
+    ("\\l+", "\\l"),
+    ("\\list", "\\l"),
+    ("\\conninfo", "\\c"),
+    ("\\connect", "\\c"),
+    (".databases", "\\l"),
+    (".open", "\\c"),
+    (".timer", "\\timing"),
+    (".mode", "\\format"),
+    (".maxrows", "\\rows"),
+    (".output", "\\o"),
+    (".once", "\\o"),
+    ("\\out", "\\o"),
+    (".read", "\\i"),
+    ("\\edit", "\\e"),
+    (".edit", "\\e"),
+    ("\\h", "\\?"),
+    ("\\help", "\\?"),
+    (".help", "\\?"),
+    ("\\quit", "\\q"),
+];
+
+/// What to use instead of commands of other shells that have no counterpart.
+const INSTEAD: [(&str, &str); 14] = [
+    (".quit", "use \\q"),
+    (".exit", "use \\q"),
+    ("\\set", "use SET to change a setting, and SHOW ALL to list them; there are no variables"),
+    ("\\unset", "use RESET to restore a setting; there are no variables"),
+    ("\\pset", "use \\format, \\x, \\rows or \\pager"),
+    ("\\a", "use \\format csv or \\format tsv"),
+    ("\\g", "end the statement with ;"),
+    ("\\gx", "use \\x before the statement"),
+    ("\\G", "use \\x before the statement"),
+    ("\\df", "use SHOW FUNCTIONS"),
+    ("\\dn", "use SHOW TABLES, which has the schemas"),
+    ("\\copy", "use \\o FILE, then the statement, then \\o"),
+    ("\\echo", "use SELECT 'text'"),
+    ("\\!", "run it in another terminal"),
+];
+
 /// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
@@ -73,14 +122,25 @@ impl Command {
         match line.trim_end_matches(';') {
             "exit" | "quit" => return Some(Ok(Self::Quit)),
             "help" => return Some(Ok(Self::Help)),
-            _ if !line.starts_with('\\') => return None,
-            _ => {}
+            _ if line.starts_with('\\') => {}
+            // No statement begins with a point. `.5` may continue one.
+            _ if line.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic())) => {}
+            _ => return None,
         }
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Some(Self::named(name.trim_end_matches(';'), rest.trim()))
     }
 
+    /// True if the command prints a table that belongs to the results of a script.
+    pub(super) fn prints(&self) -> bool {
+        matches!(self, Self::Describe(_) | Self::Connections | Self::Cost(_))
+    }
+
     fn named(name: &str, rest: &str) -> Result<Self, String> {
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
+        if let Some((_, instead)) = INSTEAD.iter().find(|(other, _)| *other == name) {
+            return Err(format!("unknown command {name}; {instead}"));
+        }
         let Some(entry) = COMMANDS.iter().find(|entry| entry.name == name) else {
             let near = nearest(name, COMMANDS.iter().map(|entry| entry.name)).filter(|_| name.len() > 4);
             let near = near.map_or("\\? lists commands".to_owned(), |near| format!("did you mean {near}?"));
@@ -148,6 +208,13 @@ mod tests {
         assert_eq!(parsed("quit;"), Ok(Command::Quit));
         assert_eq!(parsed("\\q;"), Ok(Command::Quit));
         assert_eq!(parsed("\\o a.csv;"), Ok(Command::Output(Some("a.csv".into()))));
+        assert_eq!(parsed("\\dt mentions"), Ok(Command::Describe(Some("mentions".into()))));
+        assert_eq!(parsed(".tables"), Ok(Command::Describe(None)));
+        assert_eq!(parsed(".read a.sql"), Ok(Command::Include("a.sql".into())));
+        assert_eq!(Command::parse(".5 + 1"), None);
+        for (alias, own) in ALIASES {
+            assert!(COMMANDS.iter().any(|entry| entry.name == own), "{alias}");
+        }
         assert_eq!(parsed("\\x off"), Ok(Command::Expanded(Some(false))));
         assert_eq!(parsed("\\watch"), Ok(Command::Watch(Duration::from_secs(60))));
         assert_eq!(parsed("\\cost SELECT 1; SELECT 2"), Ok(Command::Cost("SELECT 1; SELECT 2".into())));
@@ -158,6 +225,9 @@ mod tests {
     fn wrong_arguments_are_named() {
         for (line, said) in [
             ("\\foo", "unknown command \\foo; \\? lists commands"),
+            (".width 3", "unknown command .width; \\? lists commands"),
+            ("\\set x 1", "unknown command \\set; use SET to change a setting"),
+            ("\\gx", "use \\x before the statement"),
             ("\\timeing", "did you mean \\timing?"),
             ("\\x perhaps", "\\x expects [on|off], found `perhaps`"),
             ("\\watch 0", "\\watch expects [SECONDS], found `0`"),

@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use crate::config::SessionSettings;
-use crate::error::{between, describe, nearest};
+use crate::error::{between, describe, nearest, nearest_name};
 
 /// An error message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,10 @@ impl Mistake {
         if let Some(row) = row {
             line.push_str(&format!(" (line {row})"));
         }
-        if let Some(suggestion) = suggestion(&line, context, tables).await {
+        if let Some(foreign) = foreign(text) {
+            // A character of a word processor explains whatever the parser says.
+            line.push_str(&format!("; {foreign}"));
+        } else if let Some(suggestion) = suggestion(&line, context, tables).await {
             line.push_str(&format!("; {suggestion}"));
         }
         Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)), row }
@@ -94,6 +97,31 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     Some([format!("  {ahead}{part}{behind}"), format!("  {}^", " ".repeat(width))])
 }
 
+/// Advice on the first character outside quotes that text editors put in the place of one of SQL.
+fn foreign(text: &str) -> Option<String> {
+    let mut quote = None;
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            None => {
+                let (name, meant) = match c {
+                    '‘' | '’' | '‚' | '‛' | '´' | '“' | '”' | '„' | '«' | '»' => {
+                        ("a typographic quote", "'")
+                    }
+                    '–' | '—' | '−' => ("a dash", "-"),
+                    '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{feff}' => ("an invisible space", "a space"),
+                    _ => continue,
+                };
+                let shown = if meant == "a space" { String::new() } else { format!(" {c}") };
+                return Some(format!("the statement has {name}{shown}; write {meant}"));
+            }
+        }
+    }
+    None
+}
+
 /// Advice for an unknown table, setting or function. The engine itself suggests columns, and our own errors settings and zones.
 async fn suggestion(line: &str, context: &SessionContext, tables: &str) -> Option<String> {
     let did_you_mean = |name: &str| format!("did you mean {name}?");
@@ -121,7 +149,8 @@ async fn suggestion(line: &str, context: &SessionContext, tables: &str) -> Optio
     let name = between(line, "unknown table `", "`")?;
     let name = name.rsplit('.').next()?;
     let known = super::completion::tables(context).await;
-    match nearest(name, known.iter().map(|(name, _)| name.as_str())) {
+    let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    match nearest_name(name, &known) {
         Some(near) => Some(did_you_mean(near)),
         None => Some(tables.to_owned()),
     }
@@ -139,6 +168,21 @@ mod tests {
         assert_eq!(shown, ["  FROM 日本 WHERE", "            ^"]);
         assert_eq!(marked("SELECT 1", 1, 99).expect("a line")[1], "          ^", "at the end where it is behind it");
         assert_eq!(marked("SELECT 1", 2, 1), None);
+    }
+
+    #[test]
+    fn characters_of_word_processors_are_named() {
+        for (text, told) in [
+            ("SELECT 1 WHERE a = ‘x’", "the statement has a typographic quote ‘; write '"),
+            ("SELECT “a” FROM t", "the statement has a typographic quote “; write '"),
+            ("SELECT 2 – 1", "the statement has a dash –; write -"),
+            ("SELECT\u{a0}1", "the statement has an invisible space; write a space"),
+        ] {
+            assert_eq!(foreign(text).as_deref(), Some(told));
+        }
+        for text in ["SELECT 'it’s', \"„\" FROM t", "SELECT 'a''b’'", "SELECT 1"] {
+            assert_eq!(foreign(text), None, "{text}");
+        }
     }
 
     #[test]

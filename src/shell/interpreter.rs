@@ -33,7 +33,7 @@ use crate::error::{describe, one_line};
 use crate::numbers::counted;
 
 /// Nesting depth of `\i` beyond which files are assumed to include each other.
-const DEEPEST: usize = 16;
+pub(super) const DEEPEST: usize = 16;
 
 const HELP: &str = "Statements end with ; and may span several lines. EXPLAIN SELECT … shows the
 requests of a query. Tab completes SQL and names of saved searches. Ctrl-C
@@ -239,7 +239,8 @@ impl Interpreter {
                 Destination::Prompt => {
                     let output = Output::stdout(self.format)?.charts(self.charts.clone());
                     let mut output = output.displaying(self.display.clone());
-                    self.shell.run(text, &mut output).await
+                    self.shell.run(text, &mut output).await?;
+                    Ok(output.close()?)
                 }
             };
         };
@@ -282,6 +283,13 @@ impl Interpreter {
     /// Confirms the effect of a command: at the prompt only, since the user of a script wrote it.
     fn confirm(&self, line: &str) {
         if self.is_interactive() {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Prints a line about a file, unless the user wants none.
+    fn note(&self, line: &str) {
+        if !self.shell.is_quiet() {
             eprintln!("{line}");
         }
     }
@@ -409,7 +417,7 @@ impl Interpreter {
         self.finish_file()?;
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
-            let named = Format::of_file(&path).filter(|_| !self.chosen);
+            let named = if self.chosen { None } else { Format::of_file(&path).map_err(Failure::line)? };
             let format = named.unwrap_or(self.format);
             let file = Output::file(format, &path).map_err(cannot)?.charts(self.charts.clone());
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
@@ -422,10 +430,13 @@ impl Interpreter {
     /// Completes the `\o` file and gives it its name.
     fn finish_file(&mut self) -> Result<(), Failure> {
         if let Some((path, file)) = self.file.take() {
-            let wrote = file.results() > 0;
+            let summary = file.summary();
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = None;
             file.close()?;
-            self.confirm(&format!("{} {}", if wrote { "wrote" } else { "no result for" }, path.display()));
+            match summary {
+                Some(line) => self.note(&line),
+                None => self.confirm(&format!("no result for {}", path.display())),
+            }
         }
         Ok(())
     }
@@ -437,7 +448,11 @@ impl Interpreter {
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         self.finish_file()?;
         if let Destination::Script(output) = self.destination {
+            let summary = output.summary().filter(|_| !self.shell.is_quiet());
             output.close()?;
+            if let Some(line) = summary {
+                eprintln!("{line}");
+            }
         }
         Ok(())
     }

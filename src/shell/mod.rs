@@ -32,11 +32,14 @@ pub(crate) mod schema;
 mod screen;
 mod script;
 mod splitter;
+mod statement;
 mod table;
+mod workbook;
 mod writer;
 
 pub use diagnostics::Mistake;
 pub use output::{ChartOptions, Format, Output};
+pub use progress::Progress;
 pub use repl::interact;
 pub use report::cancelled;
 pub use run::{Failure, Shell};

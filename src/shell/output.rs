@@ -1,18 +1,21 @@
 //! Destination and format of results: stdout, a pipe, or a file that appears once it is complete.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use console::Term;
 
 use super::screen::Display;
+use super::workbook::Book;
 use super::writer::ResultWriter;
 use crate::error::nearest;
+use crate::numbers::counted;
+use crate::session::{shown_name, unique_names};
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +43,16 @@ pub enum Format {
     Svg,
     /// The chart as a PNG picture.
     Png,
+    /// An Excel workbook, with a sheet for each result.
+    Xlsx,
 }
 
 impl Format {
     /// Names on the command line.
-    pub const NAMES: [&str; 11] =
-        ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet", "chart", "svg", "png"];
+    pub const NAMES: [&str; 12] =
+        ["table", "csv", "tsv", "json", "ndjson", "markdown", "arrow", "parquet", "chart", "svg", "png", "xlsx"];
     /// All of them, in the order of their names.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Table,
         Self::Csv,
         Self::Tsv,
@@ -59,6 +64,7 @@ impl Format {
         Self::Chart,
         Self::Svg,
         Self::Png,
+        Self::Xlsx,
     ];
 
     /// Name on the command line.
@@ -67,24 +73,58 @@ impl Format {
     }
 
     fn is_binary(self) -> bool {
-        matches!(self, Self::Arrow | Self::Parquet | Self::Png)
+        matches!(self, Self::Arrow | Self::Parquet | Self::Png | Self::Xlsx)
     }
 
-    /// Returns the format that a file name ends with, if one is known.
-    pub fn of_file(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
-            "jsonl" => Some(Self::Ndjson),
-            "md" => Some(Self::Markdown),
-            "arrows" | "ipc" => Some(Self::Arrow),
-            "table" | "chart" => None,
-            name => name.parse().ok(),
+    /// Formats by the extension of a file. The first extension of a format is the usual one.
+    const EXTENSIONS: [(&str, Self); 15] = [
+        ("csv", Self::Csv),
+        ("tsv", Self::Tsv),
+        ("xlsx", Self::Xlsx),
+        ("json", Self::Json),
+        ("ndjson", Self::Ndjson),
+        ("jsonl", Self::Ndjson),
+        ("parquet", Self::Parquet),
+        ("arrow", Self::Arrow),
+        ("arrows", Self::Arrow),
+        ("ipc", Self::Arrow),
+        ("md", Self::Markdown),
+        ("markdown", Self::Markdown),
+        ("txt", Self::Table),
+        ("svg", Self::Svg),
+        ("png", Self::Png),
+    ];
+
+    /// Returns the format of a file by its extension; `None` for a name without one.
+    ///
+    /// # Errors
+    /// One line with the supported extensions, for any other: the file would not contain what its name promises.
+    pub fn of_file(path: &Path) -> Result<Option<Self>, String> {
+        let Some(extension) = path.extension() else { return Ok(None) };
+        let name = extension.to_string_lossy().to_lowercase();
+        if let Some((_, format)) = Self::EXTENSIONS.iter().find(|(known, _)| *known == name) {
+            return Ok(Some(*format));
         }
+        if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+            return Ok(None);
+        }
+        let names: Vec<String> = Self::EXTENSIONS.iter().map(|(name, _)| format!(".{name}")).collect();
+        Err(format!(
+            "cannot write {}: unsupported extension .{}; use one of {}, or choose a format with --format",
+            path.display(),
+            extension.display(),
+            names.join(", ")
+        ))
     }
 
-    /// True if a file holds a single result.
-    fn is_single(self) -> bool {
-        self.is_binary() || self == Self::Svg
+    /// True if the columns of a result must have different names.
+    fn has_unique_names(self) -> bool {
+        matches!(self, Self::Json | Self::Ndjson | Self::Parquet)
+    }
+
+    /// True if a reader of a file can tell several results apart.
+    pub(super) fn holds_several(self) -> bool {
+        matches!(self, Self::Table | Self::Markdown | Self::Chart | Self::Xlsx)
     }
 }
 
@@ -122,6 +162,19 @@ pub struct Output {
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
     charts: ChartOptions,
+    written: Written,
+    /// Results so far, in the format that puts them together at the end.
+    book: Option<Book>,
+    /// Sheets of the workbook before the current result.
+    sheets: usize,
+}
+
+/// Content of a file, for the line at its end.
+#[derive(Debug, Default)]
+struct Written {
+    rows: usize,
+    requests: u64,
+    incomplete: bool,
 }
 
 #[derive(Debug)]
@@ -133,6 +186,8 @@ enum Target {
     File {
         partial: PathBuf,
         path: PathBuf,
+        /// The path as the user wrote it.
+        name: PathBuf,
         file: Arc<File>,
         complete: bool,
         /// Length of the file before the current result.
@@ -154,7 +209,9 @@ impl Output {
 
     fn to(format: Format, target: Target) -> Self {
         let charts = ChartOptions::default();
-        Self { format, target, results: 0, in_progress: false, display: None, zone: None, charts }
+        let written = Written::default();
+        let (display, zone, book) = (None, None, None);
+        Self { format, target, results: 0, in_progress: false, display, zone, charts, written, book, sheets: 0 }
     }
 
     /// Output to a file, which is replaced by [`Output::close`].
@@ -170,19 +227,25 @@ impl Output {
             let file = File::options().write(true).open(path)?;
             return Ok(Self::to(format, Target::Device(Arc::new(file))));
         }
+        let given = path.to_owned();
         // A symbolic link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.file_name().ok_or_else(|| io::Error::other("not a file name"))?.to_owned();
         name.push(".partial");
         let partial = path.with_file_name(name);
-        let file = Arc::new(File::create_new(&partial).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => io::Error::other(format!(
-                "{} exists; remove it if no other process is writing to it",
-                partial.display()
-            )),
-            _ => error,
-        })?);
-        Ok(Self::to(format, Target::File { partial, path, file, complete: false, before: 0 }))
+        let file = Arc::new(partial_file(&partial)?);
+        Ok(Self::to(format, Target::File { partial, path, name: given, file, complete: false, before: 0 }))
+    }
+
+    /// The schema with the names that the format shows: several columns may have one name, except where the format forbids it.
+    pub(super) fn named(&self, schema: &Schema) -> SchemaRef {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let names: Vec<String> = match self.format.has_unique_names() {
+            true => unique_names(names),
+            false => names.map(|name| shown_name(name).to_owned()).collect(),
+        };
+        let fields = schema.fields().iter().zip(names).map(|(field, name)| Field::clone(field).with_name(name));
+        Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
     }
 
     /// Shows tables to a person at the terminal: they fit its width, and long ones go through a pager.
@@ -217,13 +280,35 @@ impl Output {
         self.format
     }
 
-    pub(super) fn is_stdout(&self) -> bool {
-        matches!(self.target, Target::Stdout)
+    /// True if the results are written to a file, and not to stdout, a pipe or a device.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.target, Target::File { .. })
     }
 
-    /// Number of results begun.
-    pub(super) fn results(&self) -> usize {
-        self.results
+    /// Counts the rows and requests of a result.
+    pub(super) fn count(&mut self, rows: usize, requests: u64, incomplete: bool) {
+        self.written.rows += rows;
+        self.written.requests += requests;
+        self.written.incomplete |= incomplete;
+    }
+
+    /// Line about a file that is complete, such as `wrote week.csv: 1,524 rows · 16 requests · complete`; `None` for other
+    /// targets, and without a result.
+    pub(super) fn summary(&self) -> Option<String> {
+        let Target::File { name, .. } = &self.target else { return None };
+        let Written { rows, requests, incomplete } = self.written;
+        let results = match self.results {
+            0 => return None,
+            1 => String::new(),
+            results => format!("{results} results · "),
+        };
+        let requests = if requests == 0 { "no requests".to_owned() } else { counted(requests, "request") };
+        let complete = if incomplete { "INCOMPLETE" } else { "complete" };
+        Some(format!("wrote {}: {results}{} · {requests} · {complete}", name.display(), counted(rows as u64, "row")))
+    }
+
+    pub(super) fn is_stdout(&self) -> bool {
+        matches!(self.target, Target::Stdout)
     }
 
     /// Marks the current result as complete.
@@ -246,6 +331,9 @@ impl Output {
     pub(super) fn take_back(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.in_progress) {
             self.results -= 1;
+            if let Some(book) = &self.book {
+                book.truncate(self.sheets);
+            }
             if let Target::File { file, before, .. } = &self.target {
                 file.set_len(*before)?;
                 file.as_ref().seek(SeekFrom::Start(*before))?;
@@ -254,16 +342,37 @@ impl Output {
         Ok(())
     }
 
+    /// Refuses a second result that a reader could not tell from the first.
+    ///
+    /// # Errors
+    /// The format holds one result per file. On stdout, in a pipe or a device only binary formats do: the reader sees the
+    /// results arrive one after another.
+    pub(super) fn check_room(&self) -> io::Result<()> {
+        let full = match &self.target {
+            Target::File { .. } => !self.format.holds_several(),
+            Target::Stdout | Target::Device(_) => {
+                (self.format.is_binary() || self.format == Format::Svg) && !self.format.holds_several()
+            }
+        };
+        match full && self.results > 0 {
+            true => Err(io::Error::other(one_result(self.format))),
+            false => Ok(()),
+        }
+    }
+
     /// Begins a result.
     pub(super) fn begin(&mut self, schema: SchemaRef) -> io::Result<ResultWriter> {
-        if self.results > 0 && self.format.is_single() {
-            return Err(io::Error::other("this format holds one result per file; run one statement"));
-        }
+        self.check_room()?;
         if let Target::File { file, before, .. } = &mut self.target {
             *before = file.as_ref().stream_position()?;
         }
         self.results += 1;
         self.in_progress = true;
+        if self.format == Format::Xlsx {
+            let book = self.book.get_or_insert_default();
+            self.sheets = book.sheets();
+            return ResultWriter::in_book(book.clone(), self.results, schema, self.zone.clone());
+        }
         let terminal = matches!(self.target, Target::Stdout) && io::stdout().is_terminal();
         let expanded = self.display.as_ref().is_some_and(|display| display.expanded);
         if let (true, Format::Table, Some(display)) = (terminal, self.format, &self.display) {
@@ -289,6 +398,13 @@ impl Output {
     /// # Errors
     /// The file cannot be renamed, or stdout not be flushed.
     pub fn close(mut self) -> io::Result<()> {
+        if let Some(book) = self.book.take() {
+            match &self.target {
+                Target::Stdout => book.send(io::stdout().lock())?,
+                Target::Device(file) => book.send(file.as_ref())?,
+                Target::File { file, .. } => book.save(file)?,
+            }
+        }
         match &mut self.target {
             Target::Stdout => io::stdout().flush(),
             Target::Device(_) => Ok(()),
@@ -314,6 +430,64 @@ impl Drop for Output {
             let _ = std::fs::remove_file(partial);
         }
     }
+}
+
+/// Message for a second result in a file.
+pub(super) fn one_result(format: Format) -> String {
+    format!(
+        "a {} file holds one result; run one statement, give each its own file with \\o FILE, or use .xlsx, .md or .txt",
+        format.name()
+    )
+}
+
+/// Creates the partial file of a result, and locks it for as long as it is open. The lock shows that its writer lives: one
+/// that was left behind by a killed process is replaced.
+fn partial_file(partial: &Path) -> io::Result<File> {
+    /// Two processes may replace the same file at once; one of them then begins again.
+    const TRIES: usize = 10;
+    let is = |file: &File| {
+        let here = std::fs::symlink_metadata(partial).ok()?;
+        let file = file.metadata().ok()?;
+        Some((here.dev(), here.ino()) == (file.dev(), file.ino()))
+    };
+    for _ in 0..TRIES {
+        match File::create_new(partial) {
+            Ok(file) => match file.try_lock() {
+                // Between the two steps another process may have taken it for one that was left behind.
+                Ok(()) if is(&file) == Some(true) => return Ok(file),
+                // The file system has no locks, so that the next process cannot know who writes.
+                Err(TryLockError::Error(_)) => return Ok(file),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let open = |partial: &Path| match std::fs::symlink_metadata(partial)?.is_file() {
+                    true => File::open(partial),
+                    false => Err(io::ErrorKind::InvalidInput.into()),
+                };
+                let left = match open(partial) {
+                    Ok(left) => left,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(_) => return Err(in_the_way(partial)),
+                };
+                match left.try_lock() {
+                    // Removed, not truncated: the name may be a second one of another file.
+                    Ok(()) if is(&left) == Some(true) => std::fs::remove_file(partial)?,
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => {
+                        let line = format!("another process is writing it, to {}", partial.display());
+                        return Err(io::Error::other(line));
+                    }
+                    Err(TryLockError::Error(_)) => return Err(in_the_way(partial)),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(in_the_way(partial))
+}
+
+fn in_the_way(partial: &Path) -> io::Error {
+    io::Error::other(format!("{} is in the way; remove it if no other process is writing to it", partial.display()))
 }
 
 /// Writer to a terminal that replaces control characters, so that data cannot move the cursor or change colours.

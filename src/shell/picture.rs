@@ -1,7 +1,8 @@
 //! A chart as a picture for documents: SVG or PNG.
 
 use charts_rs::{
-    AxisType, ChartBase, Color, HorizontalBarChart, LineChart, Series, Symbol, YAxisConfig, svg_to_png_with_size,
+    AxisType, ChartBase, Color, DEFAULT_FONT_FAMILY, HorizontalBarChart, LineChart, Series, Symbol, YAxisConfig,
+    measure_text_width_family, svg_to_png_with_size,
 };
 use console::truncate_str;
 
@@ -38,6 +39,11 @@ const SENTIMENTS: [(&str, &str); 4] =
 /// # Errors
 /// One line from the library.
 pub(super) fn svg(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String, String> {
+    portable(&drawn(drawing, size)?)
+}
+
+/// The chart as the library draws it, which measures texts in its own font.
+fn drawn(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String, String> {
     let power = power(drawing);
     let scaled = |value: f64| value / 10_f64.powi(power);
     // The library draws, and prints, numbers of seven digits.
@@ -113,9 +119,62 @@ pub(super) fn svg(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String,
 /// # Errors
 /// One line from the library.
 pub(super) fn png(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<Vec<u8>, String> {
-    let svg = svg(drawing, size)?;
+    let svg = drawn(drawing, size)?;
     let (width, height) = size.map_or((2 * WIDTH, None), |(width, height)| (width, Some(height)));
     svg_to_png_with_size(&svg, Some(width), height).map_err(|error| error.to_string())
+}
+
+/// Makes a picture look right with the fonts of another machine: it names fonts to fall back on, and texts that end at the same
+/// place, as labels of an axis do, are anchored at their ends. Otherwise wider letters would run into the chart.
+fn portable(svg: &str) -> Result<String, String> {
+    const FONTS: &str = "Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif";
+    let family = format!("font-family=\"{DEFAULT_FONT_FAMILY}\"");
+    let mut parts = svg.split("<text ");
+    let before = parts.next().unwrap_or_default();
+    let mut texts = Vec::new();
+    for part in parts {
+        let (attributes, rest) = part.split_once('>').ok_or("a text without an end")?;
+        let content = rest.split("</text>").next().unwrap_or_default().trim();
+        let plain = content.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+        let number = |name| attribute(attributes, name)?.parse::<f32>().ok();
+        let place = number("x").zip(number("font-size")).filter(|_| !attributes.contains("text-anchor"));
+        let width = |size| measure_text_width_family(DEFAULT_FONT_FAMILY, size, &plain).map(|size| size.width());
+        let end = match place {
+            Some((x, size)) => Some((x, x + width(size).map_err(|error| error.to_string())?)),
+            None => None,
+        };
+        texts.push((attributes, rest, end));
+    }
+    let mut shown = before.to_owned();
+    for (attributes, rest, place) in &texts {
+        // Other texts that end here and begin elsewhere.
+        let aligned = place.filter(|(x, end)| {
+            let others = texts.iter().filter_map(|(_, _, other)| *other);
+            let mut beside = others.filter(|(other, at)| (at - end).abs() < 0.2 && (other - x).abs() > 0.2);
+            beside.next().is_some()
+        });
+        let attributes = match aligned {
+            Some((_, end)) => {
+                let begins = format!(" x=\"{}\"", attribute(attributes, "x").unwrap_or_default());
+                let ends = format!(" x=\"{end:.1}\" text-anchor=\"end\"");
+                format!(" {attributes}").replacen(&begins, &ends, 1)
+            }
+            None => (*attributes).to_owned(),
+        };
+        shown.push_str("<text ");
+        shown.push_str(&attributes);
+        shown.push('>');
+        shown.push_str(rest);
+    }
+    Ok(shown.replace(&family, &format!("font-family=\"{FONTS}\"")))
+}
+
+/// The value of an attribute of an element.
+fn attribute<'t>(attributes: &'t str, name: &str) -> Option<&'t str> {
+    attributes
+        .split("\" ")
+        .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix("=\""))
+        .map(|value| value.trim_end_matches('"'))
 }
 
 /// True if the font of PNGs lacks letters of the chart: it has those of Latin, Greek and Cyrillic.
@@ -191,6 +250,28 @@ mod tests {
         for drawing in [drawing(&["a", "b"], &["n"]), over_time(drawing(&["a", "b"], &["n"]))] {
             assert!(svg_of(&drawing, None).contains("n by &lt;kind&gt;"));
         }
+    }
+
+    #[test]
+    fn labels_end_at_the_axis_in_any_font() {
+        let bars = drawing(&["a", "a much longer name"], &["n"]);
+        let picture = svg(&bars, None).expect("a picture");
+        assert!(!picture.contains("font-family=\"Roboto\"") && picture.contains("Arial"), "{picture}");
+        let label = |name: &str| {
+            let (before, _) = picture.split_once(&format!(">\n{name}\n<")).expect(name);
+            before.rsplit_once("<text ").expect("a text").1.to_owned()
+        };
+        let (short, long) = (label("a"), label("a much longer name"));
+        assert!(short.contains("text-anchor=\"end\"") && long.contains("text-anchor=\"end\""), "{short}\n{long}");
+        assert_eq!(attribute(&short, "x"), attribute(&long, "x"));
+        // A PNG is drawn with the library's own font, and from the same places as before.
+        assert!(drawn(&bars, None).expect("a picture").contains("font-family=\"Roboto\""));
+        // Names with signs that are escaped.
+        let odd = svg(&drawing(&["<b> & \"c\"", "d"], &["n"]), None).expect("a picture");
+        assert_eq!(
+            odd.matches("<text ").count(),
+            drawn(&drawing(&["<b> & \"c\"", "d"], &["n"]), None).expect("one").matches("<text ").count()
+        );
     }
 
     #[test]

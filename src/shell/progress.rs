@@ -1,4 +1,4 @@
-//! Progress of a query on stderr: a line on a terminal, otherwise notes on long waits.
+//! Progress on stderr: a line on a terminal that changes, otherwise notes on long waits, or lines every few seconds.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -9,13 +9,15 @@ use std::time::Duration;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::numbers::counted;
 
 /// A line with rows, pages, requests and the wait for a rate limit, and a bar once the number of requests is known. Removed
 /// on drop.
-pub(super) struct Progress {
+#[derive(Debug)]
+pub struct Progress {
     bar: ProgressBar,
     ticking: Option<JoinHandle<()>>,
 }
@@ -25,19 +27,25 @@ const SPINNER: &str = "{spinner} {wide_msg}";
 const BAR: &str = "{spinner} {bar:16.cyan/dim} {wide_msg}";
 
 impl Progress {
-    /// Shows the activity of the connections from now on. `quiet` shows nothing.
+    /// Shows the activity of the connections during a query from now on. `quiet` shows nothing.
     pub(super) fn start(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
-        if quiet {
-            return Self { bar: ProgressBar::hidden(), ticking: None };
-        }
-        if !io::stderr().is_terminal() {
+        if !quiet && !io::stderr().is_terminal() {
             return Self { bar: ProgressBar::hidden(), ticking: Some(tokio::spawn(note_waits(connections))) };
         }
-        let bar = ProgressBar::new_spinner();
-        bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 20));
-        // The templates are constants with known placeholders.
-        let style = |template| ProgressStyle::with_template(template).expect("a valid template").progress_chars("██░");
-        bar.set_style(style(SPINNER));
+        Self::of_queries(connections, quiet)
+    }
+
+    /// Shows the activity of the connections during a command of many queries, without a terminal as well.
+    pub fn of_queries(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
+        if quiet || !io::stderr().is_terminal() {
+            let (before, begun) = (Counts::of(&connections), Instant::now());
+            return Self::of(quiet, move || {
+                let waits = connections.iter().map(|connection| connection.client().throttled_for());
+                let counts = Counts::of(&connections).since(&before);
+                message(&counts, 0, waits.max().unwrap_or_default(), begun.elapsed())
+            });
+        }
+        let bar = new_bar();
         let shown = bar.clone();
         let before = Counts::of(&connections);
         let ticking = tokio::spawn(async move {
@@ -62,6 +70,52 @@ impl Progress {
         });
         Self { bar, ticking: Some(ticking) }
     }
+
+    /// Shows a text that changes: in place on a terminal, otherwise as a line every few seconds. `quiet` shows nothing.
+    pub fn of(quiet: bool, text: impl Fn() -> String + Send + 'static) -> Self {
+        /// Pause between two lines.
+        const LINES: Duration = Duration::from_secs(5);
+        if quiet {
+            return Self { bar: ProgressBar::hidden(), ticking: None };
+        }
+        if !io::stderr().is_terminal() {
+            let ticking = tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(LINES).await;
+                    eprintln!("{}", text());
+                }
+            });
+            return Self { bar: ProgressBar::hidden(), ticking: Some(ticking) };
+        }
+        let bar = new_bar();
+        let shown = bar.clone();
+        let ticking = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                shown.set_message(text());
+                shown.tick();
+            }
+        });
+        Self { bar, ticking: Some(ticking) }
+    }
+
+    /// Prints a line above the progress.
+    pub fn line(&self, line: impl std::fmt::Display) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+}
+
+/// A spinner with a text, on stderr.
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Narrow(Term::stderr())), 20));
+    bar.set_style(style(SPINNER));
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants with known placeholders.
+    ProgressStyle::with_template(template).expect("a valid template").progress_chars("██░")
 }
 
 /// Prints a note when a rate limit delays requests for some seconds: without a terminal nothing else shows that a query

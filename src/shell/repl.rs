@@ -14,7 +14,7 @@ use super::interpreter::{Destination, Interpreter, Next};
 use super::line_editor::LineEditor;
 use super::output::{ChartOptions, Format};
 use super::run::{Failure, Shell};
-use super::splitter::{is_inside_token, pieces};
+use super::splitter::{is_inside_token, open_token, pieces};
 
 /// Reads statements and commands from the terminal until the user leaves. Requires a multi-threaded runtime, on the thread
 /// that `block_on` occupies.
@@ -39,7 +39,11 @@ pub async fn interact(shell: Shell, format: Option<Format>, charts: ChartOptions
         let words = interpreter.words().await;
         editor.set_context(words, &pending);
         let name = interpreter.connection_name();
-        let prompt = if pending.is_empty() { format!("{name}> ") } else { format!("{name}-> ") };
+        let prompt = match (pending.is_empty(), open_token(&pending)) {
+            (true, _) => format!("{name}> "),
+            (false, None) => format!("{name}-> "),
+            (false, Some(open)) => format!("{name}{open}> "),
+        };
         let initial = interpreter.take_edited();
         // Stay on this thread, which receives the terminal's signals; the other workers take over its tasks.
         let line = match tokio::task::block_in_place(|| editor.read(&prompt, &initial)) {

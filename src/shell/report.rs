@@ -64,8 +64,8 @@ impl Report {
             parts.push(counted(spent.retries, "retry"));
         }
         if spent.wait_ms >= NOTICED {
-            // Summed over concurrent requests.
-            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms))));
+            // Concurrent requests wait at the same time, and their waits are summed.
+            parts.push(format!("waited {}", seconds(Duration::from_millis(spent.wait_ms).min(*elapsed))));
         }
         if !windows.is_empty() {
             let named = windows.iter().take(NAMED).map(|window| {

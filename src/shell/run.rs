@@ -1,6 +1,5 @@
 //! Runs SQL statements one after another, and reports on each.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,8 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
@@ -28,13 +26,14 @@ use super::output::Output;
 use super::progress::Progress;
 use super::report::{Report, period_in_words};
 use super::screen::{Rest, Shown};
-use crate::catalog::CATALOG;
+use super::statement::{Headers, refuse_changes, used, with_order, with_schema};
+use crate::catalog::{CATALOG, SCHEMA};
 use crate::client::QuerySpan;
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
-use crate::session::{as_standard, follow_time_zone, resolve_time_zone};
+use crate::session::{follow_time_zone, parse_statements, plan_statement};
 use crate::table::{is_read_only, read_only};
 
 /// Rows of the last result kept for `\\chart`: charts of more rows are unreadable.
@@ -215,6 +214,18 @@ impl Shell {
         Ok(())
     }
 
+    /// Makes the connection of a USE statement the current one. Its default schema is the one with the tables of the service.
+    fn use_connection(&mut self, name: &str) -> Result<(), String> {
+        let connection = name.strip_suffix(SCHEMA).map_or(name, |name| name.trim_end_matches('.'));
+        match connection {
+            "" => Ok(()),
+            "system" | "information_schema" => {
+                Err(format!("USE takes a connection; write the schema before the table, such as {name}.tables"))
+            }
+            connection => self.choose(connection),
+        }
+    }
+
     /// Prints a summary after each result.
     pub(super) fn report(&mut self, reports: Reports) {
         self.reports = Some(reports);
@@ -230,7 +241,7 @@ impl Shell {
     /// # Errors
     /// [`Failure`], with a line for people.
     pub async fn run(&mut self, text: &str, output: &mut Output) -> Result<(), Failure> {
-        let statements = match parse(text) {
+        let statements = match parse_statements(text) {
             Ok(statements) => statements,
             Err(error) => return Err(self.mistake(&error, text).await),
         };
@@ -285,14 +296,20 @@ impl Shell {
 
     async fn run_one(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
         let begun = Instant::now();
+        if let Some(name) = used(&statement) {
+            self.use_connection(&name).map_err(|line| Broken::Failed(Failure::line(line)))?;
+            return Ok(Some(self.report_of_effect(begun, &self.counters(), Vec::new())));
+        }
         let state = self.context.state();
         let zone = SessionSettings::zone(state.config_options());
         if !zone.is_empty() && state.config_options().execution.time_zone.as_ref() != Some(&zone) {
             // From the command line.
             follow_time_zone(&self.context).await?;
         }
-        let statement = as_standard(resolve_time_zone(statement))?;
-        let plan = self.context.state().statement_to_plan(statement).await?;
+        refuse_changes(&statement, &self.context).await?;
+        let headers = Headers::of(&statement);
+        let statement = with_order(statement, self.connection_name())?;
+        let plan = plan_statement(&self.context.state(), statement).await?;
         refuse_writes(&plan, &self.context).await?;
         if self.estimates != Estimates::None && self.estimate(&plan, output).await? {
             return Ok(None);
@@ -322,10 +339,11 @@ impl Shell {
         self.note_window(&plan);
         output.show_times_in(SessionSettings::zone(self.context.state().config_options()));
         let planning = begun.elapsed();
+        output.check_room()?;
         self.last = None;
         let span = QuerySpan::start(Some(kind));
         let task = in_span(task, &span);
-        let printed = print_result(&plan, task, begun, progress, output).await;
+        let printed = print_result(&plan, &headers, task, begun, progress, output).await;
         match &printed {
             Ok(printed) => span.ended("ok", printed.shown.rows as u64),
             Err(_) => span.ended("error", 0),
@@ -338,6 +356,7 @@ impl Shell {
             eprintln!("note: {columns} hidden: terminal too narrow; use \\x or --format csv to see all");
         }
         let (spent, windows) = (spent(&plan), windows(&plan));
+        output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
     }
 
@@ -486,12 +505,8 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
     }
     let shown = result.finish()?;
     output.ended();
+    output.count(shown.rows, 0, false);
     Ok(shown)
-}
-
-/// Parses the statements of a text; empty ones are skipped.
-pub(super) fn parse(text: &str) -> Result<VecDeque<Statement>, DataFusionError> {
-    DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build()?.parse_statements()
 }
 
 /// A printed result.
@@ -507,6 +522,7 @@ struct Printed {
 /// Prints a result as its batches arrive, until the display is full or closed, and keeps its rows for `\chart`.
 async fn print_result(
     plan: &Arc<dyn ExecutionPlan>,
+    headers: &Headers,
     task: Arc<TaskContext>,
     begun: Instant,
     progress: Progress,
@@ -514,8 +530,9 @@ async fn print_result(
 ) -> Result<Printed, Broken> {
     let mut progress = Some(progress);
     let mut stream = execute_stream(Arc::clone(plan), task)?;
-    let mut result = output.begin(stream.schema())?;
-    let mut kept = Kept { schema: stream.schema(), batches: Vec::new(), lacks: None };
+    let schema = output.named(&headers.apply(stream.schema()));
+    let mut result = output.begin(Arc::clone(&schema))?;
+    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -529,7 +546,7 @@ async fn print_result(
     while rest == Rest::Nothing
         && let Some(batch) = batches.recv().await
     {
-        let batch = batch?;
+        let batch = with_schema(batch?, &schema).map_err(DataFusionError::from)?;
         first = first.or_else(|| (batch.num_rows() > 0).then(|| begun.elapsed()));
         if result.would_print(&batch) {
             progress = None;

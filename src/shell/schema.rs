@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
+use datafusion::datasource::TableType;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
@@ -19,7 +20,10 @@ pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
         None if name.starts_with("system.") => (name.as_str(), of_system(name).to_owned(), "none"),
-        None => (name.as_str(), "a row of your table or view".to_owned(), "same as its query"),
+        None if table.table_type() == TableType::View => {
+            (name.as_str(), "a row of your view".to_owned(), "same as its query")
+        }
+        None => (name.as_str(), "a row of your table".to_owned(), "none"),
     });
     let told: Vec<_> = told.collect();
     batch([

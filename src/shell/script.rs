@@ -4,12 +4,16 @@
 
 use std::path::{Path, PathBuf};
 
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+
 use super::commands::Command;
 use super::diagnostics::Mistake;
-use super::interpreter::{Destination, Interpreter, Next, Within};
-use super::output::{Format, Output};
-use super::run::{Failure, Shell, parse};
+use super::interpreter::{DEEPEST, Destination, Interpreter, Next, Within};
+use super::output::{Format, Output, one_result};
+use super::run::{Failure, Shell};
 use super::splitter::pieces;
+use crate::session::parse_statements;
 
 /// Text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,7 @@ pub async fn run_scripts(
     for script in scripts {
         check_syntax(&shell, script).await?;
     }
+    check_files(scripts, format, &output)?;
     let mut interpreter = Interpreter::new(shell, format, Destination::Script(output));
     for Script { text, path } in scripts {
         let within = path.as_deref().map(Within::file);
@@ -80,7 +85,7 @@ async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
     for piece in complete.into_iter().chain(open) {
         let wrong = match Command::parse(&piece.text) {
             Some(command) => command.err().map(Mistake::new),
-            None => match parse(&piece.text) {
+            None => match parse_statements(&piece.text) {
                 Ok(_) => None,
                 Err(error) => Some(Mistake::of(&error, &piece.text, shell.context(), Mistake::TABLES).await),
             },
@@ -94,6 +99,82 @@ async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses several results for one file whose format holds a single one, before the first statement runs.
+fn check_files(scripts: &[Script], format: Option<Format>, output: &Output) -> Result<(), Failure> {
+    let mut written = Written { format, main: 0, other: None };
+    for script in scripts {
+        written.count(&script.text, 0, output)?;
+    }
+    Ok(())
+}
+
+/// Results that a script will write: to its output, and to the open `\\o` file. Whatever is not known beforehand, such as the
+/// format of a file without an extension, is left to the run, which refuses as well.
+struct Written {
+    format: Option<Format>,
+    main: usize,
+    other: Option<(Option<Format>, usize)>,
+}
+
+impl Written {
+    fn count(&mut self, text: &str, depth: usize, output: &Output) -> Result<(), Failure> {
+        let (complete, open) = pieces(text);
+        for piece in complete.into_iter().chain(open) {
+            match Command::parse(&piece.text) {
+                Some(Ok(Command::Output(to))) => {
+                    let named = |path: &Path| Format::of_file(path).ok().flatten();
+                    self.other = to.map(|path| (self.format.or_else(|| named(&path)), 0));
+                }
+                Some(Ok(Command::Include(path))) if depth < DEEPEST => {
+                    // A file that cannot be read fails when its turn comes.
+                    if let Ok(text) = read_file(&path) {
+                        self.count(&text, depth + 1, output)?;
+                    }
+                }
+                // Tables of commands go to the output of the script, but not to an open file.
+                Some(Ok(command)) if self.other.is_none() && command.prints() => self.add(1, output)?,
+                Some(_) => {}
+                None => {
+                    let statements = parse_statements(&piece.text).unwrap_or_default();
+                    self.add(statements.iter().filter(|statement| has_result(statement)).count(), output)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, results: usize, output: &Output) -> Result<(), Failure> {
+        let (format, count) = match &mut self.other {
+            Some((Some(format), count)) => (*format, count),
+            Some((None, _)) => return Ok(()),
+            None if !output.is_file() => return Ok(()),
+            None => (output.format(), &mut self.main),
+        };
+        *count += results;
+        match *count > 1 && !format.holds_several() {
+            true => Err(Failure::line(one_result(format))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// True for statements that certainly have a result.
+fn has_result(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(statement) => matches!(
+            statement.as_ref(),
+            ast::Statement::Query(_)
+                | ast::Statement::ShowTables { .. }
+                | ast::Statement::ShowColumns { .. }
+                | ast::Statement::ShowVariable { .. }
+                | ast::Statement::ExplainTable { .. }
+                | ast::Statement::Execute { .. }
+        ),
+        Statement::Explain(_) => true,
+        _ => false,
+    }
 }
 
 /// Reads a file of statements, with or without a byte order mark.

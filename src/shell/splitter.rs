@@ -99,6 +99,17 @@ pub(super) fn is_inside_token(text: &str) -> bool {
     error.is_some_and(|error| is_unterminated(&error))
 }
 
+/// Returns the sign of the token in which a text ends: a quote, or `*` for a comment.
+pub(super) fn open_token(text: &str) -> Option<char> {
+    let mut tokens = Vec::new();
+    let error = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err()?;
+    let rest = text[behind(text, &tokens)..].trim_start();
+    is_unterminated(&error).then(|| match rest.starts_with("/*") {
+        true => '*',
+        false => rest.chars().find(|c| matches!(c, '\'' | '"' | '`' | '$')).unwrap_or('\''),
+    })
+}
+
 /// True for errors that more input may resolve, such as an open quote.
 fn is_unterminated(error: &TokenizerError) -> bool {
     ["Unterminated", "EOF", "expected $"].iter().any(|open| error.message.contains(open))

@@ -38,13 +38,14 @@ impl Layout {
 
     /// Layout of at most `width` characters: strings are truncated, and if that is not enough the last columns are hidden.
     pub(super) fn fitting(schema: &Schema, batches: &[RecordBatch], width: usize, color: bool) -> io::Result<Self> {
-        let natural = natural(schema, batches, Purpose::Terminal)?;
-        // A truncated number or timestamp would be misleading.
-        let least = |(natural, field): (&usize, &FieldRef)| match may_be_cut(field.data_type()) {
+        let values = widths_of_values(schema, batches, Purpose::Terminal)?;
+        let natural = with_names(schema, &values, Purpose::Terminal);
+        // A truncated number or timestamp would be misleading; its header may be cut.
+        let least = |((natural, values), field): ((&usize, &usize), &FieldRef)| match may_be_cut(field.data_type()) {
             true => *natural.min(&LEAST),
-            false => *natural,
+            false => *natural.min(values.max(&LEAST)),
         };
-        let least: Vec<usize> = natural.iter().zip(schema.fields()).map(least).collect();
+        let least: Vec<usize> = natural.iter().zip(&values).zip(schema.fields()).map(least).collect();
         let (mut shown, mut used) = (0, 1);
         for least in &least {
             if shown > 0 && used + least + AROUND > width {
@@ -232,8 +233,18 @@ impl Purpose {
 
 /// Widths of columns without a limit.
 fn natural(schema: &Schema, batches: &[RecordBatch], purpose: Purpose) -> io::Result<Vec<usize>> {
+    Ok(with_names(schema, &widths_of_values(schema, batches, purpose)?, purpose))
+}
+
+/// Widths of columns that have room for their names.
+fn with_names(schema: &Schema, values: &[usize], purpose: Purpose) -> Vec<usize> {
     let name = |field: &FieldRef| measure_text_width(&purpose.shown(field.name())).max(1);
-    let mut widths: Vec<usize> = schema.fields().iter().map(name).collect();
+    schema.fields().iter().zip(values).map(|(field, width)| name(field).max(*width)).collect()
+}
+
+/// Widths of the widest values.
+fn widths_of_values(schema: &Schema, batches: &[RecordBatch], purpose: Purpose) -> io::Result<Vec<usize>> {
+    let mut widths = vec![1; schema.fields().len()];
     let plan = is_plan(schema);
     for batch in batches {
         for (column, width) in batch.columns().iter().zip(&mut widths) {
@@ -414,6 +425,17 @@ mod tests {
         for line in table.iter().chain(&expanded(&batch, 0, 80).expect("lines")) {
             assert!(!line.contains(|c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{2028}')), "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_wide_header_hides_no_narrow_number() {
+        let header = "count(*) FILTER (WHERE sentiment = 'negative')";
+        let columns: Vec<(String, ArrayRef)> =
+            (0..3).map(|at| (format!("{header} {at}"), Arc::new(Int64Array::from(vec![at])) as ArrayRef)).collect();
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 60, false).expect("a layout");
+        assert_eq!(layout.hidden, 0);
+        assert_eq!(layout.head(&batch.schema())[1], "| count(*) FILTER … | count(*) FILTER … | count(*) FILTE… |");
     }
 
     #[test]

@@ -20,7 +20,9 @@ use parquet::file::properties::WriterProperties;
 use super::chart::Drawing;
 use super::output::{ChartOptions, Format, chart_height, terminal_width};
 use super::screen::{Display, Rest, Screen, Shown};
+use super::workbook::{Book, Sheets};
 use super::{csv, picture, table};
+use crate::numbers::counted;
 
 /// Destination of a result's bytes.
 pub(super) type Sink = BufWriter<Box<dyn Write + Send>>;
@@ -56,6 +58,7 @@ enum Writer {
     /// Begun with the first row, so that an earlier failure writes nothing.
     Arrow(Begun<StreamWriter<Sink>>),
     Parquet(Begun<ArrowWriter<Sink>>),
+    Xlsx(Box<Sheets>),
 }
 
 impl ResultWriter {
@@ -72,6 +75,8 @@ impl ResultWriter {
             Format::Ndjson => Writer::Ndjson(json().build(sink)),
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
             Format::Parquet => Writer::Parquet(Begun::Not(Some(sink))),
+            // Written by `in_book`.
+            Format::Xlsx => Writer::Held { sink, batches: Vec::new(), format: Format::Table },
         };
         let charts = ChartOptions::default();
         Self { schema, writer, rows: 0, terminal, expanded: false, zone: None, charts }
@@ -83,6 +88,13 @@ impl ResultWriter {
         let writer = Writer::Screen(Box::new(Screen::new(display, shown)));
         let charts = ChartOptions::default();
         Self { schema, writer, rows: 0, terminal: true, expanded: false, zone, charts }
+    }
+
+    /// Writer of the sheets of a result in a workbook.
+    pub(super) fn in_book(book: Book, result: usize, schema: SchemaRef, zone: Option<Arc<str>>) -> io::Result<Self> {
+        let writer = Writer::Xlsx(Box::new(Sheets::begin(book, result, in_zone(&schema, zone.as_deref()))?));
+        let charts = ChartOptions::default();
+        Ok(Self { schema, writer, rows: 0, terminal: false, expanded: false, zone, charts })
     }
 
     /// Prints one column per line, in the table format.
@@ -131,6 +143,7 @@ impl ResultWriter {
                 writer.write(batch).map_err(io_error)?;
                 writer.get_mut().flush()?;
             }
+            Writer::Xlsx(sheets) => sheets.write(&flat(batch)?)?,
             Writer::Arrow(begun) => begun.writer(arrow_writer(&self.schema))?.write(batch).map_err(io_error)?,
             Writer::Parquet(begun) => {
                 begun.writer(parquet_writer(&self.schema))?.write(batch).map_err(parquet_error)?
@@ -166,6 +179,13 @@ impl ResultWriter {
             Writer::Ndjson(mut writer) => {
                 writer.finish().map_err(io_error)?;
                 writer.into_inner().flush()
+            }
+            Writer::Xlsx(sheets) => {
+                let cut = sheets.finish()?;
+                if cut > 0 {
+                    eprintln!("warning: {} cut to the 32,767 characters of a cell", counted(cut as u64, "value"));
+                }
+                Ok(())
             }
             Writer::Arrow(begun) => begun.finish(arrow_writer(&schema))?.into_inner().map_err(io_error)?.flush(),
             Writer::Parquet(begun) => {

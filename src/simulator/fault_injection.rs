@@ -82,6 +82,24 @@ pub(super) enum Kind {
     SortIgnored,
     /// The filters have no effect.
     FiltersIgnored,
+    /// The filters also select mentions without a value.
+    FiltersWider,
+    /// The reported total is at most this number.
+    CapTotal(u64),
+    /// This percentage of records is left out of pages, but counted.
+    Hidden(u64),
+    /// Missing values come first.
+    NullsFirst,
+    /// Windows do not contain the instant that they begin with.
+    StartExcluded,
+    /// Mentions are kept for this many days.
+    Retention(u64),
+    /// Longer periods are cut at their start to this many days.
+    CutPeriod(u64),
+    /// The overview's total is off by this amount.
+    Overview(i64),
+    /// The overview counts mentions that the filters exclude.
+    OverviewUnfiltered,
     /// A page of another saved search, or of another window.
     OtherAid,
     OtherWindow,
@@ -171,6 +189,15 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("ties", "", "order of equal keys differs in every response"),
     ("sort-ignored", "", "records not sorted"),
     ("filters-ignored", "", "records not filtered"),
+    ("filters-wider", "", "filters select mentions without a value too"),
+    ("cap-total", "rows=300", "total of at most this number"),
+    ("hidden", "percent=2", "records left out of pages, but counted"),
+    ("nulls-first", "", "missing values sorted first"),
+    ("start-excluded", "", "windows without the instant that they begin with"),
+    ("retention", "days=2", "no mentions older than this"),
+    ("cut-period", "days=2", "longer periods cut at their start"),
+    ("overview", "by=-10", "total of the overview off by this amount"),
+    ("overview-unfiltered", "", "overview of all mentions, whatever the filters"),
     ("other-aid", "", "page of another saved search"),
     ("other-window", "", "page of another time window"),
     ("twice", "", "record repeated in an older version"),
@@ -279,6 +306,15 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "ties" => Kind::Ties,
         "sort-ignored" => Kind::SortIgnored,
         "filters-ignored" => Kind::FiltersIgnored,
+        "filters-wider" => Kind::FiltersWider,
+        "cap-total" => Kind::CapTotal(options.number("rows", 300)?),
+        "hidden" => Kind::Hidden(options.number("percent", 2)?),
+        "nulls-first" => Kind::NullsFirst,
+        "start-excluded" => Kind::StartExcluded,
+        "retention" => Kind::Retention(options.number("days", 2)?),
+        "cut-period" => Kind::CutPeriod(options.number("days", 2)?),
+        "overview" => Kind::Overview(options.number("by", -10)?),
+        "overview-unfiltered" => Kind::OverviewUnfiltered,
         "other-aid" => Kind::OtherAid,
         "other-window" => Kind::OtherWindow,
         "twice" => Kind::Twice,

@@ -35,7 +35,7 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
     }
     sentiment.insert("unknown".to_owned(), facts().filter(|f| f.sentiment.is_none()).count().into());
     json!({
-        "totalMentions": matching.len(),
+        "totalMentions": i64::try_from(matching.len()).unwrap_or(i64::MAX) + query.variant.overview_off,
         "uniqueAuthors": authors.len(),
         "totalReach": sum(|f| f.reach),
         "totalEngagement": sum(|f| f.engagement),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
-use super::dataset::{Facts, SavedSearch};
+use super::dataset::{Facts, Mention, SavedSearch};
 use super::dialect::{Absolute, Asked, Dialect, Several, ZoneForm};
 use super::zone::Zone;
 
@@ -24,6 +24,22 @@ pub(super) struct Query {
     pub(super) sort: Order,
     pub(super) data_from: u64,
     pub(super) data_size: u64,
+    pub(super) variant: Variant,
+}
+
+/// Deviations from the contract.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    /// Filters select mentions without a value too.
+    pub(super) wider_filters: bool,
+    /// The window does not contain the instant that it begins with.
+    pub(super) start_excluded: bool,
+    /// Missing values come first.
+    pub(super) nulls_first: bool,
+    /// The overview ignores the filters.
+    pub(super) overview_of_all: bool,
+    /// Error of the overview's total.
+    pub(super) overview_off: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,13 +113,17 @@ impl Query {
         if let Some((name, _)) = given.0.first().filter(|_| dialect.strict) {
             return Err(invalid(name, "is not a parameter of search"));
         }
-        Ok(Self { aid: aid.to_owned(), from, to, timezone, said, filters, sort, data_from, data_size })
+        let (aid, variant) = (aid.to_owned(), Variant::default());
+        Ok(Self { aid, from, to, timezone, said, filters, sort, data_from, data_size, variant })
     }
 
     /// The positions of the matching mentions, by time of publication.
     pub(super) fn matching(&self, search: &SavedSearch) -> Vec<u32> {
         let mentions = &search.mentions;
-        let start = mentions.partition_point(|mention| mention.facts.published < self.from);
+        let before = |mention: &Arc<Mention>| {
+            mention.facts.published < self.from || (self.variant.start_excluded && mention.facts.published == self.from)
+        };
+        let start = mentions.partition_point(before);
         let end = mentions.partition_point(|mention| mention.facts.published < self.to).max(start);
         let positions = (start..end).filter(|at| self.takes(&mentions[*at].facts));
         positions.map(|at| u32::try_from(at).unwrap_or(u32::MAX)).collect()
@@ -118,7 +138,8 @@ impl Query {
                 Filter::Sentiment => &facts.sentiment,
                 Filter::Type => &facts.kind,
             };
-            value.as_ref().is_some_and(|value: &Arc<str>| values.iter().any(|wanted| **wanted == **value))
+            let found = |value: &Arc<str>| values.iter().any(|wanted| **wanted == **value);
+            value.as_ref().map_or(self.variant.wider_filters, found)
         })
     }
 
@@ -164,6 +185,8 @@ impl Query {
                 (Some(a), Some(b)) if descending => b.cmp(&a),
                 (Some(a), Some(b)) => a.cmp(&b),
                 (None, None) => Ordering::Equal,
+                (None, Some(_)) if self.variant.nulls_first => Ordering::Less,
+                (Some(_), None) if self.variant.nulls_first => Ordering::Greater,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(_), None) => Ordering::Less,
             };

@@ -191,7 +191,7 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
         return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
     }
     query.label(|value| preset.labels(value, &search));
-    spoil::question(kinds, &mut query);
+    spoil::question(kinds, &mut query, now);
     let other = service.corpus.searches.iter().find(|other| other.team == team && other.aid != query.aid);
     let (search, changes) = match other {
         Some(other) if kinds.contains(&Kind::OtherAid) => (Arc::clone(other), 0),

@@ -314,7 +314,13 @@ impl Service {
             return Arc::clone(known);
         }
         let mut order = query.matching(search);
-        let overview = overview(&query, search, &order);
+        let overview = match query.variant.overview_of_all {
+            true => {
+                let all = Query { filters: Vec::new(), ..query.clone() };
+                overview(&all, search, &all.matching(search))
+            }
+            false => overview(&query, search, &order),
+        };
         match sorting {
             Sorting::Stable => query.sort(search, &mut order, None),
             Sorting::Ties(shuffle) => query.sort(search, &mut order, Some(shuffle)),

@@ -1,5 +1,6 @@
 //! Applies faults to requests, records and finished responses.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::io::Write;
 use std::time::Duration;
@@ -38,7 +39,8 @@ pub(super) enum Unreachable {
 }
 
 /// Changes a request as if the service had not understood it.
-pub(super) fn question(kinds: &[Kind], query: &mut Query) {
+pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
+    let days = |days: u64| i64::try_from(days).ok().and_then(TimeDelta::try_days).unwrap_or_default();
     for kind in kinds {
         match kind {
             Kind::FiltersIgnored => query.filters.clear(),
@@ -46,6 +48,13 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query) {
                 let length = query.to - query.from;
                 (query.from, query.to) = (query.from - length, query.to - length);
             }
+            Kind::FiltersWider => query.variant.wider_filters = true,
+            Kind::StartExcluded => query.variant.start_excluded = true,
+            Kind::NullsFirst => query.variant.nulls_first = true,
+            Kind::OverviewUnfiltered => query.variant.overview_of_all = true,
+            Kind::Overview(by) => query.variant.overview_off += by,
+            Kind::Retention(kept) => query.from = query.from.max(now - days(*kept)),
+            Kind::CutPeriod(most) => query.from = query.from.max(query.to - days(*most)),
             _ => {}
         }
     }
@@ -76,6 +85,7 @@ pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Un
             Kind::Clamp(rows) | Kind::Short(rows) => size = size.min(number(*rows)),
             Kind::Empty => size = 0,
             Kind::Total(by) => total = total.map(|total| (total + by).max(0)),
+            Kind::CapTotal(most) => total = total.map(|total| total.min(i64::try_from(*most).unwrap_or(i64::MAX))),
             Kind::NoTotal => total = None,
             _ => {}
         }
@@ -87,6 +97,10 @@ pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Un
 /// Applies faults to the records of a page.
 pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
     for kind in kinds {
+        if let Kind::Hidden(percent) = kind {
+            items.retain(|item| !is_hidden(item, *percent));
+            continue;
+        }
         if *kind == Kind::Twice {
             if let Some(older) = items.first().map(|item| older(item)) {
                 items.insert(1, older);
@@ -102,6 +116,14 @@ pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
         }
     }
     items
+}
+
+/// True for a share of the records, the same in every response.
+fn is_hidden(item: &str, percent: u64) -> bool {
+    let id = serde_json::from_str::<Value>(item).map(|value| value["id"].to_string()).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish() % 100 < percent
 }
 
 /// Applies a fault to a record; `None` if it does not concern records.

@@ -126,7 +126,7 @@ impl Store {
         let unused = self.catalog.unused_files(Some(now - GRACE))?;
         let mut removed = 0;
         for (_, path) in &unused {
-            removed += u64::from(fs::remove_file(data.join(path)).is_ok());
+            removed += u64::from(remove_below(&data, &data.join(path)));
         }
         self.catalog.removed_files(&unused.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
         // Of processes that ended while they wrote.
@@ -146,7 +146,7 @@ impl Store {
                     let old = fs::metadata(&file).and_then(|file| file.modified());
                     let old = old.is_ok_and(|at| DateTime::<Utc>::from(at) < now - ABANDONED);
                     if old && !named.contains(&file) {
-                        removed += u64::from(fs::remove_file(&file).is_ok());
+                        removed += u64::from(remove_below(&data, &file));
                     }
                 }
             }
@@ -222,6 +222,14 @@ fn problem_of(folder: &Path, file: &DataFile) -> Option<String> {
         },
     };
     problem.map(|problem| format!("{}: {problem}", path.display()))
+}
+
+/// Removes a file of the store. One behind a link to another folder, or of a path that leads out of the store, is not the store's
+/// and stays.
+pub(super) fn remove_below(data: &Path, file: &Path) -> bool {
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    let within = folder.zip(data.canonicalize().ok()).is_some_and(|(folder, data)| folder.starts_with(data));
+    within && fs::remove_file(file).is_ok()
 }
 
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {

@@ -536,8 +536,10 @@ impl Store {
 
     /// Removes files that no region names.
     fn remove(&self, subject: &Subject, files: &[DataFile]) {
+        let data = self.catalog.data();
         for file in files {
-            remove_file(&self.folder(subject).join(&file.path));
+            // A file that stays behind is removed by `sync` and `store compact` later.
+            maintenance::remove_below(&data, &self.folder(subject).join(&file.path));
         }
     }
 

@@ -13,19 +13,23 @@ BINARY = os.environ["SAVEDSEARCH"]
 
 
 class Served:
-    """`savedsearch simulate` with the given options, and `savedsearch serve` or `mcp` over it."""
+    """`savedsearch simulate` with the given options, and `savedsearch serve` or `mcp` over it, with the options `program`. With a
+    `base_url` there is no simulator of its own."""
 
-    def __init__(self, *simulate, command="serve", users=False, tls=False):
+    def __init__(self, *simulate, command="serve", users=False, tls=False, program=(), base_url=None):
         self.folder = tempfile.TemporaryDirectory()
         self.simulate, self.command, self.users, self.tls = simulate, command, users, tls
+        self.program, self.base_url = program, base_url
         self.processes = []
 
     def __enter__(self):
         folder = pathlib.Path(self.folder.name)
-        options = ["--searches", "4", "--mentions", "3000", "--listen", "127.0.0.1:0", *self.simulate]
-        upstream = self.start(["simulate", *options])["listening on"]
-        self.base_url = f"http://{upstream}/v4"
-        serve = ["--base-url", self.base_url, self.command, "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+        size = [] if {"--data", "--mentions"} & set(self.simulate) else ["--searches", "4", "--mentions", "3000"]
+        options = ["--listen", "127.0.0.1:0", *size, *self.simulate]
+        if not self.base_url:
+            upstream = self.start(["simulate", *options])["listening on"]
+            self.base_url = f"http://{upstream}/v4"
+        serve = ["--base-url", self.base_url, *self.program, self.command, "--listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
         if self.command == "serve":
             serve += ["--postgres-listen", "127.0.0.1:0"]
         if self.users:
@@ -47,14 +51,14 @@ class Served:
         environment |= {"SAVEDSEARCH_API_KEY": "demo-key-comms", "SAVEDSEARCH_LOG": "warn"}
         process = subprocess.Popen([BINARY, *arguments], stderr=subprocess.PIPE, text=True, env=environment)
         self.processes.append(process)
-        told = {}
+        told, line = {}, ""
         for line in process.stderr:
             found = re.match(r"(.* on) (\S+)$", line.strip())
             if found:
                 told[found[1]] = found[2]
             if "listening on" in told:
                 return told
-        raise RuntimeError(f"{arguments} did not start")
+        raise RuntimeError(f"{arguments} did not start: {line}")
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
@@ -69,7 +73,7 @@ def users():
     command[-1] = "--scram-verifier"
     proof = subprocess.run(command, input="swordfish\n", capture_output=True, text=True, check=True).stdout.strip()
     token = subprocess.run(["sha256sum"], input="bobs-token", capture_output=True, text=True, check=True).stdout.split()[0]
-    return f'[users.ada]\npassword_hash = "{hashed}"\nscram_sha_256 = "{proof}"\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
+    return f'[users.ada]\n{hashed}\n{proof}\n[users.bob]\ntoken_sha256 = ["{token}"]\n'
 
 
 def certificates(folder):

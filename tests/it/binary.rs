@@ -460,6 +460,44 @@ fn an_interrupt_cancels_and_leaves_no_file() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_replaced_and_what_a_running_one_writes_is_not() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "5000", "--searches", "1", "--delay-ms", "2000"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.csv");
+    let partial = folder.path().join("all.csv.partial");
+    let sql =
+        "SELECT id FROM mentions WHERE aid = '183772' AND duration = '2026-01-01T00:00:00Z..2026-07-01T12:00:00Z'";
+    let mut child = service.sql(&["-o", file.to_str().unwrap(), "-c", sql]).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::metadata(&partial).map_or(0, |file| file.len()) == 0 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let one = || run(&["--quiet", "sql", "-o", file.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+    let refused = one();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("another process is writing it, to "), "{}", err(&refused));
+    assert!(fs::metadata(&partial).unwrap().len() > 0 && !file.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(partial.exists(), "nothing is removed by a process that is killed");
+    let replaced = one();
+    assert!(replaced.status.success() && replaced.stderr.is_empty(), "{}", err(&replaced));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "n\n1\n");
+    assert!(!partial.exists());
+    // Two names of one file, a link and a folder are not what a killed process leaves.
+    let precious = folder.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    fs::hard_link(&precious, &partial).unwrap();
+    assert!(one().status.success() && fs::read_to_string(&precious).unwrap() == "precious");
+    std::os::unix::fs::symlink(&precious, &partial).unwrap();
+    assert!(err(&one()).contains("all.csv.partial is in the way"));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    fs::remove_file(&partial).unwrap();
+    fs::create_dir(&partial).unwrap();
+    assert!(err(&one()).contains("all.csv.partial is in the way"));
+}
+
+#[test]
 fn an_interrupt_ends_a_computation_that_never_pauses() {
     let sql = "SELECT sum(a.value * b.value) FROM range(100000) a, range(1000000) b";
     let mut child = savedsearch(&["sql", "-c", sql]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -793,6 +831,135 @@ fn a_hang_up_ends_things_as_a_termination_does() {
     }
     assert!(Command::new("kill").args(["-HUP", &service.child.id().to_string()]).status().unwrap().success());
     assert!(service.child.wait().unwrap().success());
+}
+
+/// A running server that logs to a pipe.
+struct Served {
+    child: Child,
+    lines: BufReader<std::process::ChildStderr>,
+}
+
+impl Served {
+    fn start(arguments: &[&str], key: &str) -> Self {
+        let mut command = savedsearch(arguments);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", key);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        let mut served = Self { child, lines };
+        served.until("listening on ");
+        served
+    }
+
+    /// The next line with a text.
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the server ended before `{text}`");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
+    }
+}
+
+#[test]
+fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    for (base_url, key, reason) in
+        [(service.base_url.as_str(), CANARY, "401"), ("http://127.0.0.1:1/v4", "demo-key-comms", "cannot connect")]
+    {
+        let mut served = Served::start(&["--base-url", base_url], key);
+        let line = served.until("the service cannot be queried");
+        assert!(line.contains("WARN") && line.contains(reason) && !line.contains(CANARY), "{line}");
+        served.signal("-TERM");
+        assert!(served.child.wait().unwrap().success());
+    }
+    let mut served = Served::start(&["--base-url", &service.base_url], "demo-key-comms");
+    served.signal("-HUP");
+    served.until("SIGHUP ignored");
+    served.signal("-TERM");
+    let mut rest = String::new();
+    served.lines.read_to_string(&mut rest).unwrap();
+    assert!(served.child.wait().unwrap().success() && !rest.contains("cannot be queried"), "{rest}");
+}
+
+#[test]
+fn a_password_becomes_a_line_of_the_users_file() {
+    for (option, key) in
+        [("--hash-password", "password_hash = \"$argon2id$"), ("--scram-verifier", "scram_sha_256 = \"SCRAM")]
+    {
+        let mut child = savedsearch(&["serve", option])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"swordfish\n").unwrap();
+        let line = out(&child.wait_with_output().unwrap());
+        assert!(line.starts_with(key) && line.lines().count() == 1, "{line}");
+        let file = format!("[users.ada]\n{line}");
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("users.toml"), file).unwrap();
+        assert!(datafusion_saved_search::flight::Users::read(&folder.path().join("users.toml")).is_ok());
+    }
+}
+
+#[test]
+fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_live() {
+    let service = Simulate::start(&["--now", NOW, "--mentions", "4000", "--searches", "1", "--delay-ms", "2000"]);
+    let folder = tempfile::tempdir().unwrap();
+    let sync = |name: &str| {
+        let store = folder.path().join(name);
+        let options =
+            ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sync", "--since", "2026-03-01"];
+        let mut command = savedsearch(&options);
+        command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        (child, lines)
+    };
+    let days = |name: &str| {
+        let store = folder.path().join(name);
+        let options =
+            ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sql", "--format", "csv", "-c"];
+        let sql = "SELECT coalesce(sum(days), 0) AS days FROM system.store";
+        let mut command = savedsearch(&[&options[..], &[sql]].concat());
+        let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").output().unwrap();
+        out(&output).lines().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    // Stopped in its first step, which takes longer than the pause before the first line.
+    let (mut child, mut lines) = sync("first");
+    let mut told = String::new();
+    lines.read_line(&mut told).unwrap();
+    assert!(told.contains(" request") && told.contains(" · 5 s"), "{told}");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    lines.read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(told.ends_with("\nerror: stopped; no step was complete, so that nothing was stored\n"), "{told}");
+    assert_eq!(days("first"), 0);
+    // Stopped in its second one.
+    let (mut child, mut lines) = sync("second");
+    let mut told = String::new();
+    while !told.contains(" steps left") && !told.contains(" step left") {
+        assert!(lines.read_line(&mut told).unwrap() > 0, "{told}");
+    }
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    lines.read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(129));
+    assert!(told.ends_with("error: stopped; 1 step was stored; the one that was being read was not\n"), "{told}");
+    assert!(days("second") > 0);
+    // A probe takes longer than the pause between two lines.
+    let service = Simulate::start(&["--now", NOW, "--mentions", "2000", "--searches", "1", "--delay-ms", "600"]);
+    let probed = savedsearch(&["--base-url", &service.base_url, "probe"])
+        .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(err(&probed).contains("probing: ") && err(&probed).contains(" of at most 25 requests"), "{}", err(&probed));
 }
 
 #[test]

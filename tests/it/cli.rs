@@ -4,9 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use datafusion_saved_search::simulator::{KEY, OTHER_KEY};
+use datafusion_saved_search::Clock;
+use datafusion_saved_search::simulator::{self, KEY, OTHER_KEY, Settings};
 
 use crate::binary::{Simulate, err, out, savedsearch};
+use crate::support::{corpus, now};
 
 const NOW: &str = "2026-07-01T12:00:00Z";
 
@@ -105,6 +107,7 @@ fn the_extension_of_a_file_is_its_format() {
         ("a.parquet", "PAR1"),
         ("a.svg", "<svg"),
         ("a.png", "PNG"),
+        ("a.xlsx", "PK"),
         ("a.txt", "+-"),
     ] {
         let path = folder.path().join(name);
@@ -116,6 +119,217 @@ fn the_extension_of_a_file_is_its_format() {
     let path = folder.path().join("b.csv");
     printed(&["--format", "ndjson", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"n\":1}\n", "an option counts more than the extension");
+}
+
+#[test]
+fn a_file_that_would_not_be_what_its_name_promises_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.pdf", "a.html", "a.xls", "a.csv.gz", "a.parquett", "a.", "a.table"] {
+        let path = folder.path().join(name);
+        let output = demo(&["-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+        let said = err(&output);
+        let extension = name.rsplit('.').next().unwrap();
+        assert!(output.status.code() == Some(2) && !path.exists(), "{name}: {said}");
+        assert!(said.contains(&format!("unsupported extension .{extension}; use one of .csv, ")), "{name}: {said}");
+        let redirected = refused(&["-c", &format!("\\o {}", path.display()), "-c", "SELECT 1 AS n"]);
+        assert!(redirected.contains("unsupported extension") && !path.exists(), "{name}: {redirected}");
+        // A format that was chosen counts.
+        printed(&["--format", "csv", "-o", path.to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "n\n1\n", "{name}");
+    }
+    printed(&["-o", folder.path().join("plain").to_str().unwrap(), "-c", "SELECT 1 AS n"]);
+}
+
+#[test]
+fn a_second_result_for_a_file_of_one_is_refused_before_the_first_is_requested() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = Settings { clock: Clock::fixed(now()), ..Settings::default() };
+    let service = runtime.block_on(simulator::start("127.0.0.1:0".parse().unwrap(), corpus(), settings)).unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let count = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source";
+    let (one, both) = (file("one.sql"), file("both.sql"));
+    fs::write(&one, count).unwrap();
+    fs::write(&both, format!("{count}; {count}")).unwrap();
+    let include = format!("\\i {one}");
+    let twice: [&[&str]; 8] = [
+        &["-c", count, "-c", count],
+        &["-c", &format!("{count}; SET savedsearch.max_requests = 9; {count}")],
+        &["-f", &both],
+        &["-f", &one, "-c", count],
+        &["-c", &include, "-c", &include],
+        &["-c", "\\d", "-c", count],
+        &["-c", &format!("EXPLAIN {count}"), "-c", count],
+        &["--estimate", "-c", count, "-c", "\\l"],
+    ];
+    let base_url = service.base_url();
+    let sql = |arguments: &[&str]| {
+        let mut command = savedsearch(&[&["--base-url", &base_url, "--quiet", "sql"], arguments].concat());
+        command.env("SAVEDSEARCH_API_KEY", KEY).stdin(Stdio::null()).output().unwrap()
+    };
+    for name in ["a.csv", "a.tsv", "a.json", "a.ndjson", "a.parquet", "a.arrow", "a.svg", "a.png"] {
+        let path = file(name);
+        for twice in twice {
+            fs::write(&path, "old").unwrap();
+            let output = sql(&[&["-o", &path], twice].concat());
+            let said = err(&output);
+            assert!(output.status.code() == Some(1), "{name} {twice:?}: {said}");
+            assert!(said.contains(" file holds one result; run one statement"), "{name} {twice:?}: {said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{name} {twice:?}");
+        }
+        let redirected = sql(&["-c", &format!("\\o {path}"), "-c", count, "-c", count]);
+        assert!(err(&redirected).contains("file holds one result"), "{name}: {}", err(&redirected));
+        // A result that cannot be foreseen is refused as well.
+        let watched = sql(&["-o", &path, "-c", "SELECT 'a' AS a, 1 AS n", "-c", "\\watch 1"]);
+        assert!(err(&watched).contains("file holds one result"), "{name}: {}", err(&watched));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{name}");
+        // Files of their own.
+        let other = file("b.csv");
+        let redirect = format!("\\o {other}");
+        let apart = sql(&["-o", &path, "-c", "SELECT 'a' AS a, 1 AS n", "-c", &redirect, "-c", "SELECT 2 AS n"]);
+        assert!(apart.status.success(), "{name}: {}", err(&apart));
+    }
+    assert_eq!(service.requests(), 0);
+    // Formats that show where a result ends, and stdout, whose reader sees it.
+    for name in ["a.md", "a.txt"] {
+        printed(&["-o", &file(name), "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b"]);
+        let text = fs::read_to_string(file(name)).unwrap();
+        assert!(text.contains("| a |") && text.contains("| b |"), "{text}");
+    }
+    assert_eq!(printed(&["--format", "json", "-c", "SELECT 1 AS a; SELECT 2 AS b"]), "[{\"a\":1}]\n[{\"b\":2}]\n");
+}
+
+#[test]
+fn a_workbook_has_typed_cells_and_a_sheet_for_each_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.xlsx");
+    let sql = "SET timezone = 'Europe/Berlin'; SELECT '007' AS aid, 42 AS post_id, 1.5 AS score, true AS yes, 9007199254740993 AS big, \
+               '=1+1' AS formula, timestamp '2026-07-01 10:00:00' AT TIME ZONE 'UTC' AS at, date '2026-07-01' AS day, NULL AS nothing, \
+               make_array('a', 'b') AS list, 7 AS n";
+    printed(&["-o", path.to_str().unwrap(), "-c", sql, "-c", "SELECT 2 AS second"]);
+    // The parts of a workbook are compressed XML; Python reads zip archives.
+    let script = "import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\nprint('\\n'.join(z.namelist()))\n\
+                  print(z.read('xl/worksheets/sheet1.xml').decode())\nprint(z.read('xl/workbook.xml').decode())\n\
+                  print(z.read('xl/sharedStrings.xml').decode() if 'xl/sharedStrings.xml' in z.namelist() else '')\n\
+                  print(z.read('xl/styles.xml').decode())";
+    let output = std::process::Command::new("python3").args(["-c", script, path.to_str().unwrap()]).output().unwrap();
+    let parts = out(&output);
+    for part in
+        ["xl/worksheets/sheet2.xml", "name=\"Result 1\"", "name=\"Result 2\"", "state=\"frozen\"", "<autoFilter"]
+    {
+        assert!(parts.contains(part), "{part}\n{parts}{}", err(&output));
+    }
+    for text in ["007", "42", "9007199254740993", "=1+1", "[\"a\",\"b\"]"] {
+        let escaped = text.replace('"', "&quot;");
+        let found = [text, escaped.as_str()].iter().any(|text| parts.contains(&format!(">{text}</t>")));
+        assert!(found, "{text} is no text\n{parts}");
+    }
+    // Noon in Berlin is half of a day, and 1 July 2026 the day 46,204.
+    for number in ["<v>1.5</v>", "<v>46204.5</v>", "<v>46204</v>", "<v>7</v>", "t=\"b\"><v>1</v>"] {
+        assert!(parts.contains(number), "{number}\n{parts}");
+    }
+    assert!(parts.contains("yyyy-mm-dd hh:mm:ss") && !parts.contains("<f>"), "{parts}");
+    // To a pipe as well.
+    let piped = demo(&["--format", "xlsx", "-c", "SELECT 1 AS n"]);
+    assert!(piped.stdout.starts_with(b"PK"), "{}", err(&piped));
+}
+
+#[test]
+fn statements_are_taken_as_people_type_them() {
+    let csv = |statements: &[&str]| printed(&[&["--format", "csv"], statements].concat());
+    // A statement without an option, and headers as typed.
+    assert_eq!(csv(&["SELECT 1, 2 + 2, 'a' AS b"]), "1,2 + 2,b\n1,4,a\n");
+    assert_eq!(csv(&["SELECT 1", "-c", "SELECT -2"]), "1\n1\n-2\n-2\n");
+    let counts = "SELECT count(*), sum(likes), date_trunc('day', now()) IS NULL FROM mentions LIMIT 0";
+    assert!(
+        csv(&[counts]).starts_with("count(*),sum(likes),\"date_trunc('day', now()) IS NULL\"\n"),
+        "{}",
+        csv(&[counts])
+    );
+    assert_eq!(csv(&["SELECT *, 7 FROM (SELECT 1 AS a, 2 AS b)"]), "a,b,7\n1,2,7\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.sql");
+    fs::write(&file, "SELECT 1").unwrap();
+    let output = demo(&[file.to_str().unwrap()]);
+    assert!(output.status.code() == Some(2) && err(&output).contains("run it with -f"), "{}", err(&output));
+    // Statements and commands of other shells.
+    assert_eq!(csv(&["-c", "USE v4; USE savedsearch.v4; SELECT 1 AS n"]), "n\n1\n");
+    assert_eq!(refused(&["-c", "USE nowhere"]), "unknown connection `nowhere`; available: savedsearch");
+    assert_eq!(printed(&["-c", ".tables"]), printed(&["-c", "\\d"]));
+    assert_eq!(printed(&["-c", "\\dt mentions"]), printed(&["-c", "\\d mentions"]));
+    assert_eq!(refused(&["-c", "\\gx"]), "unknown command \\gx; use \\x before the statement");
+    // The tables of the service come first, in order.
+    let tables = csv(&["SHOW TABLES"]);
+    let tables: Vec<&str> = tables.lines().skip(1).collect();
+    let ours = ["breakdowns", "mentions", "overview"].map(|name| format!("savedsearch,v4,{name},BASE TABLE"));
+    assert_eq!(tables[..3], ours);
+    let schemas: Vec<&str> = tables.iter().filter_map(|row| row.split(',').nth(1)).collect();
+    let mut order = schemas.clone();
+    order.dedup();
+    assert_eq!(order, ["v4", "system", "information_schema"]);
+    let own = "CREATE TABLE mine AS SELECT 1 AS a; CREATE VIEW seen AS SELECT id FROM mentions";
+    let told = printed(&["-c", own, "-c", "\\d"]);
+    let row = |name: &str| told.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap().to_owned();
+    assert!(row("mine").contains("| none ") && row("seen").contains("same as its query"), "{told}");
+}
+
+#[test]
+fn a_change_of_the_services_tables_is_refused_before_it_is_checked() {
+    for (sql, table) in [
+        ("INSERT INTO mentions VALUES (1)", "mentions"),
+        ("INSERT INTO savedsearch.v4.mentions (nonsense) SELECT 1", "savedsearch.v4.mentions"),
+        ("INSERT INTO system.requests VALUES (1)", "system.requests"),
+        ("UPDATE mentions SET nonsense = 1", "mentions"),
+        ("DELETE FROM overview WHERE nonsense", "overview"),
+        ("TRUNCATE TABLE volume", "volume"),
+        ("ALTER TABLE mentions ADD COLUMN a INT", "mentions"),
+    ] {
+        let line = refused(&["-c", sql]);
+        assert!(line.starts_with(&format!("table `{table}` is read-only; create a table or view")), "{sql}: {line}");
+    }
+    let own =
+        "CREATE TABLE mine AS SELECT 1 AS a; INSERT INTO mine SELECT count(*) + 1 FROM saved_searches WHERE false";
+    assert_eq!(printed(&["--format", "csv", "-c", own, "-c", "SELECT sum(a) AS s FROM mine"]), "count\n1\ns\n2\n");
+}
+
+#[test]
+fn suggestions_are_names_that_were_meant() {
+    for (sql, said) in [
+        ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?"),
+        ("SELECT titel FROM mentions", "unknown column `titel`; did you mean title?"),
+        ("SELECT followers FROM mentions", "unknown column `followers`; did you mean author_followers?"),
+        ("SELECT lang FROM mentions", "unknown column `lang`; did you mean language?"),
+        ("SELECT id FROM searches", "unknown table `searches`; did you mean saved_searches?"),
+        ("SELECT id FROM requests", "unknown table `requests`; did you mean system.requests?"),
+        ("SELECT id FROM mentions WHERE source = ‘x.com’", "the statement has a typographic quote ‘; write '"),
+        ("SHOW DATABASES", "SHOW DATABASES is not supported; SHOW TABLES lists the tables"),
+    ] {
+        let line = refused(&["-c", sql]);
+        assert!(line.contains(said), "{sql}: {line}");
+    }
+    let line = refused(&["-c", "SELECT nope FROM mentions"]);
+    assert!(line.contains("unknown column `nope`; available: aid, id, ") && !line.contains("did you mean"), "{line}");
+}
+
+#[test]
+fn a_file_ends_with_a_line_about_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let last = |arguments: &[&str]| {
+        let output = savedsearch(&[&["--now", NOW, "sql"], arguments].concat()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", err(&output));
+        err(&output).lines().last().unwrap_or_default().to_owned()
+    };
+    let newest = "SELECT id FROM mentions WHERE aid = '183772' ORDER BY published_at DESC LIMIT 10";
+    let csv = file("a.csv");
+    assert_eq!(last(&["-o", &csv, newest]), format!("wrote {csv}: 10 rows · 1 request · complete"));
+    let two = file("a.md");
+    let line = last(&["-o", &two, "-c", newest, "-c", "SELECT 1"]);
+    assert_eq!(line, format!("wrote {two}: 2 results · 11 rows · 1 request · complete"));
+    assert_eq!(last(&["-o", &csv, "SELECT 1"]), format!("wrote {csv}: 1 row · no requests · complete"));
+    let redirected = last(&["-c", &format!("\\o {csv}"), "-c", newest, "-c", "\\o"]);
+    assert_eq!(redirected, format!("wrote {csv}: 10 rows · 1 request · complete"));
+    assert!(!last(&["-o", &csv, "SET savedsearch.max_requests = 9"]).starts_with("wrote"));
 }
 
 #[test]
@@ -382,15 +596,31 @@ fn a_long_wait_is_noted_without_a_terminal() {
 }
 
 #[test]
+fn estimates_use_what_was_read_before() {
+    let read = "SELECT count(DISTINCT title) AS n FROM mentions WHERE duration = '30d'";
+    let one = "SELECT max(title) AS n FROM mentions WHERE aid = '183772' AND duration = '30d'";
+    let script =
+        format!("\\cost {one}\n{read};\n\\cost {one}\n\\cost {read}\nSELECT count(*) AS n FROM system.requests");
+    let printed = printed(&["--format", "csv", "-c", &script]);
+    let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
+    let sent: u64 = printed.lines().last().unwrap().parse().unwrap();
+    assert_eq!(totals[0], "all,,at least 1,1");
+    let likely = |text: &str| -> u64 {
+        text.split("likely about ").nth(1).unwrap().split(['"', ' ']).next().unwrap().parse().unwrap()
+    };
+    assert!(totals[1].starts_with("all,,\"at least 1, likely about ") && likely(totals[1]) > 1, "{printed}");
+    let all = format!("all,,\"at least 13, likely about {sent} (12 saved searches in the last list)\",13");
+    assert_eq!(totals[2], all);
+}
+
+#[test]
 fn estimates_use_the_last_list() {
     let sql = "\\cost SELECT id FROM mentions\nSELECT count(*) AS searches FROM saved_searches WHERE kind <> 'recent';\n\
                \\cost SELECT id FROM mentions\n\\cost SELECT aid, count(*) FROM mentions WHERE aid LIKE '18377%' GROUP BY aid";
     let printed = printed(&["--format", "csv", "-c", sql]);
     let totals: Vec<&str> = printed.lines().filter(|line| line.starts_with("all,")).collect();
     assert_eq!(totals.len(), 3, "{printed}");
-    assert!(
-        totals[0].starts_with("all,,1 or more,1") && totals[1].contains("13 or more according to the last list"),
-        "{printed}"
-    );
-    assert!(totals[2].contains("2 according to the last list"), "{printed}");
+    assert_eq!(totals[0], "all,,\"at least 1, plus those of each saved search\",1");
+    assert_eq!(totals[1], "all,,at least 13 (12 saved searches in the last list),13");
+    assert_eq!(totals[2], "all,,2 (1 saved search in the last list),2");
 }

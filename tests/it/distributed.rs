@@ -539,6 +539,9 @@ async fn clients_of_a_server_see_no_difference() {
                   GROUP BY day ORDER BY 1";
     visit.set("SET datafusion.execution.time_zone = 'Asia/Tokyo'").await;
     assert_eq!(all_rows(&mut client, by_day).await, ask(&visit.stored, by_day).await);
+    let joined = "SELECT language, max(title || 'x'), to_char(max(published_at), '%Y') FROM mentions WHERE published_at >= '2026-04-01T00:00:00Z' \
+                  AND published_at < '2026-06-29T00:00:00Z' GROUP BY language ORDER BY 1 NULLS LAST";
+    assert_eq!(all_rows(&mut client, joined).await, ask(&visit.stored, joined).await);
     let workers =
         all_rows(&mut client, "SELECT state, version IS NOT NULL, seen_at IS NOT NULL, reason FROM system.workers")
             .await;
@@ -619,6 +622,11 @@ async fn the_page_about_workers_works_by_copying_its_lines() {
     let trial = ports.iter().fold(trial, |trial, (from, to)| trial.replace(&format!(":{from}"), &format!(":{to}")));
     let running = Running::start(folder.path(), &trial);
     assert_eq!(states_at(port("50051")).await, [["healthy"]]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/workers.md")).unwrap();
+    let explain = page.lines().find(|line| line.starts_with("EXPLAIN ")).unwrap();
+    let channel = tonic::transport::Channel::from_shared(format!("http://127.0.0.1:{}", port("50051"))).unwrap();
+    let plan = all_rows(&mut Client::new(channel.connect().await.unwrap()), explain).await;
+    assert!(plan.iter().flatten().any(|part| part.contains("SpreadExec")), "nothing is spread: {plan:?}");
     drop(running);
 
     // With certificates; all hosts are this one.

@@ -29,13 +29,25 @@ const MAY_USE: [(&str, &[&str]); 34] = [
     ("catalog", &["connection", "table"]),
     ("connections", &["error", "config", "profile", "client", "catalog"]),
     ("optimizer", &["error", "functions", "config", "profile", "pushdown", "connection", "exec", "table"]),
-    ("session", &["error", "functions", "config", "connection", "table", "catalog", "optimizer"]),
+    ("session", &["error", "clock", "functions", "config", "connection", "table", "catalog", "optimizer"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &[]),
     (
         "distributed",
-        &["error", "clock", "files", "config", "store", "connection", "exec", "optimizer", "session", "serving"],
+        &[
+            "error",
+            "functions",
+            "clock",
+            "files",
+            "config",
+            "store",
+            "connection",
+            "exec",
+            "optimizer",
+            "session",
+            "serving",
+        ],
     ),
     (
         "host",
@@ -169,5 +181,19 @@ fn pushdown_and_decode_know_no_runtime_and_no_network() {
             let text = fs::read_to_string(&path).unwrap();
             assert!(!text.contains("tokio") && !text.contains("reqwest"), "{}", path.display());
         }
+    }
+}
+
+/// The parser takes exponential time for some texts; `session::parse` counts its steps.
+#[test]
+fn statements_are_parsed_in_one_module() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for path in sources(&source) {
+        let text = fs::read_to_string(&path).unwrap();
+        // Tests parse what they wrote.
+        let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let parses = ["DFParser", "sqlparser::parser", "sql_to_statement", "create_logical_plan"];
+        let found = parses.iter().find(|call| own.contains(**call));
+        assert!(found.is_none() || path.ends_with("session/parse.rs"), "{}: {found:?}", path.display());
     }
 }

@@ -246,9 +246,10 @@ async fn a_query_that_costs_too_much_is_refused_with_what_costs_less() {
         .lines()
         .filter_map(|line| {
             let (cost, sql) = line.split_once("): ")?;
-            let (number, exact) = match cost.split_once(" or more (") {
-                Some((number, _)) => (number, false),
-                None => (cost.split_once(" (")?.0, true),
+            let (number, _) = cost.split_once(" (")?;
+            let (number, exact) = match number.strip_prefix("at least ") {
+                Some(number) => (number.split(',').next()?, false),
+                None => (number, true),
             };
             Some((exact, number.parse().ok()?, sql))
         })

@@ -59,3 +59,30 @@ fn programs_are_on_the_pages_that_doctests_compile() {
     let programs = pages.iter().filter(|page| page.text.contains("```rust")).map(|page| page.name.as_str());
     assert_eq!(programs.collect::<Vec<_>>(), ["docs/embedding.md"], "src/lib.rs names these pages");
 }
+
+#[test]
+fn the_messages_that_the_documentation_explains_are_those_of_the_program() {
+    fn sources(folder: &Path, text: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut text = String::new();
+    sources(&root().join("src"), &mut text);
+    // A literal may continue on the next line.
+    let text: Vec<&str> = text.split("\\\n").collect();
+    let text = text.iter().map(|part| part.trim_start()).collect::<String>();
+    let page = page("docs/refused.md");
+    let rows = page.text.lines().filter(|line| line.starts_with("| `"));
+    let mut count = 0;
+    for message in rows.flat_map(|row| row.split(" | ").next().unwrap().split('`').skip(1).step_by(2)) {
+        assert!(text.contains(message), "no message has `{message}`");
+        count += 1;
+    }
+    assert!(count > 20, "only {count} messages found");
+}

@@ -925,3 +925,21 @@ async fn stored_rows_are_divided_over_cores_and_joined_from_the_smaller_side() {
     }
     visit.stored.sql(&limited).await.unwrap().collect().await.unwrap();
 }
+
+/// A service that no longer keeps old mentions says so by the window of its response: what is stored stays.
+#[tokio::test]
+async fn a_response_that_does_not_cover_stored_days_replaces_none_of_them() {
+    let shop = Shop::new();
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let read = async |visit: &Visit, sql: &str| match visit.stored.sql(sql).await.unwrap().collect().await {
+        Ok(batches) => Ok(rows(&batches).len()),
+        Err(error) => Err(error.to_string()),
+    };
+    let all = read(&shop.at(now()), &sql).await.unwrap();
+    let later = now() + days(30);
+    let error = read(&shop.at_with(later, &["retention:days=2"]), &sql).await.expect_err("nothing is covered");
+    assert!(error.contains("covers nothing of it"), "{error}");
+    let visit = shop.at(later);
+    visit.set("SET savedsearch.freshness = '60d'").await;
+    assert_eq!((read(&visit, &sql).await, visit.simulator.requests()), (Ok(all), 0));
+}

@@ -229,6 +229,31 @@ async fn the_costs_in_the_documentation_are_what_queries_cost() {
     assert!(checked >= 15, "only {checked} queries of docs/costs.md were checked");
 }
 
+/// Every query of docs/recipes.md, and the cost below it.
+#[tokio::test]
+async fn the_recipes_cost_what_they_say() {
+    let world = World::new().await;
+    let corpus = world.service.corpus();
+    let mut checked = 0;
+    for recipe in include_str!("../../docs/recipes.md").split("```sql\n").skip(1) {
+        let (query, rest) = recipe.split_once("\n```\n").unwrap();
+        let cost = rest.lines().find_map(|line| line.strip_prefix("Cost: ")).unwrap();
+        let (_, spent) = world.cost(query).await;
+        let days = cost.split_once("n over ").and_then(|(_, days)| days.split(' ').next()?.parse().ok());
+        let expected = match days {
+            Some(days) => {
+                let since = now() - TimeDelta::days(days);
+                let mentions = corpus.search(BIG).unwrap().mentions.iter();
+                pages(mentions.filter(|mention| mention.facts.published >= since).count() as u64)
+            }
+            None => cost.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{cost}")),
+        };
+        assert_eq!(spent, expected, "{query}");
+        checked += 1;
+    }
+    assert!(checked >= 10, "only {checked} recipes were checked");
+}
+
 #[tokio::test]
 async fn names_of_the_list_are_known_afterwards_and_no_query_hangs_on_them() {
     let world = World::new().await;

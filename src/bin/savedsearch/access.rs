@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
+use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{Auth, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
+use datafusion_saved_search::{CATALOG, Connection, session};
+use tokio::task::JoinSet;
 
 use crate::connect::{Connected, connect, pass_through};
 use crate::{Arguments, Exit};
@@ -47,7 +51,7 @@ enum AuthMode {
 pub(crate) struct Access {
     pub(crate) upstream: Upstream,
     /// Keeps the built-in demo data running.
-    pub(crate) _demo: Option<Running>,
+    pub(crate) demo: Option<Running>,
     pub(crate) auth: Auth,
     pub(crate) tls: Option<TlsSpec>,
     pub(crate) insecure: bool,
@@ -94,13 +98,43 @@ impl AccessArguments {
         };
         Ok(Access {
             upstream,
-            _demo: demo,
+            demo,
             auth,
             tls,
             insecure: arguments.insecure || document.insecure.unwrap_or_default(),
             operations: self.operations.or(document.operations),
         })
     }
+}
+
+/// Requests the list of each service once, and logs a warning if that fails: nobody else would notice a wrong key or address
+/// before the first query.
+pub(crate) fn check_services(upstream: &Upstream) -> JoinSet<()> {
+    let mut checks = JoinSet::new();
+    let Upstream::Own { connection, named } = upstream else { return checks };
+    let alone = named.is_empty().then(|| (CATALOG.to_owned(), Arc::clone(connection)));
+    for (name, connection) in named.iter().cloned().chain(alone) {
+        checks.spawn(async move {
+            if let Err(error) = list(&connection).await {
+                let reason = connection.client().redact(&describe(&error));
+                tracing::warn!(connection = name, reason, "the service cannot be queried");
+            }
+        });
+    }
+    checks
+}
+
+async fn list(connection: &Arc<Connection>) -> datafusion::error::Result<()> {
+    let context = session(connection)?;
+    {
+        let state = context.state_ref();
+        let mut state = state.write();
+        let options = state.config_mut().options_mut();
+        options.set("savedsearch.query_deadline", "20")?;
+        options.set("savedsearch.store", "off")?;
+    }
+    context.sql("SELECT aid FROM saved_searches LIMIT 1").await?.collect().await?;
+    Ok(())
 }
 
 /// Reads a certificate with its key, and the authorities of the other side.

@@ -10,7 +10,7 @@ use crate::{Arguments, Exit};
 /// Examples below the help of the whole program.
 pub(crate) const EXAMPLES: &str = "Examples:
   savedsearch sql                                       interactive shell on demo data
-  savedsearch sql -c \"SELECT aid, name FROM saved_searches\"
+  savedsearch sql \"SELECT aid, name FROM saved_searches\"
   SAVEDSEARCH_API_KEY=… savedsearch --base-url https://api.example.com/v4 sql
   savedsearch serve                                     server for BI tools
   savedsearch mcp                                       server for agents
@@ -18,15 +18,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 const GREETING: &str = "savedsearch: SQL over saved searches and their mentions.
 
-Your saved searches and their mentions are behind a rate-limited HTTP API. This program shows them as tables:
-a query sends as few requests as can answer it, and EXPLAIN shows how many in advance. Without a base URL
-everything runs on built-in demo data, so you cannot use up or break anything.
+For media monitoring and social listening: your saved searches, and the posts and articles that they found, are
+behind a rate-limited HTTP API. This program shows them as tables. A query sends as few requests as can answer
+it, and --estimate shows how many in advance. Until you set a base URL, everything runs on built-in demo data:
+nothing can be used up or broken.
 
 Three queries to try:
 
-  savedsearch sql -c \"SELECT aid, name FROM saved_searches\"
-  savedsearch sql -c \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 5\"
-  savedsearch sql --format chart -c \"SELECT bucket_start, mentions FROM volume WHERE aid = '183772' ORDER BY 1\"
+  savedsearch sql \"SELECT aid, name FROM saved_searches\"
+  savedsearch sql \"SELECT published_at, source, title FROM mentions ORDER BY published_at DESC LIMIT 5\"
+  savedsearch sql --format chart \"SELECT bucket_start, mentions FROM volume WHERE aid = '183772' ORDER BY 1\"
 
 Or run `savedsearch sql` for an interactive shell with completion and help (\\?).
 

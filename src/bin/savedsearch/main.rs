@@ -13,7 +13,7 @@ mod worker;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,29 +166,32 @@ enum ProfileCommand {
     Schema,
 }
 
-/// Run SQL statements, or start an interactive shell (without -c and -f)
+/// Run SQL statements, or start an interactive shell (without statements)
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  savedsearch sql -c \"SELECT published_at, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
+  savedsearch sql \"SELECT published_at, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
   savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
   savedsearch sql -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
   savedsearch sql --format chart -c \"SELECT source, count(*) FROM mentions GROUP BY source\"
   savedsearch sql --set max_requests=20 --format markdown -f report.sql
 
--c and -f run in the order given. A result goes to stdout, or to one file with -o.
+Statements, -c and -f run in the order given. A result goes to stdout, or to one file with -o.
 
 Exit status: 0 success, 1 a query or the service failed, 2 wrong command line,
 128 + n ended by signal n (130: Ctrl-C).")]
 struct SqlArguments {
+    /// Statements to run, as with -c
+    #[arg(value_name = "SQL")]
+    statement: Option<String>,
     /// Statements and backslash commands to run; may be repeated
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     command: Vec<String>,
     /// File with statements and backslash commands, - for stdin; may be repeated
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Format of results: table, csv, tsv, json, ndjson, markdown, arrow, parquet; or chart, svg, png for a time or category
-    /// column and numbers [default: from the extension of -o, else table]
+    /// Format of results: table, csv, tsv, json, ndjson, markdown, arrow, parquet, xlsx; or chart, svg, png for a time or
+    /// category column and numbers [default: from the extension of -o, else table]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = formats())]
     format: Option<Format>,
     /// Write results to this file instead of stdout; it appears once they are complete
@@ -383,8 +386,12 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     let mut scripts = scripts(sql, matches).map_err(Exit::usage)?;
     let interactive = scripts.is_empty() && io::stdin().is_terminal();
     if interactive && sql.output.is_some() {
-        return Err(Exit::usage("-o requires -c or -f"));
+        return Err(Exit::usage("-o requires a statement"));
     }
+    let named = match (&sql.output, sql.format) {
+        (Some(path), None) => Format::of_file(path).map_err(Exit::usage)?,
+        _ => None,
+    };
     let Connected { connection, others, demo: _demo } = connect(arguments).await?;
     let context = session(&connection).map_err(|error| Exit::usage(describe(&error)))?;
     for (name, other) in &others {
@@ -407,12 +414,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
     if scripts.is_empty() {
         scripts.push(Script::stdin().map_err(Exit::usage)?);
     }
-    let named = sql.output.as_deref().and_then(Format::of_file);
     let format = sql.format.or(named).unwrap_or(Format::Table);
-    let extension = sql.output.as_deref().and_then(|path| path.extension()).filter(|name| *name != "txt");
-    if let Some(extension) = extension.filter(|_| named.is_none() && sql.format.is_none() && !arguments.quiet) {
-        eprintln!("note: unknown extension .{}: writing a text table; --format changes this", extension.display());
-    }
     let output = match &sql.output {
         Some(path) => {
             Output::file(format, path).map_err(|error| Exit::usage(format!("cannot write {}: {error}", path.display())))
@@ -435,9 +437,13 @@ async fn print_table(connection: Arc<Connection>, sql: &str) -> Result<(), Exit>
 fn scripts(sql: &SqlArguments, matches: &ArgMatches) -> Result<Vec<Script>, String> {
     let matches = matches.subcommand_matches("sql");
     let places = |name: &str| matches.and_then(|matches| matches.indices_of(name)).into_iter().flatten();
+    if let Some(file) = sql.statement.as_ref().filter(|text| Path::new(text).is_file()) {
+        return Err(format!("{file} is a file; run it with -f {file}"));
+    }
+    let alone = places("statement").zip(sql.statement.iter().map(|text| Ok(Script::from(text.clone()))));
     let commands = places("command").zip(sql.command.iter().map(|text| Ok(Script::from(text.clone()))));
     let files = places("file").zip(sql.file.iter().map(|path| Script::read(path)));
-    let mut scripts: Vec<_> = commands.chain(files).collect();
+    let mut scripts: Vec<_> = alone.chain(commands).chain(files).collect();
     scripts.sort_by_key(|(place, _)| *place);
     scripts.into_iter().map(|(_, script)| script).collect()
 }
@@ -489,8 +495,10 @@ async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) 
 struct Ending {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal has gone, or an operator shuts the server down: there is no configuration to reload.
+    /// The terminal has gone, or an operator asks a server to reload.
     hang_up: Signal,
+    /// Set if a hang-up does not end the process.
+    stays: bool,
 }
 
 impl Ending {
@@ -498,14 +506,25 @@ impl Ending {
         let failed = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
         let terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        Ok(Self { terminate, interrupt, hang_up: signal(SignalKind::hangup()).map_err(failed)? })
+        Ok(Self { terminate, interrupt, hang_up: signal(SignalKind::hangup()).map_err(failed)?, stays: false })
+    }
+
+    /// As [`listen`](Self::listen), for a server: without a terminal that could go away, a hang-up does not end it.
+    fn of_server() -> Result<Self, Exit> {
+        Ok(Self { stays: !io::stderr().is_terminal(), ..Self::listen()? })
     }
 
     async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hang_up.recv() => {}
+            }
+            if !self.stays {
+                return;
+            }
+            tracing::info!("SIGHUP ignored; restart the server to apply changed users, certificates or settings");
         }
     }
 

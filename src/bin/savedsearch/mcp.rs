@@ -93,7 +93,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         ..McpLimits::default()
     };
     // Before the line that announces the server.
-    let mut ending = Ending::listen()?;
+    let mut ending = if mcp.listen.is_some() { Ending::of_server()? } else { Ending::listen()? };
     let Some(listen) = mcp.listen else {
         let Connected { connection, others, demo: _demo } = connect(arguments).await?;
         if io::stdin().is_terminal() && !arguments.quiet {
@@ -103,7 +103,8 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         let spec = StdioSpec { upstream, settings, limits: document.limits, mcp: limits };
         return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
     };
-    let Access { upstream, _demo, auth, tls, insecure, operations } = mcp.access.read(arguments, &document).await?;
+    let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
+        mcp.access.read(arguments, &document).await?;
     let spec =
         McpSpec { listen, auth, tls, insecure, operations, limits: document.limits, settings, upstream, mcp: limits };
     let server = McpServer::start(spec).await?;

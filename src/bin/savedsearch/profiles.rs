@@ -13,6 +13,7 @@ use datafusion_saved_search::client::{Direct, HttpFailure, HttpRequest, HttpResp
 use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::probe::{self, Probed};
+use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{Connection, ErrorKind, Profile, session};
 
 use crate::connect::{Target, target};
@@ -42,17 +43,26 @@ pub(crate) async fn probe(
         None => None,
     };
     let Target { base_url, key, service, exchanges, clock, demo: _demo } = target(arguments).await?;
+    let sent = Arc::new(AtomicU64::new(0));
+    let service: Arc<dyn HttpService> = Arc::new(Counted { service, sent: Arc::clone(&sent) });
+    let progress = Progress::of(arguments.quiet, {
+        let (sent, max_calls) = (Arc::clone(&sent), *max_calls);
+        move || format!("probing: {} of at most {max_calls} requests", sent.load(Ordering::Relaxed))
+    });
     let (at, asked) = (parse_base_url(&base_url)?, exchanges.over(Arc::new(Direct::new(Arc::clone(&service)))));
     let probed = match &known {
         Some(document) => probe::resume(asked, at, key.clone(), *max_calls, document).await?,
         None => probe::probe(asked, at, key.clone(), *max_calls).await?,
     };
+    drop(progress);
     eprint!("{probed}");
     let left = max_calls.saturating_sub(probed.calls.len() as u64);
     let profile = Profile::parse(&probed.document, "the probed profile")?;
     let connection = Connection::builder(base_url, key).profile(profile).exchanges(exchanges).clock(clock);
     let connection = connection.service(Arc::new(Limited { service, left: AtomicU64::new(left) })).build()?;
+    let progress = Progress::of(arguments.quiet, || "test queries".to_owned());
     let trials = tried(&connection, &probed, left).await?;
+    drop(progress);
     let failed = trials.iter().filter(|(_, result)| result.is_err()).count();
     eprintln!("\nTest queries with the remaining requests:");
     if trials.is_empty() {
@@ -98,6 +108,21 @@ pub(crate) async fn probe(
             );
             Err(Exit(INCOMPLETE, Some(what)))
         }
+    }
+}
+
+/// A service whose requests are counted, for the progress.
+#[derive(Debug)]
+struct Counted {
+    service: Arc<dyn HttpService>,
+    sent: Arc<AtomicU64>,
+}
+
+#[async_trait]
+impl HttpService for Counted {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.service.call(request).await
     }
 }
 

@@ -7,16 +7,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use console::Term;
 use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
 use datafusion_saved_search::flight::{FlightServer, ServeDocument, ServerSpec, hash_password};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
+use tokio::task::JoinSet;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::access::{Access, AccessArguments, certificates};
+use crate::access::{Access, AccessArguments, certificates, check_services};
 use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
@@ -62,10 +64,10 @@ pub(crate) struct ServeArguments {
     set: Vec<String>,
     #[command(flatten)]
     log: LogArguments,
-    /// Read a password from stdin, print its hash for the user file, and exit
+    /// Ask for a password, or read it from stdin, and print the line of the user file with its hash
     #[arg(long)]
     hash_password: bool,
-    /// Read a password from stdin, print its SCRAM verifier for PostgreSQL clients, and exit
+    /// Ask for a password, or read it from stdin, and print the line of the user file for PostgreSQL clients
     #[arg(long, conflicts_with = "hash_password")]
     scram_verifier: bool,
 }
@@ -115,7 +117,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
     let workers = workers(arguments, serve, &document).await?;
-    let Access { upstream, _demo, auth, tls, insecure, operations } = access;
+    let Access { upstream, demo, auth, tls, insecure, operations } = access;
     let postgres = serve.postgres_listen.or(document.postgres_listen);
     let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
     let spec = ServerSpec {
@@ -130,7 +132,8 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         workers,
     };
     // Before the line that announces the server.
-    let mut ending = Ending::listen()?;
+    let mut ending = Ending::of_server()?;
+    let checks = if demo.is_none() { check_services(&spec.upstream) } else { JoinSet::new() };
     let mut server = FlightServer::start(spec).await?;
     let postgres = match postgres {
         Some(spec) => Some(PostgresServer::start(spec, &server).await?),
@@ -141,6 +144,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     }
     let (address, operations) = (server.address(), server.operations());
     ending.end_or_failure(address, operations, server.failed()).await?;
+    drop(checks);
     let shut_down = async {
         match postgres {
             // Both at once: each waits for its own connections.
@@ -207,12 +211,34 @@ pub(crate) fn log(arguments: &LogArguments, filter: &str) -> Result<Receiver, Ex
 }
 
 fn print_hash(scram: bool) -> Result<(), Exit> {
-    let mut password = String::new();
-    io::stdin().lock().read_line(&mut password).map_err(|error| Exit::usage(format!("cannot read stdin: {error}")))?;
-    let password = password.trim_end_matches(['\r', '\n']);
-    if password.is_empty() {
-        return Err(Exit::usage("no password on stdin"));
+    let password = password()?;
+    let line = match scram {
+        true => format!("scram_sha_256 = \"{}\"\n", scram_verifier(&password)),
+        false => format!("password_hash = \"{}\"\n", hash_password(&password)?),
+    };
+    print(line.as_bytes())
+}
+
+/// Asks for a password twice without showing it, or reads it from stdin if that is not a terminal.
+fn password() -> Result<String, Exit> {
+    let failed = |error: io::Error| Exit::usage(format!("cannot read the password: {error}"));
+    if !io::stdin().is_terminal() {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map_err(failed)?;
+        return match line.trim_end_matches(['\r', '\n']) {
+            "" => Err(Exit::usage("no password on stdin")),
+            password => Ok(password.to_owned()),
+        };
     }
-    let hash = if scram { scram_verifier(password) } else { hash_password(password)? };
-    print(format!("{hash}\n").as_bytes())
+    let terminal = Term::stderr();
+    let ask = |what: &str| {
+        eprint!("{what}: ");
+        terminal.read_secure_line().map_err(failed)
+    };
+    let (first, again) = (ask("Password")?, ask("Password again")?);
+    match (first.is_empty(), first == again) {
+        (true, _) => Err(Exit::usage("the password is empty")),
+        (false, false) => Err(Exit::usage("the two passwords differ")),
+        (false, true) => Ok(first),
+    }
 }

@@ -1,9 +1,12 @@
 //! `savedsearch sync` and `savedsearch store`: fill a store, inspect it and maintain it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Subcommand;
+use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::{Connection, SyncOptions, SyncStep, Synced, sync, verify_counts};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,8 +20,8 @@ const USUAL: i64 = 30;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads the days missing from the store, one month of each saved search at a time. One request per
-saved search then confirms the other days by their counts; those that differ are read again. All
-days that were read are in the store whenever the command ends, so it can be stopped and restarted.
+saved search then confirms the other days by their counts; those that differ are read again. Each
+step is stored when it is complete, so the command can be stopped, and continues there.
 
 Exit status: 0 the store is up to date, 1 the service failed, 2 wrong command line,
 4 --max-requests was reached, 128 + n ended by signal n (130: Ctrl-C).
@@ -84,37 +87,48 @@ const UNFINISHED: u8 = 4;
 
 pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> Result<(), Exit> {
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
-    let stopped = |kind: SignalKind| {
+    let steps = AtomicUsize::new(0);
+    let stopped = |kind: SignalKind, reading: bool| {
         let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
-        Exit(status, Some("stopped; what was read is stored".to_owned()))
+        let line = match (steps.load(Ordering::Relaxed), reading) {
+            (_, false) => "stopped; all that was read is stored".to_owned(),
+            (0, true) => "stopped; no step was complete, so that nothing was stored".to_owned(),
+            (1, true) => "stopped; 1 step was stored; the one that was being read was not".to_owned(),
+            (steps, true) => format!("stopped; {steps} steps were stored; the one that was being read was not"),
+        };
+        Exit(status, Some(line))
     };
     let listen = |kind| signal(kind).map_err(|error| Exit(FAILED, Some(format!("cannot wait for signals: {error}"))));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let mut hang_up = listen(SignalKind::hangup())?;
     loop {
         let synced = tokio::select! {
-            synced = once(&connection, arguments, options) => synced?,
-            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt())),
-            _ = terminate.recv() => return Err(stopped(SignalKind::terminate())),
+            synced = once(&connection, arguments, options, &steps) => synced?,
+            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), true)),
+            _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), true)),
+            _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), true)),
         };
         if !arguments.quiet {
             eprintln!("{synced}");
         }
         let Some(every) = options.watch else {
-            let unfinished = "--max-requests was reached; what was read is stored; run the command again to continue";
+            let unfinished = "--max-requests was reached; complete steps are stored; run the command again to continue";
             return if synced.left == 0 { Ok(()) } else { Err(Exit(UNFINISHED, Some(unfinished.to_owned()))) };
         };
         tokio::select! {
             () = tokio::time::sleep(every) => {}
-            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt())),
-            _ = terminate.recv() => return Err(stopped(SignalKind::terminate())),
+            _ = interrupt.recv() => return Err(stopped(SignalKind::interrupt(), false)),
+            _ = terminate.recv() => return Err(stopped(SignalKind::terminate(), false)),
+            _ = hang_up.recv() => return Err(stopped(SignalKind::hangup(), false)),
         }
     }
 }
 
 async fn once(
-    connection: &std::sync::Arc<Connection>,
+    connection: &Arc<Connection>,
     arguments: &Arguments,
     options: &SyncArguments,
+    steps: &AtomicUsize,
 ) -> Result<Synced, Exit> {
     let since = options.since.unwrap_or_else(|| (connection.now() - TimeDelta::days(USUAL)).date_naive());
     let mut wanted = SyncOptions::since(since);
@@ -123,9 +137,11 @@ async fn once(
     wanted.keep_deleted = options.keep_deleted;
     wanted.oldest_first = options.oldest_first;
     wanted.max_requests = options.max_requests;
+    let progress = Progress::of_queries(vec![Arc::clone(connection)], arguments.quiet);
     let report = |step: &SyncStep| {
+        steps.fetch_add(1, Ordering::Relaxed);
         if !arguments.quiet {
-            eprintln!("{step}");
+            progress.line(step);
         }
     };
     Ok(sync(connection, &wanted, report).await?)

@@ -74,7 +74,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
         drain: Duration::from_secs(worker.drain_seconds.into()),
     };
     // Before the line that announces the worker.
-    let mut ending = Ending::listen()?;
+    let mut ending = Ending::of_server()?;
     let mut server = WorkerServer::start(spec).await?;
     let (address, operations) = (server.address(), server.operations());
     ending.end_or_failure(address, operations, server.failed()).await?;

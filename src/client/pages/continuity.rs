@@ -316,6 +316,16 @@ impl Chain {
         ids
     }
 
+    /// True if a row was received, in this pass or before.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.pass.contains(&id) || self.known.contains(&id)
+    }
+
+    /// Key of the last row received in this pass.
+    pub(super) fn last_key(&self) -> Option<i64> {
+        self.last
+    }
+
     /// Returns all ids emitted.
     pub(super) fn into_known(mut self) -> Ids {
         self.known.extend(self.pass);

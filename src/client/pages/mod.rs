@@ -83,6 +83,10 @@ pub struct PageFacts {
     pub hint: Option<u64>,
     /// Total number of records by another count in the response: it confirms an end, but proves none on its own.
     pub counted: Option<u64>,
+    /// Total number of records by the sum of the timeline in the response, likewise.
+    pub timeline: Option<u64>,
+    /// Largest sum of a list in the response: there are at least as many records.
+    pub listed: Option<u64>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }

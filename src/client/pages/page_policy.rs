@@ -120,6 +120,8 @@ pub(super) struct PagePolicy {
     partial: bool,
     /// Number of short numbered pages that others followed.
     gaps: u64,
+    /// Rows of the largest page of the window.
+    largest: u64,
 }
 
 impl PagePolicy {
@@ -139,6 +141,7 @@ impl PagePolicy {
             short: None,
             partial: false,
             gaps: 0,
+            largest: 0,
         }
     }
 
@@ -335,13 +338,16 @@ impl PagePolicy {
             self.row = if displaced { self.row + new } else { span.row + advance };
         }
         let ended = total.is_some_and(|total| self.row >= total);
+        // A page that is smaller than an earlier one shows the end or the depth of paging, not the size of a page.
+        self.largest = self.largest.max(got);
+        let size = got == self.largest;
         self.short = match (got < span.size && got > 1 && !ended, self.short) {
-            (true, Some(known)) if known == got => {
+            (true, Some(known)) if known == got && size => {
                 self.stride = got;
                 None
             }
             // Without a total, this may be the end.
-            (true, None) if self.clamped && !counted && total.is_some() => {
+            (true, None) if self.clamped && !counted && total.is_some() && size => {
                 self.stride = got;
                 None
             }

@@ -22,6 +22,7 @@
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, STALLS, Span};
+use crate::client::evidence::Beside;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
 
@@ -37,6 +38,8 @@ pub(super) enum Verdict {
     Again,
     /// Rows are missing, and reading again will not help.
     Incomplete(String),
+    /// Numbers of the same response contradict each other.
+    Contradiction(String),
 }
 
 /// Evidence about a window.
@@ -54,8 +57,8 @@ pub(super) struct Proof {
     first_total: Option<u64>,
     /// Approximate number of rows, if the service reports only that.
     hint: Option<u64>,
-    /// Number of rows by another count in the last response.
-    counted: Option<u64>,
+    /// Number of rows by other counts in the last response.
+    beside: Beside,
     /// Set while the total has never changed.
     constant: bool,
     /// Completed passes.
@@ -91,6 +94,10 @@ struct Pass {
     repeated: bool,
     /// Set if the last page had no rows.
     blank: bool,
+    /// Count that exceeded the total in a response, and its name.
+    above: Option<(u64, &'static str)>,
+    /// Count that ended with a short page, although its total says that more follow, and its name.
+    below: Option<(u64, &'static str)>,
 }
 
 impl Pass {
@@ -109,6 +116,8 @@ impl Pass {
             end_counted: false,
             repeated: false,
             blank: false,
+            above: None,
+            below: None,
         }
     }
 }
@@ -129,7 +138,7 @@ impl Proof {
             first_page: Vec::new(),
             first_total: None,
             hint: None,
-            counted: None,
+            beside: Beside::default(),
             constant: true,
             passes: 0,
             pass: Pass::new(),
@@ -167,10 +176,31 @@ impl Proof {
         self.constant &= self.pass.steady && self.first_total == self.pass.total;
     }
 
-    /// Records the approximate number of rows, and the number by another count in the response.
-    pub(super) fn hint(&mut self, hint: Option<u64>, counted: Option<u64>) {
+    /// Records the approximate number of rows, and the number by other counts in the response, whose total was recorded.
+    pub(super) fn hint(&mut self, hint: Option<u64>, beside: Beside) {
         self.hint = hint.or(self.hint);
-        self.counted = counted;
+        // Only the first page has a timeline and lists.
+        let (timeline, listed) = (beside.timeline.or(self.beside.timeline), beside.listed.or(self.beside.listed));
+        self.beside = Beside { timeline, listed, ..beside };
+        self.pass.above = self.pass.total.and_then(|total| beside.above(total)).or(self.pass.above);
+    }
+
+    /// True if a count exceeds the total in the same response.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.pass.above.is_some()
+    }
+
+    /// A count that exceeds the total in the same response, and its name: more rows may follow.
+    pub(super) fn above(&self) -> Option<(u64, &'static str)> {
+        // Rows that are behind those known were requested, and there are none.
+        let confirmed = self.confirms && self.chain.fresh() == 0;
+        self.pass.above.filter(|(count, _)| !confirmed && self.pass.total.is_some_and(|total| total < *count))
+    }
+
+    /// A count that ends with the last row received, although the total says that more follow, and its name.
+    fn below(&self) -> Option<(u64, &'static str)> {
+        let total = self.pass.total.filter(|_| self.pass.linked)?;
+        self.pass.below.filter(|(count, _)| *count < total)
     }
 
     /// Total that the service announced last.
@@ -267,11 +297,16 @@ impl Proof {
         let empty_behind_all = may_be_empty && total.is_some_and(|total| span.row >= total);
         self.pass.end_shown = got < span.size && (got > 0 || empty_behind_all);
         self.pass.end_proven = self.pass.end_shown && total == Some(span.row + got);
-        self.pass.end_counted = self.pass.end_shown && got > 0 && self.counted == Some(span.row + got);
+        self.pass.end_counted = self.pass.end_shown && got > 0 && self.beside.ends_at(span.row + got).is_some();
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
         // A service may leave rows out of a page that is not full.
         let taken = self.chain.take(rows, policy.pages.ordered && self.pass.full);
+        let short = self.pass.end_shown && got > 0 && total.is_some_and(|total| span.row + got < total);
+        self.pass.below = match self.beside.ends_at(span.row + got).filter(|_| short) {
+            Some(name) => Some((span.row + got, name)),
+            None => self.pass.below.filter(|_| taken.new == 0),
+        };
         self.pass.full = got == span.size;
         self.pass.in_order &= taken.astray == 0;
         // A full page may be the last one that paging reaches.
@@ -291,6 +326,11 @@ impl Proof {
         self.repeats
     }
 
+    /// True if another count in the last response ends with its last row.
+    pub(super) fn is_counted(&self) -> bool {
+        self.pass.end_counted
+    }
+
     /// True if so many pages contained nothing new that paging may reach no further.
     pub(super) fn is_stuck(&self) -> bool {
         self.pass.stalls > STALLS
@@ -300,7 +340,8 @@ impl Proof {
     /// undeclared depth of paging. Without a total, any end may be such a depth, unless an earlier read went beyond it.
     pub(super) fn may_go_on(&self, policy: &PagePolicy) -> bool {
         match self.pass.total {
-            Some(total) => self.is_stuck() && policy.row() < total,
+            // If another count ends here as well, nothing follows.
+            Some(total) => self.is_stuck() && policy.row() < total && self.below().is_none(),
             None => {
                 let came = self.chain.received() > 0 && !self.within_reach;
                 self.pass.stalls >= STALLS && !self.ends(policy) && came
@@ -316,6 +357,7 @@ impl Proof {
         let nothing_new = self.confirms && self.pass.total.is_none() && self.chain.fresh() == 0;
         // A short page that ends where another count in the response does.
         let counted = self.pass.total.is_none() && self.pass.end_counted;
+        let counted = counted || self.below().is_some();
         self.is_stuck() || self.pass.repeated || counted || (nothing_new && short && policy.row() > skip + 1)
     }
 
@@ -343,6 +385,9 @@ impl Proof {
     /// Returns the verdict at the end of a pass.
     pub(super) fn end_of_pass(&mut self, policy: &mut PagePolicy) -> Verdict {
         self.passes += 1;
+        if let Some(reason) = self.contradiction(policy) {
+            return Verdict::Contradiction(reason);
+        }
         let (done, reason) = match self.pass.total {
             Some(total) => self.judge_by_total(policy, total.saturating_sub(policy.pages.skip)),
             None => self.judge_by_pages(policy),
@@ -357,6 +402,17 @@ impl Proof {
         self.pass = Pass::new();
         policy.again();
         Verdict::Again
+    }
+
+    /// Describes numbers of the same response that contradict each other, which another pass would not change.
+    fn contradiction(&self, policy: &PagePolicy) -> Option<String> {
+        let total = self.pass.total.filter(|_| self.constant && self.pass.linked && !self.satisfies(policy))?;
+        let above = self.above().filter(|_| policy.row() >= total);
+        let (count, name) = above.or_else(|| self.below())?;
+        let received = self.chain.all();
+        Some(format!(
+            "{received} distinct mentions received; the total of the response is {total}, but its {name} counts {count}"
+        ))
     }
 
     /// Returns true if all rows were received, for a service that reports no total, or else the reason why not.

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesOrdered, StreamExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -20,6 +20,7 @@ use super::reading::{Reading, refused_behind};
 use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
+use crate::client::evidence::{self, Asked as Period, Beside};
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Direction, Zone};
@@ -27,8 +28,8 @@ use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
-/// A window that ends so recently may be reported as ending now.
-const CURRENT: TimeDelta = TimeDelta::hours(1);
+/// Mentions requested in the opposite order to confirm an end.
+const CONFIRMING: u64 = 10;
 /// Pages read to link one that does not, however much they contain: in a changing set there may always be more.
 const REPAIRS: u32 = 8;
 
@@ -62,6 +63,16 @@ pub(super) struct PageReader<D: PageDecoder> {
     ids: Held,
     /// Rows emitted.
     given: u64,
+    /// Distinct rows received, also those that belong to no window of the plan.
+    arrived: u64,
+    /// Those that belong to one.
+    distinct: u64,
+    /// Pages requested.
+    asked: AtomicU64,
+    /// Number of mentions by the first response.
+    announced: Option<u64>,
+    /// Window before it was cut.
+    whole: Option<Whole>,
     last_call: Option<u64>,
     history: History,
 }
@@ -75,6 +86,13 @@ struct PageAnswer<P> {
     facts: PageFacts,
     memory: Held,
     call: Option<u64>,
+}
+
+/// Window before it was cut, and the numbers of mentions in it by the first response.
+struct Whole {
+    words: Option<String>,
+    total: u64,
+    beside: Beside,
 }
 
 /// Near side of a cut, until the total of the far side shows whether it is complete.
@@ -115,6 +133,8 @@ struct Withheld<P> {
 struct History {
     passes: u64,
     repaired: u64,
+    /// Set once a window was cut.
+    cut: bool,
     changed: bool,
     doubles: u64,
     missing: Vec<String>,
@@ -174,6 +194,11 @@ impl<D: PageDecoder> PageReader<D> {
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
+            arrived: 0,
+            distinct: 0,
+            asked: AtomicU64::new(0),
+            announced: None,
+            whole: None,
             last_call: None,
             history: History::default(),
             plan,
@@ -197,6 +222,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
             if self.reading.is_none() {
                 let Some(window) = self.windows.pop() else {
+                    self.check_parts().await?;
                     self.conclude();
                     return Ok(None);
                 };
@@ -207,6 +233,10 @@ impl<D: PageDecoder> PageReader<D> {
                 }
                 self.begin_window(window, pages);
             }
+            if self.queue.is_empty() && self.has_spent_all() {
+                self.give_up()?;
+                continue;
+            }
             if !self.begun {
                 self.begin_pass().await?;
                 continue;
@@ -214,6 +244,7 @@ impl<D: PageDecoder> PageReader<D> {
             self.ask_ahead();
             match self.queue.next().await {
                 Some((span, answer)) => self.arrive(span, answer).await?,
+                None if self.reading.as_ref().is_some_and(Reading::may_be_depth) => self.check_end().await?,
                 None => self.end_of_pass()?,
             }
         }
@@ -260,6 +291,11 @@ impl<D: PageDecoder> PageReader<D> {
             false => error,
         })?;
         self.begun = true;
+        if let (true, Some(total)) = (self.window.words.is_some() && self.history.passes == 0, answer.facts.total) {
+            // A relative period is read again at other instants: its total serves estimates alone.
+            let period = PageRequest::overview(RequestPlan::clone(&self.plan)).key(self.client.profile());
+            self.client.totals.expect(period, total);
+        }
         if let (Some(window), Some(total)) = (window, answer.facts.total) {
             self.client.totals.expect(window, total);
             if answer.facts.rows < span.size && span.row + answer.facts.rows < total {
@@ -272,14 +308,22 @@ impl<D: PageDecoder> PageReader<D> {
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
+        let beside = beside(answer.facts);
         reading.announce(answer.facts.total);
-        reading.hint(answer.facts.hint, answer.facts.counted);
+        reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
+        let above = reading.proof.is_exceeded();
+        self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
+        // A total that counts mentions outside of the window says nothing about its parts.
+        let apart = self.window.cut || self.window.exceeded;
+        if let (None, Some(total), false) = (&self.whole, answer.facts.total, apart) {
+            self.whole = Some(Whole { words: self.window.words.clone(), total, beside });
+        }
         // If totals cannot show that a part is complete, its pages have to.
         let sayable = self.window.is_sayable(window, self.zone);
         let sayable = sayable && window.is_half_open();
         let comparable = answer.facts.total.is_some() && (sayable || !reading.will_be_cut());
-        if splits && !comparable {
+        if splits && (!comparable || above) {
             reading.be_careful();
         }
         if let Some(part) = self.part.take()
@@ -333,6 +377,9 @@ impl<D: PageDecoder> PageReader<D> {
         };
         while self.queue.len() < ahead {
             let idle = self.queue.is_empty();
+            if self.has_spent_all() {
+                return;
+            }
             let Some(span) = self.reading.as_mut().and_then(|reading| reading.next_span(idle)) else { return };
             let asked = self.ask_beside(span);
             self.queue.push_back(asked);
@@ -341,12 +388,17 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Requests rows of the window.
     fn ask(&self, span: Span) -> Asked<D::Page> {
+        self.ask_of(Arc::clone(&self.plan), self.window.words.clone(), span)
+    }
+
+    /// Requests rows of a plan in the window of these words.
+    fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> Asked<D::Page> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
-        let plan = Arc::clone(&self.plan);
         // Without mentions, there is no size.
         let sized = |size: u64| if size == 0 { span } else { Span { size: client.page_size(size), ..span } };
         let span = sized(span.size);
-        let request = PageRequest { plan, row: span.row, size: span.size, frozen: self.window.words.clone() };
+        let request = PageRequest { plan, row: span.row, size: span.size, frozen };
         Box::pin(async move {
             let decode_for = |request: &PageRequest, body: &Bytes| {
                 let (page, facts) = decoder.decode(request, body)?;
@@ -409,7 +461,7 @@ impl<D: PageDecoder> PageReader<D> {
         let (mut tried, mut rounds) = (0, 0);
         while !self.links(span, &answer.page) {
             rounds += 1;
-            let tries = if rounds > REPAIRS { u64::MAX } else { tried };
+            let tries = if rounds > REPAIRS || self.has_spent_all() { u64::MAX } else { tried };
             let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tries)) else {
                 if self.reading.as_ref().is_some_and(|reading| !reading.may_skip()) {
                     let reason =
@@ -462,7 +514,7 @@ impl<D: PageDecoder> PageReader<D> {
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
             reading.announce(facts.total);
         }
-        reading.hint(facts.hint, facts.counted);
+        reading.hint(facts.hint, beside(facts));
         reading.check_depth()
     }
 
@@ -488,6 +540,7 @@ impl<D: PageDecoder> PageReader<D> {
                 "mentions arrived too late for the sort order, since others were added or removed during the read";
             return self.incomplete(reason.to_owned());
         }
+        self.arrived += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
         let doubles = taken.doubles.saturating_sub(repeats);
         self.scan.doubles.fetch_add(doubles, Ordering::Relaxed);
@@ -506,6 +559,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
         }
+        self.distinct += taken.keep.iter().filter(|keep| **keep).count() as u64;
         self.release(&page, &mut taken.keep);
         if let (true, Some(id), Some(true), true) =
             (more, page.ids().and_then(<[u64]>::last), taken.keep.last().copied(), taken.keep.len() > 1)
@@ -527,28 +581,12 @@ impl<D: PageDecoder> PageReader<D> {
     fn check_window(&mut self, span: Span, told: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<()> {
         let spec = &self.client.profile().window;
         let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
-        let (Some(words), Some((since, until))) = (words, told) else { return Ok(()) };
-        let (covers, asked) = match (spec.span_of(words, self.zone), spec.length_of(words)) {
-            (Some((from, to)), _) => {
-                // A service may end the window at the current time.
-                let end = to.min(self.client.time_of_service() - CURRENT);
-                self.window.exceeded |= since < from || until > to;
-                (since <= from && until >= end, format!("{from} to {to}"))
-            }
-            // Days and months differ in length, and a period may begin with a full day.
-            (None, Some(length)) => (until - since >= length - TimeDelta::days(1).max(length / 8), words.to_owned()),
-            (None, None) => (true, String::new()),
-        };
-        if covers {
-            return Ok(());
-        }
-        let message = format!("requested {asked}, but the response covers only {since} to {until}");
-        Err(Error::new(ErrorKind::Contradiction, message)
-            .advice(
-                "the service shortens the period or interprets it differently: check [window] in the profile, whose \
-                 `longest` is the longest period and whose `earliest` is the beginning of the data",
-            )
-            .at(self.place(span)))
+        let asked = words.and_then(|words| Period::of(spec, words, self.zone));
+        let (Some(asked), Some(told)) = (asked, told) else { return Ok(()) };
+        let exceeds = asked.check(told, self.client.time_of_service());
+        let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
+        self.window.exceeded |= exceeds;
+        Ok(())
     }
 
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
@@ -612,6 +650,12 @@ impl<D: PageDecoder> PageReader<D> {
         self.history.changed |= !reading.proof.is_constant();
         match verdict {
             Verdict::Complete => self.reading = None,
+            // Another pass that the budget does not allow would return nothing.
+            Verdict::Again if !reading.requests().is_none_or(|requests| self.scan.query.has_left(requests)) => {
+                self.reading = None;
+                let reason = "nothing proves that all were received, and the budget allows no other pass";
+                self.incomplete(format!("{} distinct mentions received: {reason}", self.distinct))?;
+            }
             Verdict::Again => {
                 self.count_pass();
                 self.begun = false;
@@ -619,6 +663,10 @@ impl<D: PageDecoder> PageReader<D> {
             Verdict::Incomplete(reason) => {
                 self.reading = None;
                 self.incomplete(reason)?;
+            }
+            Verdict::Contradiction(reason) => {
+                self.reading = None;
+                self.incomplete_because(reason, evidence::WHICH)?;
             }
         }
         Ok(())
@@ -652,6 +700,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.stride = Some(reading.stride());
         self.scan.reached(reading.depth_found());
         self.scan.cuts.fetch_add(1, Ordering::Relaxed);
+        self.history.cut = true;
         self.history.changed |= !reading.proof.is_constant();
         let scattered = self.window.scattered || reading.proof.is_repeated();
         let known = reading.proof.chain.at_edge(scattered);
@@ -660,7 +709,8 @@ impl<D: PageDecoder> PageReader<D> {
         self.part = Some(Part {
             instants: near,
             received,
-            announced: reading.proof.total(),
+            // A total that another count exceeds is not the one of both sides.
+            announced: reading.proof.total().filter(|_| reading.proof.above().is_none()),
             steady: reading.proof.is_steady(),
             proof: match () {
                 () if reading.proof.is_firm() => PartProof::Links,
@@ -699,11 +749,101 @@ impl<D: PageDecoder> PageReader<D> {
             return Ok(true);
         };
         self.count_pass();
+        if self.has_spent_all() {
+            self.give_up()?;
+            return Ok(false);
+        }
         let known = self.reading.take().map(|reading| reading.proof.chain.into_known()).unwrap_or_default();
         let far = std::mem::take(&mut self.window);
         self.windows.push(Window { known, ..far });
         self.windows.push(again);
         Ok(false)
+    }
+
+    /// True if as many pages were requested as three passes of an honest service take.
+    fn has_spent_all(&self) -> bool {
+        let size = self.reading.as_ref().map(Reading::stride).or(self.stride);
+        let page = size.or(self.plan.pages.map(|pages| pages.size)).unwrap_or(1);
+        // A total may be capped, which only its parts show.
+        let most = self.announced.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
+        self.asked.load(Ordering::Relaxed) >= evidence::allowance(self.arrived.min(most), page)
+    }
+
+    /// Stops reading, because the service needs more requests than three passes over its mentions take.
+    fn give_up(&mut self) -> Result<()> {
+        self.reading = None;
+        self.queue = FuturesOrdered::new();
+        self.windows.clear();
+        self.part = None;
+        if let Some(Withheld { page, memory, .. }) = self.withheld.take() {
+            self.given += 1;
+            self.ready.push_back((page, memory));
+        }
+        self.whole = None;
+        let announced = self.announced.map_or_else(|| "no total".to_owned(), |total| total.to_string());
+        let (distinct, asked) = (self.distinct, self.asked.load(Ordering::Relaxed));
+        let reason = format!(
+            "{distinct} distinct mentions received in {asked} requests, more than three passes take; the service reports \
+             {announced}"
+        );
+        self.incomplete_because(reason, evidence::LEFT_OUT)
+    }
+
+    /// Compares the mentions of a window that was read in parts with its total before it was cut. If they differ, the total is
+    /// requested once more: in a changing set it has changed.
+    async fn check_parts(&mut self) -> Result<()> {
+        let Some(Whole { words, total, beside: first }) = self.whole.take() else { return Ok(()) };
+        let expected = first.most(total);
+        let agrees = self.distinct >= expected || self.distinct == total;
+        let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
+        if agrees || limited || !self.history.cut || !self.history.missing.is_empty() {
+            return Ok(());
+        }
+        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
+        let facts = answer?.facts;
+        if facts.total.is_none_or(|total| beside(facts).most(total) != expected) {
+            return Ok(());
+        }
+        let reason = format!(
+            "{} distinct mentions received in parts of the window, but the service reports {expected} for all of it",
+            self.distinct
+        );
+        self.incomplete_because(reason, evidence::PARTS)
+    }
+
+    /// Confirms the end of a window at a round number of rows, where services stop to page: mentions in the opposite order have
+    /// to begin with rows that were received.
+    async fn check_end(&mut self) -> Result<()> {
+        let profile = self.client.profile();
+        let sort = profile.sort.values.iter().find(|value| Some(&value.value) == self.plan.sort.as_ref());
+        let opposite = sort.and_then(|sort| {
+            let mut others = profile.sort.values.iter();
+            others.find(|other| other.column == sort.column && other.direction != sort.direction)
+        });
+        let row = self.reading.as_ref().map_or(0, Reading::row);
+        let mut confirmed = false;
+        if let (Some(opposite), Some(pages)) = (opposite, self.plan.pages) {
+            let direction = opposite.direction;
+            let plan = RequestPlan { sort: Some(opposite.value.clone()), ..RequestPlan::clone(&self.plan) };
+            let span = Span { row: 0, size: pages.size.min(CONFIRMING) };
+            let (_, answer) = self.ask_of(Arc::new(plan), self.window.words.clone(), span).await;
+            let page = answer?.page;
+            confirmed = self
+                .reading
+                .as_ref()
+                .is_some_and(|reading| rows(&page).is_some_and(|rows| reading.is_reached_by(rows, direction)));
+        }
+        if let Some(reading) = self.reading.as_mut().filter(|_| confirmed) {
+            reading.confirm_end();
+            return self.end_of_pass();
+        }
+        self.reading = None;
+        let reason = format!(
+            "{} distinct mentions received, and paging ends at row {row}, where nothing shows that they are all: the \
+             service reports no total",
+            self.distinct
+        );
+        self.incomplete_because(reason, evidence::NARROWER)
     }
 
     fn count_pass(&mut self) {
@@ -713,12 +853,17 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Reports that rows are missing: an error, or a warning if the query asks for a report.
     fn incomplete(&mut self, reason: String) -> Result<()> {
+        let cause = "mentions are added or removed faster than they can be read, or rows with equal sort keys have no \
+                     stable order; narrow the window";
+        self.incomplete_because(reason, cause)
+    }
+
+    /// Reports it with this cause and advice.
+    fn incomplete_because(&mut self, reason: String, cause: &str) -> Result<()> {
         self.history.missing.push(reason.clone());
         self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
-        let error = Error::new(ErrorKind::Incomplete, reason).advice(
-            "mentions are added or removed faster than they can be read, or rows with equal sort keys have no stable \
-             order; narrow the window, or accept an incomplete result: SET savedsearch.completeness = 'report'",
-        );
+        let error = Error::new(ErrorKind::Incomplete, reason)
+            .advice(format!("{cause}, or accept an incomplete result: SET savedsearch.completeness = 'report'"));
         let error = error.at(Place { aid: self.plan.aid.clone(), ..Place::default() });
         match self.scan.query.completeness {
             Completeness::Strict => {
@@ -744,6 +889,11 @@ impl<D: PageDecoder> PageReader<D> {
 /// True if the service rejects the request itself, not the caller.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Rejected | ErrorKind::NotFound)
+}
+
+/// Counts beside the total of a page.
+fn beside(facts: PageFacts) -> Beside {
+    Beside { overview: facts.counted, timeline: facts.timeline, listed: facts.listed }
 }
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {

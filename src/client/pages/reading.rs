@@ -14,6 +14,7 @@ use super::continuity::{Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, Seen, Span};
 use super::proof::{Proof, Verdict};
+use crate::client::evidence::{self, Beside};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Grid, Profile};
 use crate::request::Pages;
@@ -30,6 +31,8 @@ pub(super) struct Reading {
     one_by_one: bool,
     /// Set if the window may be cut, and is to be when that saves memory.
     cuttable: bool,
+    /// Set once the opposite order confirmed the end.
+    end_confirmed: bool,
 }
 
 impl Reading {
@@ -47,6 +50,7 @@ impl Reading {
             proof: Proof::new(profile, order, grid, known),
             one_by_one: false,
             cuttable: false,
+            end_confirmed: false,
         }
     }
 
@@ -132,9 +136,9 @@ impl Reading {
         self.proof.announce(total);
     }
 
-    /// Records the approximate number of rows, and the number by another count in the response.
-    pub(super) fn hint(&mut self, hint: Option<u64>, counted: Option<u64>) {
-        self.proof.hint(hint, counted);
+    /// Records the approximate number of rows, and the number by other counts in the response.
+    pub(super) fn hint(&mut self, hint: Option<u64>, beside: Beside) {
+        self.proof.hint(hint, beside);
     }
 
     fn end(&self) -> Option<u64> {
@@ -289,7 +293,34 @@ impl Reading {
         let overlap = self.proof.chain.overlap;
         let from = self.row().saturating_sub(overlap);
         let deep = depth.is_some() && self.policy.reachable(from, u64::MAX) <= overlap;
-        more && (deep || self.proof.chain.received() >= FORGET) || self.proof.may_go_on(&self.policy)
+        // A total below another count of the same response may be capped.
+        let above = self.proof.above().is_some() && self.proof.total().is_some_and(|total| self.row() >= total);
+        let above = above && self.proof.chain.received() > 0;
+        more && (deep || self.proof.chain.received() >= FORGET) || self.proof.may_go_on(&self.policy) || above
+    }
+
+    /// True if nothing but the last row, a round number, shows that the rows of a complete window end there. Services stop to
+    /// page at such rows.
+    pub(super) fn may_be_depth(&self) -> bool {
+        let counted = self.proof.total().is_some() || self.proof.is_counted() || self.end_confirmed;
+        // Numbered pages are counted as full ones.
+        let row = if self.policy.overlapping { self.row() } else { self.proof.chain.received() };
+        !counted && !self.cuttable && !self.satisfied() && evidence::is_round(row)
+    }
+
+    /// Records that the opposite order begins where the rows end.
+    pub(super) fn confirm_end(&mut self) {
+        self.end_confirmed = true;
+    }
+
+    /// True if the rows of a page, in this order and opposite to the one of reading, begin where the rows received end.
+    pub(super) fn is_reached_by(&self, page: Rows<'_>, order: Direction) -> bool {
+        let (Some(first), Some(keys), Some(last)) = (page.ids.first(), page.keys, self.proof.chain.last_key()) else {
+            return false;
+        };
+        let within = |a: i64, b: i64| if order == Direction::Asc { a <= b } else { b <= a };
+        let ordered = keys.windows(2).all(|pair| within(pair[0], pair[1]));
+        ordered && within(keys[0], last) && self.proof.chain.has(*first)
     }
 
     /// True if rows arrived that an earlier pass should have had, and the plan wants them in order.

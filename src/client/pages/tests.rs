@@ -11,6 +11,7 @@ use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::Reading;
 use super::window::Window;
+use crate::client::evidence::Beside;
 use crate::error::ErrorKind;
 use crate::profile::{Direction, Grid, OffsetUnit, Oversize, Profile, Trust, Zone};
 use crate::request::Pages;
@@ -295,7 +296,7 @@ fn an_end_is_not_believed_where_the_service_tells_of_many_more() {
     for (about, verdict) in [(200, Verdict::Complete), (201, Verdict::Again)] {
         let mut reading = without_total(200);
         // The page is short, and another count in the response ends with it.
-        reading.hint(Some(about), Some(100));
+        reading.hint(Some(about), Beside { overview: Some(100), ..Beside::default() });
         let page: Vec<u64> = (0..100).collect();
         let times: Vec<i64> = (0..100).collect();
         reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows are accepted");
@@ -365,7 +366,7 @@ fn the_first_rows_and_an_empty_page_need_no_anchor() {
 #[test]
 fn a_full_page_that_ends_with_another_number_of_the_answer_is_not_the_end() {
     let mut reading = without_total(5);
-    reading.hint(None, Some(5));
+    reading.hint(None, Beside { overview: Some(5), ..Beside::default() });
     reading.take(reading.first(), 5, Some(timed(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]))).expect("rows are accepted");
     // From the last completely received instant on.
     assert_eq!(reading.next_span(true), Some(Span { row: 3, size: 5 }));
@@ -471,4 +472,57 @@ fn rows_at_a_repeated_local_time_lie_on_one_side_of_a_cut() {
     assert_eq!(chain.cut(), Some((at("2026-10-24T23:59:59Z"), 1)));
     let edge = chain.at_edge(false);
     assert!(edge.contains(&2) && edge.contains(&3) && !edge.contains(&1));
+}
+
+#[test]
+fn a_page_that_is_shorter_than_those_before_shows_no_page_size() {
+    let mut reading = reading(100, None, false, |_| {});
+    reading.announce(Some(1_605));
+    let page = |from: u64, to: u64| -> Vec<u64> { (from..to).collect() };
+    reading.take(reading.first(), 100, Some(ids(&page(0, 100)))).expect("rows are accepted");
+    for (row, end) in [(99, 120), (119, 121), (119, 121)] {
+        let span = Span { row, size: 100 };
+        reading.take(span, end - row, Some(ids(&page(row, end)))).expect("rows are accepted");
+    }
+    assert_eq!(reading.stride(), 100, "paging ends there, in pages of any size");
+    // Pages that are as short from the first one on have that size.
+    let mut clamped = self::reading(100, None, false, |_| {});
+    clamped.announce(Some(1_605));
+    clamped.take(clamped.first(), 40, Some(ids(&page(0, 40)))).expect("rows are accepted");
+    clamped.take(Span { row: 39, size: 100 }, 40, Some(ids(&page(39, 79)))).expect("rows are accepted");
+    assert_eq!(clamped.stride(), 40);
+}
+
+#[test]
+fn numbers_of_one_response_that_differ_are_named() {
+    let page: Vec<u64> = (0..50).collect();
+    let times: Vec<i64> = (0..50).collect();
+    for (total, beside, named) in [
+        (
+            50,
+            Beside { overview: Some(450), ..Beside::default() },
+            "total of the response is 50, but its overview counts 450",
+        ),
+        (
+            50,
+            Beside { overview: Some(50), timeline: Some(450), ..Beside::default() },
+            "50, but its timeline counts 450",
+        ),
+        (5_000, Beside { overview: Some(50), ..Beside::default() }, "5000, but its overview counts 50"),
+    ] {
+        let mut reading = reading(100, None, false, |_| {});
+        reading.announce(Some(total));
+        reading.hint(None, beside);
+        reading.take(reading.first(), 50, Some(timed(&page, &times))).expect("rows are accepted");
+        assert_eq!(reading.next_span(true), None, "nothing more is requested");
+        let Verdict::Contradiction(reason) = reading.end_of_pass() else { panic!("{total}: believed") };
+        assert!(reason.contains(named), "{reason}");
+        // If the window can be cut, what may follow is requested.
+        let mut cuttable = self::reading(100, None, false, |_| {});
+        cuttable.set_cuttable(true);
+        cuttable.announce(Some(total));
+        cuttable.hint(None, beside);
+        cuttable.take(cuttable.first(), 50, Some(timed(&page, &times))).expect("rows are accepted");
+        assert_eq!(cuttable.wants_cut(), total == 50, "{total}");
+    }
 }

@@ -7,19 +7,19 @@
 use std::collections::HashSet;
 
 use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
     Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableFactor, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::super::printed::{check_names, printed};
 use super::tables::{is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
+use crate::session::parse_trees;
 use crate::session::syntax::{self, Editor};
 
 /// Rewrites a statement. `names` are the user and the database, `values` those of its parameters: what is replaced may have had
@@ -28,9 +28,7 @@ use crate::session::syntax::{self, Editor};
 /// # Errors
 /// Errors of the parser; [`ErrorKind::Unsupported`] for what is no query.
 pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[ScalarValue]) -> Result<String> {
-    let wrong = |error| DataFusionError::SQL(Box::new(error), None);
-    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(100);
-    let mut statements = parser.try_with_sql(sql).and_then(|mut parser| parser.parse_statements()).map_err(wrong)?;
+    let mut statements = parse_trees(sql, PostgreSqlDialect {})?;
     match (statements.pop(), statements.is_empty()) {
         (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
             check_names(sql, &PostgreSqlDialect {})?;

@@ -1,13 +1,16 @@
 //! Size of a function's result, computed from its arguments before anything is allocated.
 
+use std::collections::HashSet;
 use std::iter::repeat_n;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, make_array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNanoType};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, IntervalMonthDayNanoType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use crate::error::{Error, ErrorKind};
 
@@ -59,7 +62,75 @@ pub(super) enum Growth {
     Match,
     /// Converts to a type that is named by an argument.
     Type,
+    /// Not known to be bounded by the arguments.
+    Unknown,
 }
+
+/// Functions whose result is a string or a list that is no larger than their arguments, but for a small factor that does not
+/// multiply when they are nested. All others of variable size are evaluated in slices.
+pub(super) const BOUNDED: &[&str] = &[
+    "array_any_value",
+    "array_compact",
+    "array_dims",
+    "array_distinct",
+    "array_element",
+    "array_except",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_pop_back",
+    "array_pop_front",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_reverse",
+    "array_slice",
+    "array_sort",
+    "arrow_metadata",
+    "arrow_typeof",
+    "btrim",
+    "cast_to_type",
+    "chr",
+    "coalesce",
+    "digest",
+    "flatten",
+    "get_field",
+    "greatest",
+    "initcap",
+    "least",
+    "left",
+    "lower",
+    "ltrim",
+    "map_entries",
+    "map_extract",
+    "map_keys",
+    "map_values",
+    "md5",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "regexp_match",
+    "reverse",
+    "right",
+    "rtrim",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "split_part",
+    "string_to_array",
+    "substr",
+    "substr_index",
+    "to_hex",
+    "translate",
+    "try_cast_to_type",
+    "union_extract",
+    "union_tag",
+    "upper",
+    "uuid",
+    "version",
+];
 
 impl Growth {
     /// Returns the growth of the function of this name; `None` if its result is no larger than its arguments.
@@ -84,6 +155,20 @@ impl Growth {
             "arrow_cast" | "arrow_try_cast" => Self::Type,
             _ => return None,
         })
+    }
+
+    /// Returns the growth of a function; `None` if its result has a fixed size, or is no larger than its arguments.
+    pub(super) fn of_function(function: &ScalarUDF) -> Option<Self> {
+        /// The engine's functions whose result has a fixed size. Found once: there are sessions by the hundred.
+        static FIXED: LazyLock<HashSet<String>> = LazyLock::new(|| {
+            let functions = SessionStateDefaults::default_scalar_functions();
+            let other = |name: &str| !BOUNDED.contains(&name) && Growth::of(name).is_none();
+            let fixed = functions.iter().filter(|function| other(function.name()) && returns_fixed(function));
+            fixed.map(|function| function.name().to_owned()).collect()
+        });
+        let name = function.name();
+        let bounded = || BOUNDED.contains(&name) || FIXED.contains(name) || returns_fixed(function);
+        Self::of(name).or_else(|| (!bounded()).then_some(Self::Unknown))
     }
 
     /// True if the result may be larger than the arguments.
@@ -170,18 +255,78 @@ impl Growth {
             _ => return Ok(()),
         };
         let most = if same { most.min(SAME) } else { most };
-        let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
-        let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
-        match (largest > most, all > batch) {
-            (true, _) => {
-                refuse(format!("would produce a value of {largest} bytes (limit {most})"), "use smaller arguments")
-            }
-            (_, true) => {
-                refuse(format!("would produce {all} bytes per batch (limit {batch})"), "use smaller arguments")
-            }
-            _ => Ok(()),
-        }
+        check_bytes(function, &demand, most, calls)
     }
+}
+
+/// Rejects the values of a batch that would be too large.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] naming the function.
+fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<()> {
+    let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
+    let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
+    let what = match (largest > most, all > batch) {
+        (true, _) => format!("would produce a value of {largest} bytes (limit {most})"),
+        (_, true) => format!("would produce {all} bytes per batch (limit {batch})"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::TooLarge, format!("{function} {what}")).advice("use smaller arguments").into())
+}
+
+/// Evaluates a function for a few rows at a time, and counts their results before the next ones. `calls` is the number of
+/// growing calls in the statement.
+///
+/// # Errors
+/// Errors of the function; [`ErrorKind::TooLarge`] naming it.
+pub(super) fn in_slices(
+    name: &str,
+    args: ScalarFunctionArgs,
+    calls: usize,
+    evaluate: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    /// Rows of a slice.
+    const ROWS: usize = 128;
+    /// Bytes of the arguments of a slice with more than one row.
+    const ARGUMENTS: u128 = 64 << 10;
+    if is_fixed(args.return_type()) {
+        return evaluate(args);
+    }
+    let rows = args.number_rows;
+    let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    if same || rows <= 1 {
+        let value = evaluate(args)?;
+        check_bytes(name, &Values(&value).bytes()?, if same { SAME } else { TEXT }, calls)?;
+        return Ok(value);
+    }
+    let demand = sum(&args.args.iter().map(Values).collect::<Vec<_>>(), Values::bytes, rows)?;
+    let (mut parts, mut sizes, mut from): (Vec<ArrayRef>, Vec<u128>, usize) = (Vec::new(), Vec::new(), 0);
+    while from < rows {
+        let (mut to, mut bytes) = (from + 1, demand[from]);
+        while to < rows && to - from < ROWS && bytes + demand[to] <= ARGUMENTS {
+            bytes += demand[to];
+            to += 1;
+        }
+        let number_rows = to - from;
+        let slice = |arg: &ColumnarValue| match arg {
+            ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(from, number_rows)),
+            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.clone()),
+        };
+        let part = evaluate(ScalarFunctionArgs {
+            args: args.args.iter().map(slice).collect(),
+            arg_fields: args.arg_fields.clone(),
+            number_rows,
+            return_field: Arc::clone(&args.return_field),
+            config_options: Arc::clone(&args.config_options),
+        })?;
+        let part = part.into_array(number_rows)?;
+        sizes.extend(bytes_of(&part));
+        check_bytes(name, &sizes, TEXT, calls)?;
+        parts.push(part);
+        from = to;
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    Ok(ColumnarValue::Array(concat(&parts)?))
 }
 
 /// Checks the size of the concatenation of two strings, for all rows of a batch.
@@ -190,6 +335,36 @@ impl Growth {
 /// [`ErrorKind::TooLarge`] beyond the limits.
 pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<()> {
     Growth::All.check("||", args, calls)
+}
+
+/// True if all results of a function have a fixed size, by the types of its signature or by some types that it takes.
+fn returns_fixed(function: &ScalarUDF) -> bool {
+    let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
+    let tried = [
+        DataType::Utf8,
+        DataType::Int64,
+        DataType::Float64,
+        DataType::Date32,
+        DataType::Timestamp(TimeUnit::Nanosecond, None),
+        list(DataType::Int64),
+        list(DataType::Utf8),
+    ];
+    let several = (0..5).flat_map(|count| tried.iter().map(move |of| vec![of.clone(); count]));
+    let examples = function.signature().type_signature.get_example_types();
+    let mut results = examples.into_iter().chain(several).filter_map(|types| {
+        let fields: Vec<FieldRef> = types.into_iter().map(|of| Arc::new(Field::new("", of, true)) as _).collect();
+        let fields = fields_with_udf(&fields, function).ok()?;
+        let scalar_arguments = vec![None; fields.len()];
+        let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalar_arguments };
+        function.return_field_from_args(args).ok()
+    });
+    let first = results.next().is_some_and(|field| is_fixed(field.data_type()));
+    first && results.all(|field| is_fixed(field.data_type()))
+}
+
+/// True if all values of a type have the same size.
+fn is_fixed(of: &DataType) -> bool {
+    of.primitive_width().is_some() || matches!(of, DataType::Boolean | DataType::Null | DataType::FixedSizeBinary(_))
 }
 
 /// Value for a row; a single value applies to all rows.
@@ -309,7 +484,7 @@ impl Values<'_> {
             ColumnarValue::Scalar(_) => 1,
             ColumnarValue::Array(array) => {
                 let rows = (0..array.len()).filter_map(|row| ScalarValue::try_from_array(array, row).ok());
-                rows.collect::<std::collections::HashSet<_>>().len()
+                rows.collect::<HashSet<_>>().len()
             }
         }
     }
@@ -321,10 +496,10 @@ impl Values<'_> {
             DataType::Date32 => 86_400_000_000_000,
             DataType::Date64 => 1_000_000,
             DataType::Timestamp(unit, _) => match unit {
-                arrow::datatypes::TimeUnit::Second => 1_000_000_000,
-                arrow::datatypes::TimeUnit::Millisecond => 1_000_000,
-                arrow::datatypes::TimeUnit::Microsecond => 1_000,
-                arrow::datatypes::TimeUnit::Nanosecond => 1,
+                TimeUnit::Second => 1_000_000_000,
+                TimeUnit::Millisecond => 1_000_000,
+                TimeUnit::Microsecond => 1_000,
+                TimeUnit::Nanosecond => 1,
             },
             _ => 1,
         };

@@ -15,8 +15,17 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, StructFieldMapping, Volatility,
 };
 
-use super::demand::{Growth, check_joined};
+use super::demand::{Growth, check_joined, in_slices};
 use super::rule::{check_type, check_type_name};
+
+/// True if the result of a function may be larger than its arguments.
+pub(super) fn is_growing(function: &ScalarUDF) -> bool {
+    let growth = match function.inner().downcast_ref::<Bounded>() {
+        Some(known) => Some(known.growth),
+        None => Growth::of_function(function),
+    };
+    growth.is_some_and(Growth::is_growing)
+}
 
 /// Wraps a function with limits, as one of `calls` growing calls in the statement; `None` if it needs none or is
 /// already wrapped.
@@ -25,7 +34,7 @@ pub(super) fn bounded(function: &ScalarUDF, calls: usize) -> Option<ScalarUDF> {
         return (known.calls != calls)
             .then(|| ScalarUDF::new_from_impl(Bounded { inner: known.inner.clone(), calls, ..*known }));
     }
-    let growth = Growth::of(function.name())?;
+    let growth = Growth::of_function(function)?;
     Some(ScalarUDF::new_from_impl(Bounded { inner: function.clone(), growth, calls }))
 }
 
@@ -97,6 +106,9 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.growth == Growth::Unknown {
+            return in_slices(self.name(), args, self.calls, |args| self.function().invoke_with_args(args));
+        }
         self.growth.check(self.name(), &args, self.calls)?;
         self.function().invoke_with_args(args)
     }

@@ -9,6 +9,8 @@
 //! by syntax     struct literals, which a planner creates without looking up a function
 //! by plan       functions that the planner creates itself, the operator `||` and types with sizes, in an analyzer rule
 //! when called   the size of the result is computed from the arguments, and rejected beyond a limit
+//! in slices     functions that are not known to be bounded by their arguments: a few rows at a time, and the result is
+//!               counted before the next ones
 //! between       the repeated output of joins, UNNEST and window functions is estimated from their input
 //! ```
 //!
@@ -31,17 +33,18 @@ use datafusion::prelude::SessionContext;
 pub(crate) use self::repeated::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::rule::check_sizes;
 
-use self::function::bounded;
+use self::function::{Joined, bounded};
 use self::literals::BoundedLiterals;
 use self::repeated::BoundedRepetition;
 use self::rule::BoundedExpressions;
+use super::plan_size::with_plan_limits;
 
 /// Returns the session with limits on the memory of its expressions.
 ///
 /// # Errors
 /// None in practice: functions are replaced by others of the same name.
 pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext> {
-    let mut builder = SessionStateBuilder::new_from_existing(context.state());
+    let mut builder = with_plan_limits(SessionStateBuilder::new_from_existing(context.state()));
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(BoundedLiterals));
     if let Some(physical) = builder.physical_optimizers() {
         // Before filters refer to nodes of the plan, which must not be replaced afterwards.
@@ -56,6 +59,34 @@ pub(crate) fn bounded_session(context: &SessionContext) -> Result<SessionContext
             context.register_udf(bounded);
         }
     }
+    // Workers look functions of a plan up by name.
+    context.register_udf(Joined::new(1).into());
     context.add_analyzer_rule(Arc::new(BoundedExpressions));
     Ok(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::demand::{BOUNDED, Growth};
+    use super::*;
+
+    /// The engine's full list. A function that is not in a table is evaluated in slices, which is safe but slower: a new one
+    /// fails here, for somebody to decide.
+    #[test]
+    fn every_function_of_the_engine_is_bounded_or_evaluated_in_slices() {
+        let context = SessionContext::new();
+        let functions: Vec<_> = context.state_ref().read().scalar_functions().values().cloned().collect();
+        let sliced: BTreeSet<String> = functions
+            .iter()
+            .filter(|function| Growth::of_function(function) == Some(Growth::Unknown))
+            .map(|function| function.name().to_owned())
+            .collect();
+        let expected = ["decode", "encode", "to_char"];
+        assert_eq!(sliced, expected.into_iter().map(str::to_owned).collect());
+        let names: BTreeSet<&str> = functions.iter().map(|function| function.name()).collect();
+        let gone: Vec<_> = BOUNDED.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(gone.is_empty(), "no longer in the engine: {gone:?}");
+    }
 }

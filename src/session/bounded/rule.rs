@@ -12,8 +12,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::demand::Growth;
-use super::function::{Joined, bounded};
+use super::function::{Joined, bounded, is_growing};
 use crate::error::{Error, ErrorKind};
 
 /// Maximum number of slots of a fixed-size list, or bytes of a fixed-size value: each row has as many, NULL or not.
@@ -72,7 +71,7 @@ fn growing_calls(plan: &LogicalPlan) -> Result<usize> {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
                 let grows = match part {
-                    Expr::ScalarFunction(function) => Growth::of(function.name()).is_some_and(Growth::is_growing),
+                    Expr::ScalarFunction(function) => is_growing(&function.func),
                     Expr::BinaryExpr(BinaryExpr { op, .. }) => *op == Operator::StringConcat,
                     _ => false,
                 };

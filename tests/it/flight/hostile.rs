@@ -271,7 +271,7 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (chain(100_000, " + 1"), Code::ResourceExhausted),
         (chain(100_000, "||1"), Code::ResourceExhausted),
         (chain(20_000, " UNION ALL SELECT 1"), Code::ResourceExhausted),
-        (format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), Code::InvalidArgument),
+        (format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), Code::ResourceExhausted),
         (format!("SELECT {}1", "- ".repeat(30_000)), Code::ResourceExhausted),
         (chain(30_000, "::int"), Code::ResourceExhausted),
         (format!("SELECT 1 FROM t{}", ", t".repeat(30_000)), Code::ResourceExhausted),
@@ -282,6 +282,17 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (format!("SELECT {}1", "INTERVAL ".repeat(30_000)), Code::ResourceExhausted),
         (format!("{}SELECT 1", "EXPLAIN ".repeat(30_000)), Code::ResourceExhausted),
         (format!("SELECT {}1{}", "[".repeat(30_000), "]".repeat(30_000)), Code::ResourceExhausted),
+        (nested("cast(", " as int)", 48), Code::ResourceExhausted),
+        // A syntax error behind nested calls, and calls that the parser reads twice.
+        (nested("cast(", " as int)", 24).replace('1', "1 1"), Code::ResourceExhausted),
+        (nested("position(", ", 'a')", 24), Code::ResourceExhausted),
+        (nested("case when ", " then 1 end", 48), Code::ResourceExhausted),
+        (nested("substring(", " from 1)", 60), Code::ResourceExhausted),
+        (nested("coalesce(", ", 2)", 24).replace('1', "value") + SERIES, Code::ResourceExhausted),
+        (nested("nvl(", ", 2)", 24).replace('1', "value") + SERIES, Code::ResourceExhausted),
+        (nested("(", " between 1 and 2)::int", 24).replacen('1', "value", 1) + SERIES, Code::ResourceExhausted),
+        (nested("case when ", " > 1 then value > 2 else value < 3 end", 24) + SERIES, Code::ResourceExhausted),
+        (added(40), Code::ResourceExhausted),
         (nested_subqueries(9), Code::ResourceExhausted),
         (nested_subqueries(14), Code::ResourceExhausted),
     ] {
@@ -301,6 +312,20 @@ async fn statements_that_are_nested_deeply_end_nothing() {
     let plain = postgres.simple_query("SELECT 1").await.unwrap();
     assert!(!plain.is_empty());
     assert_eq!(all_rows(&mut served.client().await, "SELECT 1").await, [["1"]]);
+}
+
+const SERIES: &str = " FROM generate_series(1, 3)";
+
+/// A call around itself.
+fn nested(open: &str, close: &str, levels: usize) -> String {
+    format!("SELECT {}1{}", open.repeat(levels), close.repeat(levels))
+}
+
+/// A filter that doubles with each of the projections that it passes.
+fn added(levels: usize) -> String {
+    let steps = (1..=levels).map(|at| format!(", c{at} AS (SELECT value + value AS value FROM c{})", at - 1));
+    let steps: String = steps.collect();
+    format!("WITH c0 AS (SELECT value FROM generate_series(1, 3)){steps} SELECT * FROM c{levels} WHERE value > 1")
 }
 
 /// Subqueries in expressions, one in the other.

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod bounded;
 mod ends;
+mod grammar;
 mod hostile;
 mod load;
 mod stored;

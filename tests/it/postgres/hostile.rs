@@ -174,6 +174,29 @@ async fn strangers_who_stand_there_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_is_told_why_it_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("users.toml");
+    std::fs::write(&path, format!("[users.ada]\nscram_sha_256 = \"{}\"\n", scram_verifier("swordfish"))).unwrap();
+    let served = Served::with(Settings::default(), |spec| spec.auth = Auth::Users(Users::read(&path).unwrap())).await;
+    let address = served.postgres.address();
+    let crowd = join_all((0..500).map(|_| async move {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&startup(&[("user", "ada")])).await.unwrap();
+        let mut answer = Vec::new();
+        // Those that are not refused are asked for their password.
+        match timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await {
+            Err(_) => (true, false),
+            Ok(read) => (false, read.is_ok() && answer.windows(5).any(|code| code == b"53300")),
+        }
+    }));
+    let crowd = crowd.await;
+    let (open, told) = (crowd.iter().filter(|end| end.0).count(), crowd.iter().filter(|end| end.1).count());
+    assert_eq!(open + told, 500, "{open} are open, {told} were told");
+    assert!(open > 100, "{open} are open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_keeps_so_many_statements_and_so_much_text() {
     let served = Served::with(Settings::default(), |spec| spec.limits.statements = 20).await;
     let client = served.client().await;

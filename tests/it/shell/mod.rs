@@ -358,16 +358,23 @@ fn results_go_to_files_and_statements_come_from_them() {
     let desk = Desk::new();
     let mut terminal = desk.shell((40, 80), &[]);
     let (csv, png, script, more) = (desk.file("a.csv"), desk.file("b.png"), desk.file("c.sql"), desk.file("d.sql"));
-    terminal.line("\\format csv", "format: csv");
-    terminal.line(&format!("\\o {csv}"), "results go to");
+    let markdown = desk.file("a.md");
+    terminal.line(&format!("\\o {markdown}"), "results go to");
     terminal.line("SELECT 1 AS a;", "no request");
     // A failing statement keeps the output of earlier ones.
     terminal.line("SELECT 1 / (column1 - 2) AS b FROM (VALUES (1), (2));", "error");
     terminal.line("\\format json", "close it with \\o first");
     terminal.line("SELECT 2 AS c;", "no request");
-    assert!(!Path::new(&csv).exists());
+    assert!(!Path::new(&markdown).exists());
     terminal.line("\\o", "wrote");
-    assert_eq!(fs::read_to_string(&csv).unwrap(), "a\n1\nc\n2\n");
+    assert_eq!(fs::read_to_string(&markdown).unwrap(), "| a |\n|---|\n| 1 |\n\n| c |\n|---|\n| 2 |\n");
+    terminal.line("\\format csv", "format: csv");
+    terminal.line(&format!("\\o {csv}"), "results go to");
+    terminal.line("SELECT 1 / (column1 - 2) AS b FROM (VALUES (1), (2));", "error");
+    terminal.line("SELECT 1 AS a;", "no request");
+    terminal.line("SELECT 2 AS c;", "a csv file holds one result");
+    terminal.line("\\o", "wrote");
+    assert_eq!(fs::read_to_string(&csv).unwrap(), "a\n1\n");
 
     terminal.line("\\format png", "format: png");
     terminal.line("SELECT 1 AS a;", "binary");

@@ -105,7 +105,16 @@ impl PageDecoder for Decoder {
     fn decode(&self, _: &PageRequest, body: &[u8]) -> Result<(Seconds, PageFacts)> {
         let (total, times): (u64, Vec<i64>) =
             serde_json::from_slice(body).map_err(|error| Error::new(ErrorKind::Malformed, error.to_string()))?;
-        let facts = PageFacts { rows: times.len() as u64, total: Some(total), hint: None, counted: None, window: None };
+        let rows = times.len() as u64;
+        let facts = PageFacts {
+            rows,
+            total: Some(total),
+            hint: None,
+            counted: None,
+            timeline: None,
+            listed: None,
+            window: None,
+        };
         Ok((Seconds::at(times), facts))
     }
 }

@@ -1,0 +1,219 @@
+//! Verdicts on the claims of a service. Every response is evidence, and no claim decides about rows on its own.
+//!
+//! | claim | confirmed by | contradicted by | what happens then |
+//! | --- | --- | --- | --- |
+//! | *these are all*: the rows end at the total | overview or timeline of the same response | one of them counts more | the rest is requested as a window of its own; if that is not possible, both numbers are named |
+//! | *there are more*: the total exceeds what came | rows behind the last one | overview or timeline end with the last row | refused after one pass, with both numbers |
+//! | *there are more*, and nothing else counts | rows behind the last one | nothing new arrives | the window is cut; three passes at most ([`allowance`]), then both numbers |
+//! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known |
+//! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, both numbers are named |
+//! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
+//! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
+//! | *this is the largest value*, and it is NULL | there are no other mentions; the opposite order begins with NULL as well | it begins with a value | refused; with NULL at both ends, all mentions are read |
+//! | *a page has at most this many rows* | no earlier page had more | one had | it is the depth of paging, not the size of a page |
+//!
+//! Pure. Requests are sent by [`pages`](super::pages) and by the operator.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{WindowSpec, Zone};
+
+/// Passes over the mentions of a scan, in requests of an honest service.
+const PASSES: u64 = 3;
+/// Requests beyond them, for pages that came short once, and for those that show an end.
+const SLACK: u64 = 8;
+/// A window that ends so recently may be reported as ending now.
+const CURRENT: TimeDelta = TimeDelta::hours(1);
+
+/// Counts of the mentions of a window in one response, beside its total.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// Count of the overview, if the profile calls it exact.
+    pub(crate) overview: Option<u64>,
+    /// Sum of the timeline, likewise.
+    pub(crate) timeline: Option<u64>,
+    /// Largest sum of a list: there are at least as many.
+    pub(crate) listed: Option<u64>,
+}
+
+impl Beside {
+    fn counts(self) -> impl Iterator<Item = (u64, &'static str)> {
+        let named = [(self.overview, "overview"), (self.timeline, "timeline"), (self.listed, "list")];
+        named.into_iter().filter_map(|(count, name)| Some((count?, name)))
+    }
+
+    /// The count that exceeds a total the most, and its name. A list counts some mentions twice where they have several values,
+    /// so it contradicts only a total that may be a limit.
+    pub(crate) fn above(self, total: u64) -> Option<(u64, &'static str)> {
+        self.counts().filter(|(count, name)| *count > total && (*name != "list" || is_round(total))).max()
+    }
+
+    /// The largest of a total and the counts beside it.
+    pub(crate) fn most(self, total: u64) -> u64 {
+        self.above(total).map_or(total, |(count, _)| count)
+    }
+
+    /// The name of a count that ends with this row, if none goes beyond it.
+    pub(crate) fn ends_at(self, row: u64) -> Option<&'static str> {
+        let exact = self.counts().find(|(count, name)| *count == row && *name != "list");
+        exact.filter(|_| self.above(row).is_none()).map(|(_, name)| name)
+    }
+}
+
+/// Requests that a scan may spend, given the distinct mentions that it has received: three passes over as many of an honest
+/// service, in pages of this size.
+pub(crate) fn allowance(mentions: u64, page: u64) -> u64 {
+    // Pages share a row.
+    let advance = if page > 4 { page - 1 } else { page.max(1) };
+    mentions.div_ceil(advance).max(1).saturating_mul(PASSES).saturating_add(SLACK)
+}
+
+/// True for a number of rows at which services stop to page.
+pub(crate) fn is_round(rows: u64) -> bool {
+    rows >= 100 && (rows.is_multiple_of(100) || rows.is_power_of_two())
+}
+
+/// Advice for counts of one response that differ.
+pub(crate) const WHICH: &str = "set trust = \"advisory\" in the profile's [total] or [counts], whichever is wrong";
+
+/// Advice for a service that needs more requests than three passes take.
+pub(crate) const LEFT_OUT: &str = "the service leaves mentions out of its pages, or counts others: check the profile's \
+                                   [total], [page] and [depth]";
+
+/// Advice for parts of a window with fewer mentions than the window.
+pub(crate) const PARTS: &str =
+    "windows may lack the instant that they begin or end with: check [window] in the profile";
+
+/// Advice for an end that is not proven.
+pub(crate) const NARROWER: &str = "narrow the range of published_at, or set [depth] in the profile";
+
+/// Window that a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The instants [from, to).
+    Instants(DateTime<Utc>, DateTime<Utc>),
+    /// A period of this length that ends now, and the time by which it may be shorter.
+    Length(TimeDelta, TimeDelta),
+}
+
+impl Asked {
+    /// Reads the value of a period parameter; `None` if its meaning is not known.
+    pub(crate) fn of(spec: &WindowSpec, words: &str, zone: Zone) -> Option<Self> {
+        if let Some((from, to)) = spec.span_of(words, zone) {
+            return Some(Self::Instants(from, to));
+        }
+        let length = spec.length_of(words)?;
+        // Days and months differ in length, and a period may begin with a full day.
+        let slack = match spec.names.contains_key(words) {
+            true => TimeDelta::days(1).max(length / 8),
+            false if length < TimeDelta::days(1) || words.ends_with('h') => TimeDelta::hours(1),
+            false => TimeDelta::days(1) + TimeDelta::hours(1),
+        };
+        Some(Self::Length(length, slack))
+    }
+
+    /// Compares it with the window that the response reports. `now` is the service's current time. Returns true if the
+    /// response covers more than was requested.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both windows, if the response does not cover the requested one.
+    pub(crate) fn check(self, (since, until): (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> Result<bool> {
+        let (covers, exceeds) = match self {
+            // A service may end the window at the current time.
+            Self::Instants(from, to) => (since <= from && until >= to.min(now - CURRENT), since < from || until > to),
+            Self::Length(length, slack) => (until - since >= length - slack, false),
+        };
+        if covers && since < until { Ok(exceeds) } else { Err(self.differs((since, until))) }
+    }
+
+    /// Does the same for counts, whose mentions cannot be filtered: the windows have to be equal. A service may end a window that
+    /// reaches into the future at its current time.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both windows.
+    pub(crate) fn check_equal(self, told: (DateTime<Utc>, DateTime<Utc>), now: DateTime<Utc>) -> Result<()> {
+        let Self::Instants(from, to) = self else { return self.check(told, now).map(drop) };
+        let (since, until) = told;
+        let ends = until == to || (now - TimeDelta::minutes(10) <= until && until < to);
+        if since == from && ends && since < until { Ok(()) } else { Err(self.differs(told)) }
+    }
+
+    /// The error for a response that does not cover the requested window.
+    pub(crate) fn differs(self, (since, until): (DateTime<Utc>, DateTime<Utc>)) -> Error {
+        let asked = match self {
+            Self::Instants(from, to) => format!("{from} to {to}"),
+            Self::Length(length, _) if length.num_hours() % 24 == 0 => format!("{} days", length.num_days()),
+            Self::Length(length, _) => format!("{} hours", length.num_hours()),
+        };
+        let covers = match since < until {
+            true => format!("covers only {since} to {until}"),
+            false => format!("covers nothing of it: {since} to {until}"),
+        };
+        Error::new(ErrorKind::Contradiction, format!("requested {asked}, but the response {covers}")).advice(
+            "the service shortens the period or interprets it differently: check [window] in the profile, whose \
+             `longest` is the longest period and whose `earliest` is the beginning of the data",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        format!("2026-06-{text}:00Z").parse().expect("an instant")
+    }
+
+    #[test]
+    fn counts_beside_a_total_contradict_it() {
+        let beside = Beside { overview: Some(200), timeline: Some(450), listed: Some(440) };
+        assert_eq!((beside.above(200), beside.most(200)), (Some((450, "timeline")), 450));
+        assert_eq!((beside.above(450), beside.most(500)), (None, 500));
+        assert_eq!((beside.ends_at(450), beside.ends_at(200), beside.ends_at(440)), (Some("timeline"), None, None));
+        assert_eq!(Beside::default().above(0), None);
+    }
+
+    #[test]
+    fn three_passes_are_allowed() {
+        assert_eq!(allowance(0, 100), 11);
+        assert_eq!(allowance(950, 100), 38);
+        assert_eq!(allowance(450, 100), 23);
+        assert_eq!(allowance(3, 1), 17);
+    }
+
+    #[test]
+    fn services_stop_at_round_rows() {
+        assert!([100, 500, 1_000, 1_024, 10_000].into_iter().all(is_round));
+        assert!([0, 64, 99, 973, 1_605].into_iter().all(|rows| !is_round(rows)));
+    }
+
+    #[test]
+    fn a_response_has_to_cover_the_window() {
+        let spec = crate::profile::Profile::v4().window;
+        let now = at("30T12:00");
+        let asked = |words: &str| Asked::of(&spec, words, Zone::UTC).expect("a period");
+        let days = asked("2026-06-10T00:00:00Z..2026-06-12T00:00:00Z");
+        let of = |from: &str, to: &str| (at(from), at(to));
+        assert_eq!(days.check(of("10T00:00", "12T00:00"), now).ok(), Some(false));
+        assert_eq!(days.check(of("09T00:00", "12T00:00"), now).ok(), Some(true));
+        for other in [
+            of("11T00:00", "12T00:00"),
+            of("10T00:00", "11T00:00"),
+            of("28T12:00", "12T00:00"),
+            of("28T12:00", "28T12:00"),
+            of("28T12:00", "30T12:00"),
+        ] {
+            assert!(days.check(other, now).is_err(), "{other:?}");
+            assert!(days.check_equal(other, now).is_err(), "{other:?}");
+        }
+        assert!(days.check_equal(of("09T00:00", "12T00:00"), now).is_err(), "counts cannot be filtered");
+        let open = asked("2026-06-28T00:00:00Z..2026-06-30T12:10:00Z");
+        assert!(open.check_equal(of("28T00:00", "30T12:00"), now).is_ok(), "it ends now");
+        let week = asked("7d");
+        assert!(week.check(of("24T00:00", "30T12:00"), now).is_ok(), "begins with a full day");
+        assert!(week.check(of("26T12:00", "30T12:00"), now).is_err(), "cut at its start");
+        assert!(asked("48h").check(of("29T12:00", "30T12:00"), now).is_err(), "hours have no such reason");
+    }
+}

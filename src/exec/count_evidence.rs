@@ -1,0 +1,149 @@
+//! Evidence in a response for the counts of its overview: its window, its lists, and the mentions that come along.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::part::FirstResponse;
+use super::stand_ins::sum;
+use super::stream::Driver;
+use crate::client::{Asked, Beside};
+use crate::error::{Error, ErrorKind, Result, own_or_query};
+use crate::profile::{Counts, Trust};
+use crate::request::{PageRequest, Pages, RequestPlan};
+
+impl Driver {
+    /// Checks that the service used the requested window.
+    pub(super) fn check_window(
+        &self,
+        plan: &RequestPlan,
+        echoed: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> Result<()> {
+        let profile = self.config.connection.profile();
+        let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
+        match (asked, echoed) {
+            (Some(asked), Some(echoed)) => asked.check_equal(echoed, self.config.connection.now()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Describes why the mentions in a response do not confirm its overview's count of them; `None` if they do, or if there is
+    /// nothing to compare.
+    pub(super) fn doubt(
+        &self,
+        counts: &Counts,
+        request: &PageRequest,
+        body: &[u8],
+        counted: i64,
+    ) -> Result<Option<String>> {
+        let profile = self.config.connection.profile();
+        let size = request.size.max(self.config.connection.client().beside_overview());
+        let pages = self.config.plan.template.pages.filter(|_| size > 0);
+        let beside = pages.map(|pages| Pages { size, ..pages });
+        let mut all = false;
+        if let Some(pages) = beside {
+            let plan = Arc::new(RequestPlan { pages: Some(pages), ..request.plan.as_ref().clone() });
+            let asked = PageRequest { plan, size: pages.size, ..request.clone() };
+            let page = match self.reader.decoder.decode(&asked, body) {
+                Ok(page) => page,
+                // Reading them shows what is wrong.
+                Err(error) if error.kind() == ErrorKind::Contradiction => {
+                    return Ok(Some(format!(
+                        "no mention confirms the overview's count of {counted} ({})",
+                        error.message()
+                    )));
+                }
+                Err(error) => return Err(error),
+            };
+            let rows = i64::try_from(page.batch.num_rows()).unwrap_or(i64::MAX);
+            let (total, at_least) = (page.total, page.hint.filter(|_| profile.total.trust == Trust::Exact));
+            let differs = |number: u64| i64::try_from(number) != Ok(counted);
+            let below = |number: u64| !i64::try_from(number).is_ok_and(|number| number <= counted);
+            if let Some(total) = total.filter(|total| differs(*total)).or(at_least.filter(|number| below(*number))) {
+                return Ok(Some(format!(
+                    "the overview counts {counted} mentions, but the total of the response is {total}"
+                )));
+            }
+            let beside = Beside { timeline: page.timeline, listed: page.listed, ..Beside::default() };
+            let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
+            if let Some(sum) = page.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
+                return Ok(Some(format!(
+                    "the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"
+                )));
+            }
+            if rows > counted || (rows == 0 && counted > 0) {
+                return Ok(Some(format!("the overview counts {counted} mentions, but the response has {rows}")));
+            }
+            let instants = request.plan.duration.as_deref();
+            let instants = instants.and_then(|words| profile.window.span_of(words, request.plan.zone(profile)));
+            let outside = |at: &i64| {
+                instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at)
+            };
+            if page.times.iter().flatten().any(outside) {
+                return Ok(Some("the response has mentions outside the requested period".to_owned()));
+            }
+            // At an edge, mentions that the query does not want are expected.
+            let matching = match self.config.plan.exact {
+                true => self.reader.finish(&page.batch).map_err(|error| own_or_query(&error))?.num_rows(),
+                false => page.batch.num_rows(),
+            };
+            if matching < page.batch.num_rows() {
+                return Ok(Some("the response has mentions that do not match the requested filters".to_owned()));
+            }
+            all = rows == counted && self.config.plan.exact;
+        }
+        let proven = all || counted == 0 || self.lists_prove_filters(counts, request, body, counted)?;
+        Ok((!proven).then(|| "nothing in the response shows that it counts only the requested values".to_owned()))
+    }
+
+    /// True if the lists of filtered columns count as many mentions with the requested values as match all filters.
+    fn lists_prove_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<bool> {
+        let parameters = &self.config.connection.profile().filters.parameters;
+        for term in &request.plan.filters {
+            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
+            let list = counts.lists.iter().find(|list| Some(&list.column) == column);
+            let Some(list) = list else { return Ok(false) };
+            let (names, numbers) = self.list(list, request, body)?;
+            let of_values = names
+                .iter()
+                .zip(numbers)
+                .filter(|(name, _)| name.as_ref().is_some_and(|name| term.values.contains(name)));
+            let numbers: Vec<i64> = of_values.map(|(_, number)| number).collect();
+            if sum(&numbers) != Some(counted) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Checks that the lists of filtered columns contain only the requested values.
+    pub(super) fn check_filters(&self, counts: &Counts, request: &PageRequest, body: &[u8]) -> Result<()> {
+        let parameters = &self.config.connection.profile().filters.parameters;
+        for term in &request.plan.filters {
+            let column = parameters.iter().find(|known| known.parameter == term.parameter).map(|known| &known.column);
+            let Some(list) = counts.lists.iter().find(|list| Some(&list.column) == column) else { continue };
+            let (names, numbers) = self.list(list, request, body)?;
+            let counted = names.iter().flatten().zip(numbers).filter(|(_, number)| *number > 0);
+            let mut others = counted.map(|(name, _)| name).filter(|name| !term.values.contains(name));
+            if let Some(other) = others.next() {
+                let message = format!(
+                    "requested {} `{}`, but the response also counts `{other}`",
+                    list.column,
+                    term.values.join("|")
+                );
+                return Err(Error::new(ErrorKind::Contradiction, message).advice(
+                    "the service ignores the filter or compares differently; correct the profile's [filters]",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the lists in a response prove that all of its mentions match the filters.
+    pub(super) fn proves_filters(&self, (request, body): &FirstResponse, total: usize) -> bool {
+        let counts = self.config.connection.profile().counts.as_ref();
+        let total = i64::try_from(total).unwrap_or(i64::MAX);
+        // Without an overview in the response, there are no lists.
+        counts.is_some_and(|counts| self.lists_prove_filters(counts, request, body, total).unwrap_or(false))
+    }
+}

@@ -1,0 +1,84 @@
+//! Sort orders that begin with NULL. A profile declares that a service puts NULLs last, and then a first row of NULL says that
+//! no mention has a value; but a service that puts them first sends the same.
+//!
+//! ```text
+//! first row NULL ─ all mentions received ─▶ right
+//!              └─ opposite order begins with a value ─▶ contradiction
+//!              └─ with NULL as well ─▶ all mentions are read
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::part::Keeping;
+use super::reader::Reader;
+use super::stream::Driver;
+use crate::client::{Pace, read_pages};
+use crate::decode::Decoded;
+use crate::error::{Error, ErrorKind, Place, Result, own_or_query};
+use crate::pushdown::{ServiceOrder, opposite_order};
+use crate::request::{PageRequest, Pages, RequestPlan};
+
+impl Driver {
+    /// True if the first page of an order begins with NULL although values would come before, and is not known to have all
+    /// mentions.
+    pub(super) fn begins_with_null(order: &ServiceOrder, reader: &Reader, page: &Decoded) -> bool {
+        let all = page.total.is_some_and(|total| total <= page.records);
+        !order.options.nulls_first && !all && reader.begins_with_null(&page.batch)
+    }
+
+    /// Checks that the opposite of an order that begins with NULL does so as well.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] if it begins with a value, which should have come first.
+    pub(super) async fn check_opposite(&self, plan: &RequestPlan, order: &ServiceOrder) -> Result<()> {
+        let connection = &self.config.connection;
+        let Some(opposite) = opposite_order(connection.profile(), order) else { return Ok(()) };
+        let schema = Arc::clone(&self.reader.schema);
+        let reader = Reader::try_new(&self.config, Some(&opposite), schema, self.settings.lossy_text);
+        let reader = reader.map_err(|error| own_or_query(&error))?;
+        // Two rows, as in any order: a service may refuse fewer.
+        let size = 2;
+        let pages = plan.pages.map(|_| Pages { size, skip: 0, fetch: Some(size), ordered: true });
+        let plan = Arc::new(RequestPlan { sort: Some(opposite.value.clone()), pages, ..plan.clone() });
+        let request = PageRequest { plan: Arc::clone(&plan), row: 0, size, frozen: None };
+        let decode = |body: &Bytes| {
+            let page = reader.decoder.decode(&request, body)?;
+            let rows = page.records;
+            Ok((page, rows))
+        };
+        let page = connection.client().fetch(&self.scan, &request, decode).await?;
+        if page.records == 0 || reader.begins_with_null(&page.batch) {
+            return Ok(());
+        }
+        let message = format!(
+            "mentions sorted by `{}` begin with NULL, although the service has mentions with a value in `{}`",
+            order.value, order.column
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice("the service does not sort NULLs last: correct `nulls` of this value in the profile's [sort]")
+            .at(Place { aid: plan.aid.clone(), ..Place::default() }))
+    }
+
+    /// Reads all mentions of a plan in an order that begins with NULL, to verify that no value follows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] if one does; errors of reading.
+    pub(super) async fn verify_order(&self, plan: &RequestPlan, reader: &Reader) -> Result<()> {
+        let Some(mut check) = reader.check() else { return Ok(()) };
+        let pages = plan.pages.map(|pages| Pages { fetch: None, skip: 0, ..pages });
+        let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
+        let client = Arc::clone(self.config.connection.client());
+        let decoder = Arc::new(Keeping { decoder: Arc::clone(&reader.decoder), first: None });
+        let pace = Pace::Ahead(self.settings.concurrency);
+        let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, pace));
+        while let Some(page) = pages.next().await {
+            check
+                .observe(&page?.batch)
+                .map_err(|error| error.at(Place { aid: plan.aid.clone(), ..Place::default() }))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! Cost of the saved searches of a scan that were not begun, estimated once the first pages show how many mentions there are.
+//!
+//! ```text
+//! first page of a plan ─ all others alike ─ within the budget ─▶ go on
+//!                                    └ beyond it ─▶ first pages of the others, one by one ─ too many ─▶ refused
+//!                                                        └ they are kept for their plans ─▶ go on
+//! ```
+//!
+//! Invariant: no request is sent that the scan does not need, unless it is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::stream::Driver;
+use crate::client::Held;
+use crate::decode::Decoded;
+use crate::error::Result;
+use crate::request::{PageRequest, RequestPlan};
+
+/// Plans of a scan that are all read completely.
+#[derive(Debug, Default)]
+pub(super) struct Outlook {
+    plans: Vec<Waiting>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    plan: RequestPlan,
+    /// Set once the plan is being read, which announces its requests.
+    begun: AtomicBool,
+    /// Requests for its mentions behind the first page, if that is known.
+    further: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Plans that are being read and whose first pages have arrived, and their further requests.
+    known: u64,
+    further: u64,
+    /// Set once the first pages of all plans were requested.
+    complete: bool,
+    /// Memory of the kept pages.
+    memory: Vec<Held>,
+}
+
+impl Outlook {
+    pub(super) fn new(plans: &[RequestPlan]) -> Self {
+        let waiting = |plan: &RequestPlan| Waiting {
+            plan: plan.clone(),
+            begun: AtomicBool::new(false),
+            further: AtomicU64::new(0),
+        };
+        Self { plans: plans.iter().map(waiting).collect(), state: Mutex::default() }
+    }
+
+    /// Records that a plan is being read.
+    pub(super) fn begin(&self, plan: &RequestPlan) {
+        if let Some(waiting) = self.plans.iter().find(|waiting| waiting.plan == *plan) {
+            waiting.begun.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.plans.iter().filter(|waiting| !waiting.begun.load(Ordering::Relaxed))
+    }
+}
+
+impl Driver {
+    /// Refuses the scan if the first page of a plan, together with those of the others, shows that it exceeds the query's budget.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`](crate::error::ErrorKind::Budget), naming the requests needed.
+    pub(super) async fn look_ahead(&self, first: &Decoded) -> Result<()> {
+        let Some(outlook) = self.outlook.get() else { return Ok(()) };
+        let mut state = outlook.state.lock().await;
+        let size = self.config.plan.template.pages.map_or(1, |pages| pages.size);
+        let Some(further) = further_of(first, size) else { return Ok(()) };
+        (state.known, state.further) = (state.known + 1, state.further + further);
+        // Each plan has announced its first request, and each that was begun the further ones.
+        let query = &self.scan.query;
+        let needs = |more: u64| query.allow(query.announced().saturating_add(more));
+        let expected = || outlook.waiting().map(|waiting| waiting.further.load(Ordering::Relaxed)).sum::<u64>();
+        if state.complete {
+            return needs(expected());
+        }
+        let alike = state.further.div_ceil(state.known);
+        if needs(alike.saturating_mul(outlook.waiting().count() as u64)).is_ok() {
+            return Ok(());
+        }
+        let client = self.config.connection.client();
+        for waiting in outlook.waiting() {
+            let request = PageRequest { plan: Arc::new(waiting.plan.clone()), row: 0, size, frozen: None };
+            let decode = |body: &Bytes| {
+                let page = self.reader.decoder.decode(&request, body)?;
+                let rows = page.records;
+                Ok(((page, body.clone()), rows))
+            };
+            // What is wrong with a plan is reported when it is read.
+            let Ok((page, body)) = client.fetch(&self.scan, &request, decode).await else { continue };
+            waiting.further.store(further_of(&page, size).unwrap_or_default(), Ordering::Relaxed);
+            state.memory.push(self.scan.hold(body.len())?);
+            self.scan.keep(request.key(self.config.connection.profile()), body);
+            needs(expected())?;
+        }
+        state.complete = true;
+        Ok(())
+    }
+}
+
+/// Requests for the mentions behind a first page of this size; `None` without a total.
+fn further_of(page: &Decoded, size: u64) -> Option<u64> {
+    let left = page.total?.saturating_sub(page.records);
+    Some(left.div_ceil(if size > 4 { size - 1 } else { size.max(1) }))
+}

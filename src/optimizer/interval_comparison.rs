@@ -1,0 +1,209 @@
+//! Intervals compared by their length. See [`functions`](crate::functions), `comparable_interval`.
+//!
+//! It applies wherever intervals are compared: by operators, IN, BETWEEN, CASE, NULLIF, GREATEST and LEAST, by min, max and DISTINCT,
+//! as keys of joins, groups, partitions and sort orders, and with the rows of subqueries. The time between two instants is compared
+//! with an interval as an interval; two such times are compared by the engine.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{Cast, InList, InSubquery, Sort as SortExpr};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery,
+    WindowFrameBound,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::expressions::{is_comparison, rewrite_expressions};
+use crate::functions::comparable_interval;
+
+/// See the module's documentation. Runs once operands have one type.
+#[derive(Debug)]
+pub(super) struct IntervalComparison;
+
+impl AnalyzerRule for IntervalComparison {
+    fn name(&self) -> &str {
+        "savedsearch_interval_comparison"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_expressions(plan, in_expression, in_node)
+    }
+}
+
+/// True for an interval that is not comparable yet.
+fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+    let done = matches!(expr, Expr::ScalarFunction(function) if function.func == comparable_interval());
+    !done && matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// The expression in its comparable form.
+fn comparable(expr: Expr) -> Expr {
+    let expr = match expr {
+        // The function takes the time between two instants as it is.
+        Expr::Cast(Cast { expr, field })
+            if matches!(field.data_type(), DataType::Interval(_)) && is_duration(&expr) =>
+        {
+            *expr
+        }
+        other => other,
+    };
+    comparable_interval().call(vec![expr])
+}
+
+/// True for the difference of two instants where its type shows without the columns.
+fn is_duration(expr: &Expr) -> bool {
+    matches!(expr.get_type(&DFSchema::empty()), Ok(DataType::Duration(_)))
+}
+
+fn if_interval(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match is_interval(&expr, schema) {
+        true => Transformed::yes(comparable(expr)),
+        false => Transformed::no(expr),
+    }
+}
+
+fn boxed(expr: Box<Expr>) -> Box<Expr> {
+    Box::new(comparable(*expr))
+}
+
+fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_comparison(op) && is_interval(&left, schema) && is_interval(&right, schema) =>
+        {
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(left), op, right: boxed(right) }))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_interval(&expr, schema) => {
+            let (expr, low, high) = (boxed(expr), boxed(low), boxed(high));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_interval(&expr, schema) => {
+            let list = list.into_iter().map(comparable).collect();
+            Transformed::yes(Expr::InList(InList { expr: boxed(expr), list, negated }))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if is_interval(&expr, schema) => {
+            let input = subquery.subquery.as_ref().clone();
+            let columns = input.schema().columns();
+            let columns = columns.into_iter().map(|column| {
+                let name = column.name.clone();
+                comparable(Expr::Column(column)).alias(name)
+            });
+            let columns: Vec<Expr> = columns.collect();
+            let compared = LogicalPlanBuilder::from(input).project(columns)?.build()?;
+            let subquery = Subquery { subquery: Arc::new(compared), ..subquery };
+            Transformed::yes(Expr::InSubquery(InSubquery { expr: boxed(expr), subquery, negated }))
+        }
+        Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) if is_interval(&of, schema) => {
+            let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(when), then)).collect();
+            Transformed::yes(Expr::Case(Case { expr: Some(boxed(of)), when_then_expr, else_expr }))
+        }
+        Expr::ScalarFunction(mut function)
+            if matches!(function.name(), "nullif" | "greatest" | "least")
+                && function.args.iter().any(|arg| is_interval(arg, schema)) =>
+        {
+            function.args = function.args.into_iter().map(|arg| if_interval(arg, schema).data).collect();
+            Transformed::yes(Expr::ScalarFunction(function))
+        }
+        Expr::AggregateFunction(mut function) => {
+            let params = &mut function.params;
+            let compares = params.distinct || matches!(function.func.name(), "min" | "max");
+            let mut changed = if compares { all(&mut params.args, schema) } else { false };
+            changed |= sorted(&mut params.order_by, schema);
+            Transformed::new_transformed(Expr::AggregateFunction(function), changed)
+        }
+        Expr::WindowFunction(mut function) => {
+            let compares = function.params.distinct || matches!(function.fun.name(), "min" | "max");
+            let params = &mut function.params;
+            let mut changed = if compares { all(&mut params.args, schema) } else { false };
+            changed |= all(&mut params.partition_by, schema);
+            // The ends of a frame that are a distance are added to the key.
+            let distance = |bound: &WindowFrameBound| match bound {
+                WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+                WindowFrameBound::CurrentRow => false,
+            };
+            let frame = &params.window_frame;
+            if !distance(&frame.start_bound) && !distance(&frame.end_bound) {
+                changed |= sorted(&mut params.order_by, schema);
+            }
+            Transformed::new_transformed(Expr::WindowFunction(function), changed)
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// Compares all of these expressions that are intervals. Returns true if there was one.
+fn all(exprs: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for expr in exprs.iter_mut().filter(|expr| is_interval(expr, schema)) {
+        *expr = comparable(std::mem::take(expr));
+        changed = true;
+    }
+    changed
+}
+
+fn sorted(keys: &mut [SortExpr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for key in keys.iter_mut().filter(|key| is_interval(&key.expr, schema)) {
+        key.expr = comparable(std::mem::take(&mut key.expr));
+        changed = true;
+    }
+    changed
+}
+
+/// Compares intervals that are keys of a node.
+fn in_node(mut plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let changed = match &mut plan {
+        LogicalPlan::Sort(sort) => sorted(&mut sort.expr, sort.input.schema()),
+        LogicalPlan::Join(join) => {
+            let mut changed = false;
+            for (left, right) in &mut join.on {
+                if is_interval(left, join.left.schema()) && is_interval(right, join.right.schema()) {
+                    *left = comparable(std::mem::take(left));
+                    *right = comparable(std::mem::take(right));
+                    changed = true;
+                }
+            }
+            changed
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let schema = aggregate.input.schema();
+            if !aggregate.group_expr.iter().any(|expr| is_interval(expr, schema)) {
+                return Ok(Transformed::no(plan));
+            }
+            let names = NamePreserver::new_for_projection();
+            for expr in aggregate.group_expr.iter_mut().filter(|expr| is_interval(expr, schema)) {
+                let name = names.save(expr);
+                *expr = name.restore(comparable(std::mem::take(expr)));
+            }
+            true
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let schema = Arc::clone(input.schema());
+            let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
+            if !columns.iter().any(|column| is_interval(column, &schema)) {
+                return Ok(Transformed::no(plan));
+            }
+            let names = NamePreserver::new_for_projection();
+            let columns = columns.into_iter().map(|column| {
+                let name = names.save(&column);
+                if_interval(column, &schema).update_data(|expr| name.restore(expr)).data
+            });
+            let compared =
+                LogicalPlanBuilder::from(input.as_ref().clone()).project(columns.collect::<Vec<_>>())?.build()?;
+            *input = Arc::new(compared);
+            true
+        }
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            let schema = on.input.schema();
+            let sorts = on.sort_expr.as_mut().is_some_and(|keys| sorted(keys, schema));
+            all(&mut on.on_expr, schema) | sorts
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(plan, changed))
+}

@@ -1,0 +1,84 @@
+//! Compares rows member by member: `(a, b) = (c, d)` is `a = c AND b = d`.
+//!
+//! The engine makes structs of both sides and compares those. A NULL in them then counts as a value, so that `(1, NULL) = (1, NULL)` is
+//! true. The standard requires NULL, or false where other members differ.
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, disjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+/// See the module's documentation. Runs before type coercion, so that each pair of members gets its own type.
+#[derive(Debug)]
+pub(super) struct RowComparison;
+
+impl AnalyzerRule for RowComparison {
+    fn name(&self) -> &str {
+        "savedsearch_row_comparison"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            let changed = plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                Ok(expr.transform_up(|expr| Ok(by_member(expr)))?.update_data(|expr| name.restore(expr)))
+            })?;
+            if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+        })
+        .data()
+    }
+}
+
+fn by_member(expr: Expr) -> Transformed<Expr> {
+    let compared = match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (row(left), row(right)) {
+            (Some(left), Some(right)) if left.len() == right.len() => compare(left, *op, right),
+            _ => None,
+        },
+        Expr::InList(InList { expr, list, negated }) => row(expr).and_then(|left| {
+            let equal = list.iter().map(|item| row(item).filter(|right| right.len() == left.len()));
+            let equal = equal.map(|right| compare(left, Operator::Eq, right?)).collect::<Option<Vec<_>>>()?;
+            let found = disjunction(equal)?;
+            Some(if *negated { Expr::Not(found.into()) } else { found })
+        }),
+        _ => None,
+    };
+    compared.map_or_else(|| Transformed::no(expr), Transformed::yes)
+}
+
+/// The members of a row that is written out.
+fn row(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::ScalarFunction(function) if function.name() == "struct" => Some(&function.args),
+        _ => None,
+    }
+}
+
+/// A comparison of rows, from the first member on; `None` for an operator that compares nothing.
+fn compare(left: &[Expr], op: Operator, right: &[Expr]) -> Option<Expr> {
+    let pairs = || left.iter().cloned().zip(right.iter().cloned());
+    let each = |op| pairs().map(move |(left, right)| binary_expr(left, op, right));
+    match op {
+        Operator::Eq | Operator::IsNotDistinctFrom => conjunction(each(op)),
+        Operator::NotEq | Operator::IsDistinctFrom => disjunction(each(op)),
+        Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+            let strict = match op {
+                Operator::LtEq => Operator::Lt,
+                Operator::GtEq => Operator::Gt,
+                other => other,
+            };
+            let last = lit(op != strict);
+            // The first pair that differs decides, from the last one backwards.
+            Some(pairs().rev().fold(last, |rest, (left, right)| {
+                let equal = binary_expr(left.clone(), Operator::Eq, right.clone());
+                binary_expr(left, strict, right).or(equal.and(rest))
+            }))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! Sort keys that occur twice, removed: the engine panics at `DISTINCT ON (a) … ORDER BY a, a, b` and `first_value(x ORDER BY b, b)`,
+//! because it removes them itself in one of two places.
+//!
+//! A key decides nothing after an equal one, whatever its direction.
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+
+use super::expressions::rewrite_expressions;
+
+/// See the module's documentation. Runs in analysis, and again once expressions are simplified, when more keys are equal.
+#[derive(Debug)]
+pub(super) struct SortKeys;
+
+impl AnalyzerRule for SortKeys {
+    fn name(&self) -> &str {
+        "savedsearch_sort_keys"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_expressions(plan, |expr, _| Ok(in_expression(expr)), |plan| Ok(in_node(plan)))
+    }
+}
+
+impl OptimizerRule for SortKeys {
+    fn name(&self) -> &str {
+        "savedsearch_sort_keys"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| Ok(in_expression(expr)))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })
+    }
+}
+
+fn in_expression(mut expr: Expr) -> Transformed<Expr> {
+    let changed = match &mut expr {
+        Expr::AggregateFunction(function) => without_repeated(&mut function.params.order_by, |key| &key.expr),
+        Expr::WindowFunction(function) => {
+            let keys = without_repeated(&mut function.params.order_by, |key| &key.expr);
+            without_repeated(&mut function.params.partition_by, |key| key) || keys
+        }
+        _ => false,
+    };
+    Transformed::new_transformed(expr, changed)
+}
+
+fn in_node(mut plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let changed = match &mut plan {
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            let keys = on.sort_expr.as_mut().is_some_and(|keys| without_repeated(keys, |key| &key.expr));
+            without_repeated(&mut on.on_expr, |key| key) || keys
+        }
+        _ => false,
+    };
+    Transformed::new_transformed(plan, changed)
+}
+
+/// Removes keys whose expression occurred before. Returns true if there was one.
+fn without_repeated<K>(keys: &mut Vec<K>, expr: impl Fn(&K) -> &Expr) -> bool {
+    let before = keys.len();
+    let mut seen: Vec<Expr> = Vec::new();
+    keys.retain(|key| {
+        let new = !seen.contains(expr(key));
+        if new {
+            seen.push(expr(key).clone());
+        }
+        new
+    });
+    keys.len() < before
+}

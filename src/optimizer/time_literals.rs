@@ -1,0 +1,137 @@
+//! Literals of times that the engine refuses.
+//!
+//! - Times without seconds and dates without a day: `'2026-11-24 10:30'`, `'2026-11'`.
+//! - Times beyond the years 1677 to 2262 in comparisons, such as `indexed_at < '9999-12-31'`: the engine compares in nanoseconds, which
+//!   have no such times. The last instant of that range takes their place; it is on the same side of every value of the range.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::expressions::{is_comparison, rewrite_expressions};
+
+/// See the module's documentation. Runs after type coercion, which puts casts around the literals of comparisons.
+#[derive(Debug)]
+pub(super) struct TimeLiterals;
+
+impl AnalyzerRule for TimeLiterals {
+    fn name(&self) -> &str {
+        "savedsearch_time_literals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let each = |expr: Expr| completed(expr).transform_data(|expr| Ok(in_range(expr)));
+        rewrite_expressions(plan, |expr, _| each(expr), |plan| Ok(Transformed::no(plan)))
+    }
+}
+
+fn completed(mut expr: Expr) -> Transformed<Expr> {
+    let (inner, data_type) = match &mut expr {
+        Expr::Cast(cast) => (&mut cast.expr, cast.field.data_type()),
+        Expr::TryCast(cast) => (&mut cast.expr, cast.field.data_type()),
+        _ => return Transformed::no(expr),
+    };
+    if !matches!(data_type, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
+        return Transformed::no(expr);
+    }
+    let complete = match inner.as_ref() {
+        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => complete(text),
+        _ => None,
+    };
+    let changed = complete.is_some();
+    if let Some(complete) = complete {
+        **inner = lit(complete);
+    }
+    Transformed::new_transformed(expr, changed)
+}
+
+/// A comparison whose literals are within the range of nanoseconds.
+fn in_range(mut expr: Expr) -> Transformed<Expr> {
+    let operands: Vec<&mut Expr> = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            vec![left.as_mut(), right.as_mut()]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_mut()).chain(list).collect(),
+        _ => return Transformed::no(expr),
+    };
+    let mut changed = false;
+    for operand in operands {
+        if let Some(last) = beyond(operand) {
+            *operand = last;
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(expr, changed)
+}
+
+/// The last instant in nanoseconds in the direction of a literal that is beyond it; `None` for other expressions.
+fn beyond(expr: &Expr) -> Option<Expr> {
+    const MICROSECOND: i64 = 1_000;
+    let Expr::Cast(cast) = expr else { return None };
+    let DataType::Timestamp(TimeUnit::Nanosecond, zone) = cast.field.data_type() else { return None };
+    let mut inner = cast.expr.as_ref();
+    // A literal with a type of its own is converted to that of the other side.
+    while let Expr::Cast(cast) = inner
+        && matches!(cast.field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _))
+    {
+        inner = &cast.expr;
+    }
+    let Expr::Literal(value, _) = inner else { return None };
+    value.try_as_str()??;
+    let wide = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
+    let ScalarValue::TimestampMicrosecond(Some(at), _) = wide else { return None };
+    let last = match at.checked_mul(MICROSECOND) {
+        Some(_) => return None,
+        None if at > 0 => i64::MAX,
+        None => i64::MIN,
+    };
+    Some(lit(ScalarValue::TimestampNanosecond(Some(last), zone.clone())))
+}
+
+/// The text with the seconds or the day that it lacks; `None` for texts of another form.
+fn complete(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    let is_shape = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_digit(),
+                b' ' => matches!(byte, b' ' | b'T' | b't'),
+                _ => byte == form,
+            })
+    };
+    if is_shape(trimmed, "0000-00") {
+        return Some(format!("{trimmed}-01"));
+    }
+    // A zone may follow: Z, +02, +02:00.
+    let (time, zone) = trimmed.split_at_checked("0000-00-00 00:00".len())?;
+    let is_zone = zone.trim_start().is_empty() || zone.trim_start().starts_with(['Z', 'z', '+', '-']);
+    (is_shape(time, "0000-00-00 00:00") && is_zone).then(|| format!("{time}:00{zone}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complete;
+
+    #[test]
+    fn what_is_missing_is_added() {
+        for (text, expected) in [
+            ("2026-11-24 10:30", Some("2026-11-24 10:30:00")),
+            ("2026-11-24T10:30Z", Some("2026-11-24T10:30:00Z")),
+            ("2026-11-24 10:30 +02:00", Some("2026-11-24 10:30:00 +02:00")),
+            ("2026-11", Some("2026-11-01")),
+            ("2026-11-24", None),
+            ("2026-11-24 10:30:15", None),
+            ("2026-11-24 10:30.5", None),
+            ("2026-11-24 10:3x", None),
+            ("2026-11-24 10:30 Europe/Berlin", None),
+            ("20é6-11-24 10:30", None),
+        ] {
+            assert_eq!(complete(text).as_deref(), expected, "{text}");
+        }
+    }
+}

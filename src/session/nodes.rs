@@ -1,0 +1,81 @@
+//! Nodes of syntax trees that rewrites create.
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
+    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins,
+};
+
+/// Name of an identifier, as the engine reads it: in lower case unless it is quoted.
+pub(super) fn normalized(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+/// Identifier that is exactly this name.
+pub(super) fn quoted(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// `SELECT items FROM from`.
+pub(super) fn query_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Box<Query> {
+    Box::new(Query {
+        with: None,
+        body: Box::new(SetExpr::Select(Box::new(select_of(items, from)))),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    })
+}
+
+/// As [`query_of`], for the body of a query.
+pub(super) fn select_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Select {
+    Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: items,
+        exclude: None,
+        into: None,
+        from,
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    }
+}
+
+/// Call of a function.
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

@@ -1,0 +1,188 @@
+//! Several results of one name, which SQL allows and the engine refuses.
+//!
+//! `SELECT published_at::date, published_at`, `SELECT *, aid` and `SELECT 1, 1` are planned with names that are unique: a mark and a
+//! number follow the name of each further column. [`shown_name`] removes them where a result leaves the session. Where names must
+//! stay unique (keys of JSON objects, columns of Parquet files and of data frames), [`unique_names`] numbers them: `aid`, `aid_1`.
+//!
+//! Names inside a statement keep their meaning: a name that two different results have is ambiguous in ORDER BY, and in queries
+//! around a subquery it names none of them.
+
+use std::collections::{HashMap, HashSet};
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr};
+
+use super::nodes::{normalized, quoted};
+use super::syntax::Editor;
+use crate::error::{Error, ErrorKind};
+
+/// Separates a name from the number that makes it unique. No identifier that people write has this control character.
+const MARK: char = '\u{1f}';
+
+/// The name of a result, as it is shown.
+pub(crate) fn shown_name(name: &str) -> &str {
+    match name.rsplit_once(MARK) {
+        Some((shown, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => shown,
+        _ => name,
+    }
+}
+
+/// True for a text with a name that is not shown.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.contains(MARK)
+}
+
+/// Names as they are shown, with `_1`, `_2`, … after those that occurred before.
+pub(crate) fn unique_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+    let shown: Vec<&str> = names.into_iter().map(shown_name).collect();
+    let mut taken: HashSet<String> = HashSet::new();
+    let first: HashSet<&str> = shown.iter().copied().collect();
+    let unique = shown.iter().map(|name| {
+        let mut unique = (*name).to_owned();
+        let mut number = 0;
+        while taken.contains(&unique) || (number > 0 && first.contains(unique.as_str())) {
+            number += 1;
+            unique = format!("{name}_{number}");
+        }
+        taken.insert(unique.clone());
+        unique
+    });
+    unique.collect()
+}
+
+/// Gives each result of the SELECTs of a statement a name of its own. `*` must have been expanded.
+pub(super) struct DistinctNames {
+    /// Number of queries around the current place.
+    depth: usize,
+    /// Number of names that were made unique.
+    pub(super) renamed: usize,
+    pub(super) error: Option<Error>,
+}
+
+impl DistinctNames {
+    pub(super) fn new() -> Self {
+        Self { depth: 0, renamed: 0, error: None }
+    }
+
+    fn select(&mut self, select: &mut Select) {
+        let names: Vec<Option<String>> = select.projection.iter().map(name_of).collect();
+        let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, name) in names.iter().enumerate() {
+            groups.entry(name.as_deref().unwrap_or_default()).or_default().push(at);
+        }
+        for (name, items) in groups {
+            if name.is_empty() || items.len() < 2 {
+                continue;
+            }
+            let differ = differ(items.iter().map(|at| &select.projection[*at]));
+            let mut named = false;
+            for at in items {
+                let keeps = is_column(&select.projection[at]) && !named && !(differ && self.depth > 1);
+                named |= keeps;
+                if !keeps {
+                    self.renamed += 1;
+                    let alias = quoted(&format!("{name}{MARK}{}", self.renamed));
+                    rename(&mut select.projection[at], alias);
+                }
+            }
+        }
+    }
+}
+
+impl Editor for DistinctNames {
+    fn pre_visit_query(&mut self, query: &mut Query) {
+        self.depth += 1;
+        let SetExpr::Select(select) = query.body.as_ref() else { return };
+        let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order_by| &order_by.kind) else {
+            return;
+        };
+        for key in keys {
+            let Expr::Identifier(key) = &key.expr else { continue };
+            let named = select.projection.iter().filter(|item| name_of(item).as_deref() == Some(&normalized(key)));
+            if differ(named) {
+                let message = format!("ORDER BY `{}` is ambiguous: several results have this name", key.value);
+                let advice = "give the results different names with AS, or use their position";
+                self.error = Some(Error::new(ErrorKind::Query, message).advice(advice));
+            }
+        }
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) {
+        self.depth -= 1;
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) {
+        self.select(select);
+    }
+}
+
+/// The name that a result would have; `None` for `*`.
+fn name_of(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => Some(name_of_expr(expr)),
+        SelectItem::ExprWithAlias { alias, .. } => Some(normalized(alias)),
+        _ => None,
+    }
+}
+
+fn name_of_expr(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(name) => normalized(name),
+        Expr::CompoundIdentifier(path) => path.last().map(normalized).unwrap_or_default(),
+        // The engine ignores casts in names.
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => name_of_expr(expr),
+        other => other.to_string(),
+    }
+}
+
+fn expr_of(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+fn is_column(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)))
+}
+
+/// True if results are not all the same expression. A column alone is the same as the qualified one of its name.
+fn differ<'i>(items: impl Iterator<Item = &'i SelectItem>) -> bool {
+    let mut exprs: Vec<&Expr> = items.filter_map(expr_of).collect();
+    let compound = exprs.iter().position(|expr| matches!(expr, Expr::CompoundIdentifier(_)));
+    if let Some(compound) = compound {
+        exprs.swap(0, compound);
+    }
+    let Some((first, others)) = exprs.split_first() else { return false };
+    let same = |other: &Expr| match (first, other) {
+        (Expr::CompoundIdentifier(path), Expr::Identifier(name)) => {
+            path.last().map(normalized) == Some(normalized(name))
+        }
+        (Expr::CompoundIdentifier(one), Expr::CompoundIdentifier(other)) => {
+            let parts = |path: &[Ident]| path.iter().rev().map(normalized).collect::<Vec<_>>();
+            parts(one).iter().zip(parts(other)).all(|(one, other)| *one == other)
+        }
+        (one, other) => *one == other,
+    };
+    !others.iter().all(|other| same(other))
+}
+
+fn rename(item: &mut SelectItem, alias: Ident) {
+    let expr = match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr.clone(),
+        _ => return,
+    };
+    *item = SelectItem::ExprWithAlias { expr, alias };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_numbered_where_they_must_be_unique() {
+        let names = ["aid", "aid\u{1f}1", "aid_1", "aid\u{1f}2", "n", "1\u{1f}3", "1\u{1f}4"];
+        assert_eq!(unique_names(names), ["aid", "aid_2", "aid_1", "aid_3", "n", "1", "1_1"]);
+        assert_eq!(names.map(shown_name), ["aid", "aid", "aid_1", "aid", "n", "1", "1"]);
+        assert_eq!(shown_name("a\u{1f}b"), "a\u{1f}b");
+    }
+}

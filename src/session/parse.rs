@@ -1,0 +1,465 @@
+//! Statements parsed within limits.
+//!
+//! ```text
+//! text ─▶ tokens: nesting, operators ─▶ parser, whose steps are counted ─▶ syntax tree
+//! ```
+//!
+//! The parser tries one reading of a word or a parenthesis after another. Each level of nesting multiplies the attempts by
+//! two to four, also in valid statements: `position(position(… , 'a'), 'a')` doubles, and an error behind twelve `CAST(` is
+//! found after minutes. The parser's own limit on recursion bounds the depth, not the attempts. They are counted here in the
+//! dialect, which the parser consults at every step, so that no list of words has to be complete. A limit on nesting alone
+//! would have to be about six.
+//!
+//! Invariant: every statement of a client is parsed here.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::iter::Peekable;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::str::Chars;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::ast::{ColumnOption, Expr, GranteesType, Ident, ObjectNamePart, Statement};
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+use crate::error::{Error, ErrorKind};
+
+/// Levels of brackets and of CASE.
+const LEVELS: usize = 32;
+/// Operators of a statement that fit on a thread's stack, with a margin: expressions are walked recursively, and a chain of
+/// operators is as deep as it is long.
+const OPERATORS: usize = 1_000;
+/// Steps of the parser for any statement.
+const STEPS: u64 = 200_000;
+/// Further steps for each byte.
+const STEPS_PER_BYTE: u64 = 16;
+
+/// Parses the statements of a text in the engine's SQL; empty ones are skipped.
+///
+/// # Errors
+/// Errors of the parser; [`ErrorKind::TooLarge`] for a text that nests too deeply or would take too long.
+pub(crate) fn parse_statements(sql: &str) -> Result<VecDeque<Parsed>> {
+    limited(sql, GenericDialect {}, |dialect| {
+        let mut parser = DFParserBuilder::new(sql).with_dialect(dialect).build()?;
+        let mut statements = VecDeque::new();
+        loop {
+            while parser.parser.consume_token(&Token::SemiColon) {}
+            // The engine's parser knows `TABLE t` inside of statements only.
+            if !matches!(parser.parser.peek_token().token, Token::Word(word) if word.keyword == Keyword::TABLE) {
+                statements.extend(parser.parse_statements()?);
+                return Ok(statements);
+            }
+            statements.push_back(Parsed::Statement(Box::new(Statement::Query(parser.parser.parse_query()?))));
+            match parser.parser.peek_token().token {
+                Token::EOF | Token::SemiColon => {}
+                _ => parser.parser.expect_token(&Token::SemiColon).map(|_| ())?,
+            }
+        }
+    })
+}
+
+/// Parses the statements of a text in a dialect into syntax trees.
+///
+/// # Errors
+/// As [`parse_statements`].
+pub(crate) fn parse_trees(sql: &str, dialect: impl Dialect) -> Result<Vec<Statement>> {
+    limited(sql, dialect, |dialect| {
+        let parsed = Parser::new(dialect).try_with_sql(sql).and_then(|mut parser| parser.parse_statements());
+        parsed.map_err(|error| DataFusionError::SQL(Box::new(error), None))
+    })
+}
+
+/// Parses an expression in the engine's SQL.
+///
+/// # Errors
+/// As [`parse_statements`].
+pub(crate) fn parse_expression(sql: &str) -> Result<Expr> {
+    limited(sql, GenericDialect {}, |dialect| {
+        let parsed = Parser::new(dialect).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+        parsed.map_err(|error| DataFusionError::SQL(Box::new(error), None))
+    })
+}
+
+/// Rejects a text that nests too deeply, before it is parsed: even dropping a deep syntax tree recurses. `dialect` is the one that
+/// it is parsed with.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] with what to write instead.
+pub(crate) fn check_text(sql: &str, dialect: &dyn Dialect) -> Result<()> {
+    // The parser reports invalid tokens.
+    let tokens = Tokenizer::new(dialect, sql).tokenize().unwrap_or_default();
+    let (mut level, mut deepest, mut operators) = (0_usize, 0, 0);
+    for token in &tokens {
+        match token {
+            Token::LParen | Token::LBracket | Token::LBrace => level += 1,
+            Token::RParen | Token::RBracket | Token::RBrace => level = level.saturating_sub(1),
+            Token::Word(word) if word.keyword == Keyword::CASE => level += 1,
+            Token::Word(word) if word.keyword == Keyword::END => level = level.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(level);
+        operators += usize::from(is_operator(token));
+    }
+    if deepest > LEVELS {
+        return Err(Error::new(ErrorKind::TooLarge, "the statement is nested too deeply").into());
+    }
+    if operators > OPERATORS {
+        let what = format!("statement too complex: {operators} operators, the limit is {OPERATORS}");
+        let error = Error::new(ErrorKind::TooLarge, what);
+        return Err(error.advice("use IN (…) instead of many ORs, or load the values into a temporary table").into());
+    }
+    Ok(())
+}
+
+/// True for tokens that make an expression or a list of queries deeper.
+fn is_operator(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::AND
+                | Keyword::APPLY
+                | Keyword::AT
+                | Keyword::BETWEEN
+                | Keyword::COLLATE
+                | Keyword::DIV
+                | Keyword::EXCEPT
+                | Keyword::EXPLAIN
+                | Keyword::ILIKE
+                | Keyword::IN
+                | Keyword::INTERSECT
+                | Keyword::INTERVAL
+                | Keyword::IS
+                | Keyword::JOIN
+                | Keyword::LIKE
+                | Keyword::MATCH
+                | Keyword::MATCH_RECOGNIZE
+                | Keyword::MEMBER
+                | Keyword::MINUS
+                | Keyword::NOT
+                | Keyword::NOTNULL
+                | Keyword::OPERATOR
+                | Keyword::OR
+                | Keyword::OVERLAPS
+                | Keyword::PIVOT
+                | Keyword::REGEXP
+                | Keyword::RLIKE
+                | Keyword::SIMILAR
+                | Keyword::STRAIGHT_JOIN
+                | Keyword::UNION
+                | Keyword::UNPIVOT
+                | Keyword::WHEN
+                | Keyword::XOR
+        ),
+        Token::Whitespace(_) | Token::Comma | Token::Period | Token::LParen | Token::RParen | Token::EOF => false,
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::SemiColon => false,
+        _ => true,
+    }
+}
+
+/// Parses a text with a dialect that counts the steps.
+fn limited<T>(sql: &str, dialect: impl Dialect, parse: impl FnOnce(&dyn Dialect) -> Result<T>) -> Result<T> {
+    check_text(sql, &dialect)?;
+    let steps = STEPS.saturating_add(STEPS_PER_BYTE.saturating_mul(sql.len() as u64));
+    let dialect = Counted { inner: dialect, left: Cell::new(steps) };
+    catch_unwind(AssertUnwindSafe(|| parse(&dialect))).unwrap_or_else(|payload| {
+        match payload.downcast::<TooManySteps>() {
+            Ok(_) => Err(Error::new(ErrorKind::TooLarge, "statement too complex to parse")
+                .advice("nest fewer calls; a syntax error inside nested calls has the same effect")
+                .into()),
+            Err(panic) => resume_unwind(panic),
+        }
+    })
+}
+
+/// Payload with which the parser is left. An error would not do: the parser answers errors with its next attempt.
+struct TooManySteps;
+
+/// Dialect that counts how often the parser consults it.
+#[derive(Debug)]
+struct Counted<D> {
+    inner: D,
+    /// Steps until the parser is stopped.
+    left: Cell<u64>,
+}
+
+impl<D> Counted<D> {
+    fn step(&self) -> &D {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            // No panic: the hook that reports panics is not called.
+            None => resume_unwind(Box::new(TooManySteps)),
+        }
+        &self.inner
+    }
+}
+
+/// Delegates methods without arguments.
+macro_rules! delegate {
+    ($($flag:ident)*) => {
+        $(fn $flag(&self) -> bool {
+            self.step().$flag()
+        })*
+    };
+}
+
+#[warn(clippy::missing_trait_methods)] // It delegates every method.
+impl<D: Dialect> Dialect for Counted<D> {
+    delegate! {
+        supports_string_literal_backslash_escape ignores_wildcard_escapes supports_unicode_string_literal
+        supports_filter_during_aggregation supports_window_clause_named_window_reference
+        supports_within_after_array_aggregation supports_partition_by_after_order_by supports_array_join_syntax
+        supports_group_by_expr supports_group_by_with_modifier supports_left_associative_joins_without_parens
+        supports_outer_join_operator supports_cross_join_constraint supports_connect_by supports_execute_immediate
+        supports_match_recognize supports_in_empty_list supports_start_transaction_modifier
+        supports_end_transaction_modifier supports_named_fn_args_with_eq_operator
+        supports_named_fn_args_with_colon_operator supports_named_fn_args_with_assignment_operator
+        supports_named_fn_args_with_rarrow_operator supports_named_fn_args_with_expr_name supports_numeric_prefix
+        supports_numeric_literal_underscores supports_window_function_null_treatment_arg supports_dictionary_syntax
+        support_map_literal_syntax supports_lambda_functions supports_parenthesized_set_variables
+        supports_comma_separated_set_assignments supports_update_order_by supports_select_wildcard_except
+        convert_type_before_value supports_triple_quoted_string supports_trailing_commas supports_limit_comma
+        supports_string_literal_concatenation supports_string_literal_concatenation_with_newline
+        supports_projection_trailing_commas supports_from_trailing_commas supports_column_definition_trailing_commas
+        supports_object_name_double_dot_notation supports_struct_literal supports_empty_projections
+        supports_select_expr_star supports_from_first_select supports_from_first_insert supports_pipe_operator
+        supports_user_host_grantee supports_match_against supports_select_wildcard_exclude supports_select_exclude
+        supports_create_table_multi_schema_info_sources supports_select_modifiers describe_requires_table_keyword
+        allow_extract_custom allow_extract_single_quotes supports_extract_comma_syntax supports_subquery_as_function_arg
+        supports_create_view_comment_syntax supports_array_typedef_without_element_type
+        supports_parens_around_table_factor supports_values_as_table_factor supports_dollar_placeholder
+        supports_dollar_as_money_prefix supports_create_index_with_clause require_interval_qualifier
+        supports_explain_with_utility_options supports_asc_desc_in_column_definition supports_factorial_operator
+        supports_bitwise_shift_operators supports_nested_comments supports_multiline_comment_hints
+        supports_eq_alias_assignment supports_try_convert supports_bang_not_operator supports_listen_notify
+        supports_load_data supports_load_extension supports_top_before_distinct supports_boolean_literals
+        supports_show_like_before_in supports_comment_on supports_create_table_select supports_partiql
+        supports_constraint_keyword_without_name supports_key_column_option supports_table_sample_before_alias
+        supports_insert_set supports_insert_table_function supports_insert_table_query supports_insert_format
+        supports_insert_table_alias supports_set_stmt_without_operator supports_table_versioning
+        supports_string_escape_constant supports_table_hints requires_single_line_comment_whitespace
+        supports_array_typedef_with_brackets supports_geometric_types supports_order_by_all supports_set_names
+        supports_space_separated_column_options supports_alter_column_type_using
+        supports_comma_separated_drop_column_list supports_notnull_operator supports_data_type_signed_suffix
+        supports_interval_options supports_create_table_like_parenthesized supports_semantic_view_table_factor
+        supports_quote_delimited_string supports_comment_optimizer_hint supports_double_ampersand_operator
+        supports_binary_kw_as_cast supports_select_wildcard_replace supports_select_wildcard_ilike
+        supports_select_wildcard_rename supports_select_wildcard_with_alias supports_optimize_table supports_install
+        supports_detach supports_prewhere supports_with_fill supports_limit_by supports_interpolate supports_settings
+        supports_select_format supports_comma_separated_trim supports_cte_without_as
+        supports_select_item_multi_column_alias supports_xml_expressions supports_create_table_using
+        supports_long_type_as_bigint supports_map_literal_with_angle_brackets
+    }
+
+    fn dialect(&self) -> std::any::TypeId {
+        self.step().dialect()
+    }
+
+    // The tokenizer reads characters with the following ones, once each.
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        self.inner.is_delimited_identifier_start(ch)
+    }
+
+    fn is_nested_delimited_identifier_start(&self, ch: char) -> bool {
+        self.inner.is_nested_delimited_identifier_start(ch)
+    }
+
+    fn peek_nested_delimited_identifier_quotes(&self, chars: Peekable<Chars<'_>>) -> Option<(char, Option<char>)> {
+        self.inner.peek_nested_delimited_identifier_quotes(chars)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        self.inner.identifier_quote_style(identifier)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.inner.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.inner.is_identifier_part(ch)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        self.inner.is_custom_operator_part(ch)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        self.step().parse_prefix(parser)
+    }
+
+    fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        self.step().parse_infix(parser, expr, precedence)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        self.step().get_next_precedence(parser)
+    }
+
+    fn get_next_precedence_default(&self, parser: &Parser<'_>) -> Result<u8, ParserError> {
+        self.step().get_next_precedence_default(parser)
+    }
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        self.step().parse_statement(parser)
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser<'_>,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        self.step().parse_column_option(parser)
+    }
+
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        self.step().prec_value(prec)
+    }
+
+    fn prec_unknown(&self) -> u8 {
+        self.step().prec_unknown()
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        self.step().is_reserved_for_identifier(keyword)
+    }
+
+    fn get_reserved_keywords_for_select_item_operator(&self) -> &[Keyword] {
+        self.step().get_reserved_keywords_for_select_item_operator()
+    }
+
+    fn get_reserved_grantees_types(&self) -> &[GranteesType] {
+        self.step().get_reserved_grantees_types()
+    }
+
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        self.step().is_column_alias(keyword, parser)
+    }
+
+    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        self.step().is_select_item_alias(explicit, keyword, parser)
+    }
+
+    fn is_table_factor(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        self.step().is_table_factor(keyword, parser)
+    }
+
+    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        self.step().is_table_alias(keyword, parser)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        self.step().is_table_factor_alias(explicit, keyword, parser)
+    }
+
+    fn is_identifier_generating_function_name(&self, ident: &Ident, parts: &[ObjectNamePart]) -> bool {
+        self.step().is_identifier_generating_function_name(ident, parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
+
+    use super::*;
+
+    fn nested(open: &str, inner: &str, close: &str, levels: usize) -> String {
+        format!("SELECT {}{inner}{}", open.repeat(levels), close.repeat(levels))
+    }
+
+    /// Steps would not end otherwise: this test has no time limit of its own.
+    #[test]
+    fn texts_that_the_parser_reads_again_and_again_are_refused() {
+        let constructs = [
+            ("cast(", " as int)"),
+            ("try_cast(", " as int)"),
+            ("substring(", " from 1 for 2)"),
+            ("position(", ", 'a')"),
+            ("position(", " in 'a')"),
+            ("overlay(", " placing 'a' from 1)"),
+            ("ceil(", " to day)"),
+            ("not(", ")"),
+            ("array(", ")"),
+            ("f(a := ", ")"),
+            ("case(", " when 1 then 1 end)"),
+            ("case when ", " then 1 end"),
+            ("interval ", ""),
+            ("f(", ")"),
+            ("{fn f(", ")}"),
+        ];
+        for (open, close) in constructs {
+            for (inner, levels) in [("1", 24), ("1 1", 24), ("#", 31), ("1 1", 60)] {
+                let sql = nested(open, inner, close, levels);
+                let _ = parse_statements(&sql);
+                let _ = parse_trees(&sql, PostgreSqlDialect {});
+            }
+        }
+        for (open, close) in
+            [("((select * from ", ") a cross join b)"), ("(((select * from ", ") union select 1) a join b)")]
+        {
+            let from = nested(open, "t", close, 10).replacen("SELECT ", "SELECT * FROM ", 1);
+            let _ = parse_statements(&from);
+        }
+        for (sql, what) in [
+            (nested("cast(", "1 1", " as int)", 24), "too complex to parse"),
+            (nested("cast(", "1", " as int)", 48), "nested too deeply"),
+            (nested("case when ", "1", " then 1 end", 48), "nested too deeply"),
+            (nested("- ", "1", "", 2_000), "2000 operators"),
+        ] {
+            let error = parse_statements(&sql).expect_err("too complex");
+            let error = Error::find(&error).expect("an error of this crate");
+            assert!(error.kind() == ErrorKind::TooLarge && error.to_string().contains(what), "{what}: {error}");
+        }
+    }
+
+    /// The parser's full list: words that make a tree deeper with each repetition must count as operators.
+    #[test]
+    fn every_word_that_deepens_the_tree_counts() {
+        const TIMES: usize = 30;
+        let depth = |parsed: &[Statement]| {
+            let (mut level, mut deepest) = (0_usize, 0);
+            for byte in format!("{parsed:?}").bytes() {
+                match byte {
+                    b'{' | b'(' | b'[' => level += 1,
+                    b'}' | b')' | b']' => level = level.saturating_sub(1),
+                    _ => {}
+                }
+                deepest = deepest.max(level);
+            }
+            deepest
+        };
+        for word in ALL_KEYWORDS {
+            let texts = [
+                format!("SELECT a{}", format!(" {word} a").repeat(TIMES)),
+                format!("SELECT a{}", format!(" {word}").repeat(TIMES)),
+                format!("SELECT a{}", format!(" {word} ('a')").repeat(TIMES)),
+                format!("SELECT 1{}", format!(" {word} SELECT 1").repeat(TIMES)),
+                format!("SELECT * FROM t{}", format!(" {word} t").repeat(TIMES)),
+            ];
+            for text in texts {
+                let tokens = Tokenizer::new(&GenericDialect {}, &text).tokenize().expect("tokens");
+                let counted = tokens.iter().filter(|token| is_operator(token)).count() >= TIMES;
+                if !counted && let Ok(parsed) = Parser::parse_sql(&GenericDialect {}, &text) {
+                    assert!(depth(&parsed) < TIMES, "{word}: {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn usual_statements_are_far_from_the_limits() {
+        let many = format!("SELECT * FROM t WHERE x IN ({}1)", "1, ".repeat(100_000));
+        let wide = format!("SELECT {}1", "coalesce(round(cast(a AS double), 2), 0) AS b, ".repeat(2_000));
+        let deep = nested("(", "a + 1", ")", 30);
+        let mixed = nested("coalesce(round(cast(", "a", " AS int), 2), 0)", 4);
+        for sql in [many, wide, deep, mixed] {
+            assert_eq!(parse_statements(&sql).expect("a statement").len(), 1);
+            assert_eq!(parse_trees(&sql, PostgreSqlDialect {}).expect("a statement").len(), 1);
+        }
+        assert!(parse_expression("a + 1").is_ok());
+    }
+}

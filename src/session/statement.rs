@@ -1,0 +1,94 @@
+//! From a statement to its plan: the one way for the shell, for servers and for users of the library.
+
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::Statement as Ast;
+
+use super::merged_columns::{expand_wildcards, merge_columns};
+use super::misread::as_standard;
+use super::output_names::{DistinctNames, is_marked, shown_name, unique_names};
+use super::parse::parse_statements;
+use super::syntax;
+use super::time_zone::resolve_time_zone;
+use crate::error::{Error, ErrorKind};
+
+/// Plans a statement and returns its result, as [`SessionContext::sql`] does, with the meaning that the SQL standard gives it.
+///
+/// The engine alone reads some statements in another way, among them joins with USING and IS DISTINCT FROM before AND, and refuses
+/// others, such as `SELECT 1, 1` or `FETCH FIRST 3 ROWS ONLY`. Further columns of one name get a number: `aid`, `aid_1`.
+/// Planning sends no request; statements that change the session, such as `SET` and `CREATE VIEW`, take effect at once.
+///
+/// # Errors
+/// Those of planning; [`ErrorKind::Query`] for a text that is not exactly one statement.
+pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
+    let mut statements = parse_statements(text)?;
+    let (Some(statement), 0) = (statements.pop_front(), statements.len()) else {
+        return Err(Error::new(ErrorKind::Query, "expected exactly one statement").into());
+    };
+    let plan = plan_statement(&context.state(), statement).await?;
+    context.execute_logical_plan(uniquely_named(plan)?).await
+}
+
+/// Plans a statement. Sends no request.
+///
+/// Columns of the plan may have the marks of [`shown_name`].
+///
+/// # Errors
+/// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
+pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+    let statement = merge_columns(state, as_standard(resolve_time_zone(statement))?).await?;
+    let again = is_query(&statement).then(|| statement.clone());
+    let (refused, statement) = match (state.statement_to_plan(statement).await, again) {
+        (Ok(plan), _) => return Ok(plan),
+        (Err(refused), None) => return Err(refused),
+        (Err(refused), Some(statement)) => (refused, statement),
+    };
+    // The engine refuses results of one name. They are told apart only then, so that other statements keep their names.
+    match distinctly_named(state, statement).await {
+        // Marks are for the engine alone.
+        Ok(Some(statement)) => {
+            state.statement_to_plan(statement).await.map_err(|error| match is_marked(&error.to_string()) {
+                true => refused,
+                false => error,
+            })
+        }
+        Err(error) if Error::find(&error).is_some() => Err(error),
+        Ok(None) | Err(_) => Err(refused),
+    }
+}
+
+/// True for a statement whose rows are shown: a query, or EXPLAIN of one.
+fn is_query(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(ast) => matches!(ast.as_ref(), Ast::Query(_)),
+        Statement::Explain(explain) => is_query(&explain.statement),
+        _ => false,
+    }
+}
+
+/// The statement with a name of its own for each result; `None` if they had that before.
+async fn distinctly_named(state: &SessionState, statement: Statement) -> Result<Option<Statement>> {
+    let mut statement = expand_wildcards(state, statement).await?;
+    let mut names = DistinctNames::new();
+    syntax::edit_statement(&mut statement, &mut names);
+    match names.error {
+        Some(error) => Err(error.into()),
+        None => Ok((names.renamed > 0).then_some(statement)),
+    }
+}
+
+/// The plan without marks in the names of its columns.
+fn uniquely_named(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let schema = plan.schema();
+    if schema.fields().iter().all(|field| shown_name(field.name()) == field.name()) {
+        return Ok(plan);
+    }
+    let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
+    let columns = schema.columns().into_iter().zip(names).map(|(column, name)| Expr::Column(column).alias(name));
+    let columns: Vec<Expr> = columns.collect();
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}

@@ -1,0 +1,288 @@
+//! Services whose numbers contradict each other: the rows are right, or the error names both numbers, at no more than three
+//! times the cost of an honest service.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::profile::Trust;
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Settings};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+
+use crate::support::{BIG, Virtual, knob, now, rows};
+
+/// Requests beyond three passes, for the ends of windows.
+const SLACK: u64 = 8;
+
+fn corpus() -> Arc<Corpus> {
+    static CORPUS: LazyLock<Arc<Corpus>> = LazyLock::new(|| {
+        let spec = CorpusSpec { seed: 7, searches: 3, mentions: 500, now: now() };
+        Arc::new(Corpus::generate(spec).rounded_to(60))
+    });
+    Arc::clone(&CORPUS)
+}
+
+/// Pages of 20 mentions, so that there are many.
+fn profile() -> Profile {
+    let mut profile = Profile::v4();
+    profile.page.max = 20;
+    profile
+}
+
+fn world(faults: &[&str]) -> Virtual {
+    Virtual::new(corpus(), faults, Settings::default(), profile())
+}
+
+const SPAN: &str = "published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+
+/// Questions whose answers depend on numbers of the service.
+fn questions() -> Vec<String> {
+    let of = |what: &str, rest: &str| format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND {SPAN}{rest}");
+    vec![
+        of("id", ""),
+        of("id", " AND language = 'en'"),
+        of("id", " ORDER BY published_at DESC LIMIT 90"),
+        of("reach", " ORDER BY reach DESC LIMIT 7"),
+        of("reach", " AND language = 'de' ORDER BY reach LIMIT 7"),
+        of("max(reach)", ""),
+        of("min(reach), max(reach), count(*)", " AND language = 'en'"),
+        of("count(*)", ""),
+        of("count(*)", " AND language = 'en'"),
+        of("count(*)", " AND type = 'post'"),
+        of("count(*)", " AND source IN ('x.com', 'reddit.com')"),
+        of("sentiment, count(*)", " GROUP BY 1"),
+        of("date_trunc('day', published_at), count(*)", " GROUP BY 1"),
+        format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '30d'"),
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '30d'"),
+        format!("SELECT total_mentions FROM overview WHERE aid = '{BIG}' AND duration = '30d'"),
+    ]
+}
+
+const LIES: &[&str] = &[
+    "cap-total:rows=60",
+    "total:by=300",
+    "total:by=-7",
+    "hidden:percent=5",
+    "hidden:percent=40",
+    "nulls-first",
+    "start-excluded",
+    "retention:days=20",
+    "cut-period:days=9",
+    "overview:by=-10",
+    "overview:by=25",
+    "overview-unfiltered",
+    "filters-wider",
+    "filters-ignored",
+    "depth:rows=60,answer=empty",
+    "depth:rows=60,answer=400",
+    "depth:rows=60,answer=last",
+    "clamp:rows=7",
+];
+
+/// Runs a question. Returns its rows in one order, or the error, and the requests it took.
+async fn outcome(world: &Virtual, sql: &str) -> (Result<Vec<Vec<String>>, Error>, u64) {
+    let before = world.simulator.requests();
+    let result = world.ask(sql).await.map(|mut rows| {
+        if !sql.contains("ORDER BY") {
+            rows.sort();
+        }
+        rows
+    });
+    (result, world.simulator.requests() - before)
+}
+
+/// Values of the overview table are shown as the service reports them.
+fn shows(sql: &str, faults: &[&str]) -> bool {
+    sql.contains("FROM overview") && faults.iter().any(|fault| fault.starts_with("overview:"))
+}
+
+async fn judge(sql: &str, faults: &[&str], right: &(Result<Vec<Vec<String>>, Error>, u64)) -> Result<(), String> {
+    let (result, requests) = outcome(&world(faults), sql).await;
+    // A service that returns less than was requested costs more than one that does not.
+    let share = if faults.iter().any(|fault| fault.starts_with("clamp")) { 4 } else { 1 };
+    let most = 3 * right.1.max(1) * share + SLACK;
+    // Where counts prove nothing, the mentions are read.
+    let read = 500_u64.div_ceil(if share > 1 { 6 } else { 19 }) * 3 + SLACK;
+    let most = if sql.contains("count(") || sql.contains("reach") { most.max(read) } else { most };
+    let shown = format!("{sql}\n{faults:?}: {requests} requests, honest {}", right.1);
+    if requests > most {
+        return Err(format!("{shown}, more than {most}: {result:?}"));
+    }
+    match (result, &right.0) {
+        (Ok(rows), Ok(right)) if rows != *right && !shows(sql, faults) => {
+            Err(format!("{shown}: {} wrong rows, such as {:?}, expected {}", rows.len(), rows.first(), right.len()))
+        }
+        (Err(error), _) if error.kind() == ErrorKind::Budget => Err(format!("{shown}: {error}")),
+        _ => Ok(()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn contradictory_numbers_give_right_rows_or_an_error() {
+    let mut wrong = Vec::new();
+    for sql in questions() {
+        let right = outcome(&world(&[]), &sql).await;
+        assert!(right.0.is_ok(), "{sql}: {:?}", right.0);
+        for lie in LIES {
+            wrong.extend(judge(&sql, &[lie], &right).await.err());
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pairs_of_contradictions_give_right_rows_or_an_error() {
+    let (mut wrong, mut seed) = (Vec::new(), knob("EVIDENCE_SEED", 1));
+    let questions = questions();
+    for _ in 0..knob("EVIDENCE_PAIRS", 60) {
+        let mut pick = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(seed >> 33).unwrap() % most
+        };
+        let (sql, pair) = (&questions[pick(questions.len())], [LIES[pick(LIES.len())], LIES[pick(LIES.len())]]);
+        let right = outcome(&world(&[]), sql).await;
+        wrong.extend(judge(sql, &pair, &right).await.err());
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_name_both_numbers() {
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN}");
+    let total = world(&[]).rows(&all).await.len();
+    for (lie, number) in [("total:by=300", total + 300), ("hidden:percent=40", total)] {
+        let error = world(&[lie]).error(&all).await;
+        assert_eq!(error.kind(), ErrorKind::Incomplete, "{lie}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(&number.to_string()) && text.contains("distinct mentions received"), "{lie}: {text}");
+    }
+    let old = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-03-01' AND published_at < '2026-03-08'"
+    );
+    for sql in [old.clone(), old.replace("SELECT id", "SELECT count(*)")] {
+        let error = world(&["retention:days=20"]).error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{error}");
+        assert!(error.to_string().contains("covers nothing of it"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capped_total_is_read_on_where_the_overview_counts_more() {
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN}");
+    let right = outcome(&world(&[]), &all).await.0.unwrap();
+    for answer in ["empty", "last", "400"] {
+        let depth = format!("depth:rows=60,answer={answer}");
+        let rows = outcome(&world(&["cap-total:rows=60", &depth]), &all).await.0;
+        assert_eq!(rows.unwrap_or_else(|error| panic!("{answer}: {error}")), right, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_that_exceeds_its_budget_is_refused_after_first_pages() {
+    let spec = CorpusSpec { seed: 3, searches: 12, mentions: 6_000, now: now() };
+    let corpus = Arc::new(Corpus::generate(spec));
+    let sql = "SELECT id FROM mentions WHERE published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+    let open = Virtual::new(Arc::clone(&corpus), &[] as &[&str], Settings::default(), profile());
+    let all = open.rows(sql).await.len();
+    let honest = open.simulator.requests();
+    for (most, least) in [(honest * 9 / 10, false), (honest / 2, false), (honest, true)] {
+        let world = Virtual::new(Arc::clone(&corpus), &[] as &[&str], Settings::default(), profile());
+        world.rows(&format!("SET savedsearch.max_requests = {most}")).await;
+        match world.ask(sql).await {
+            Ok(rows) => assert!(least && rows.len() == all, "{most}: {} rows", rows.len()),
+            Err(error) => {
+                assert!(!least && error.kind() == ErrorKind::Budget, "{most}: {error}");
+                // The list, and the first pages of some; those that were begun first may have read on.
+                let spent = world.simulator.requests();
+                assert!(spent <= honest / 3, "{spent} requests of {most}, {honest} needed: {error}");
+            }
+        }
+    }
+}
+
+/// A service of one saved search with a mention every ten minutes, for relative periods only.
+#[derive(Debug)]
+struct Plain {
+    mentions: usize,
+    /// Row at which paging stops.
+    stops: usize,
+    totals: bool,
+    requests: AtomicU64,
+}
+
+#[async_trait]
+impl HttpService for Plain {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let asked: std::collections::HashMap<_, _> = request.url.query_pairs().into_owned().collect();
+        let number = |name: &str| asked[name].parse::<usize>().unwrap();
+        let (from, size) = (number("dataFrom"), number("dataSize"));
+        let end = (from + size).min(self.mentions).min(self.stops);
+        let descending = asked.get("sortBy").is_none_or(|sort| sort.ends_with("desc"));
+        let item = |row: usize| {
+            let row = if descending { row } else { self.mentions - 1 - row };
+            let at = now() - chrono::Duration::minutes(10 * i64::try_from(row + 1).unwrap());
+            json!({"id": row.to_string(), "publishedAt": at, "text": "text"})
+        };
+        let mut body = json!({
+            "search": {"aid": asked["aid"]},
+            "mentions": {"from": from, "items": (from..end.max(from)).map(item).collect::<Vec<_>>()},
+        });
+        if self.totals {
+            body["mentions"]["total"] = self.mentions.into();
+        }
+        let body = body.to_string();
+        let wire_bytes = body.len() as u64;
+        Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into(), wire_bytes })
+    }
+}
+
+/// Reads all mentions of a plain service. Returns their number and that of the requests.
+async fn read_plain(mentions: usize, stops: usize, totals: bool) -> (Result<usize, Error>, u64) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let mut profile = Profile::v4();
+    profile.window.absolute = None;
+    if !totals {
+        (profile.total.trust, profile.total.at, profile.total.relation) = (Trust::Absent, None, None);
+    }
+    profile.counts = None;
+    let service = Arc::new(Plain { mentions, stops, totals, requests: AtomicU64::new(0) });
+    let address = format!("http://evidence{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let connection = Connection::builder(address, Secret::new("key").unwrap())
+        .service(Arc::clone(&service) as Arc<dyn HttpService>)
+        .clock(Clock::fixed(now()))
+        .profile(profile)
+        .build()
+        .unwrap();
+    let frame = session(&connection).unwrap().sql("SELECT id FROM mentions WHERE aid = '1' AND duration = '30d'").await;
+    let result = frame.unwrap().collect().await.map(|batches| rows(&batches).len());
+    let result = result.map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("{error}")).clone());
+    (result, service.requests.load(Ordering::Relaxed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_total_a_round_number_of_rows_is_not_the_end() {
+    for stops in [500, 1_000, 1_024] {
+        let (result, requests) = read_plain(1_605, stops, false).await;
+        assert_eq!(result.expect_err("rows are missing").kind(), ErrorKind::Incomplete, "stops at {stops}");
+        assert!(requests <= 3 * 17 + SLACK, "{requests} requests");
+    }
+    // One request in the opposite order shows that they are all.
+    for mentions in [973, 1_000, 1_605] {
+        assert_eq!(read_plain(mentions, usize::MAX, false).await.0.unwrap(), mentions);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_page_that_is_cut_is_a_depth_and_not_a_page_size() {
+    let (result, requests) = read_plain(1_605, 1_000, true).await;
+    let error = result.expect_err("rows are missing");
+    assert!(matches!(error.kind(), ErrorKind::Incomplete | ErrorKind::TooDeep), "{error}");
+    assert!(error.to_string().contains("1605") || error.to_string().contains("1,605"), "{error}");
+    assert!(requests <= 3 * 17 + SLACK, "{requests} requests");
+    let (result, requests) = read_plain(1_605, usize::MAX, true).await;
+    assert_eq!((result.unwrap(), requests), (1_605, 17));
+}

@@ -1,0 +1,318 @@
+//! Statements whose meaning the SQL standard fixes, and which the engine alone answers otherwise or refuses.
+//!
+//! The expected rows are computed by hand, or are PostgreSQL's.
+
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::{Error, ErrorKind, sql};
+
+use crate::support::{BIG, World, rows};
+
+/// Small tables with known rows.
+async fn tables() -> World {
+    let world = World::new().await;
+    for table in [
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 'a1'), (2, 'a2'), (NULL, 'a0')) AS t(k, x)",
+        "CREATE TABLE b AS SELECT * FROM (VALUES (2, 'b2'), (3, 'b3'), (NULL, 'b0')) AS t(k, y)",
+        "CREATE TABLE c AS SELECT * FROM (VALUES (3, 'c3'), (4, 'c4')) AS t(k, z)",
+        "CREATE TABLE spans AS SELECT n, v FROM (VALUES (1, INTERVAL '25 hours'), (2, INTERVAL '1 day'), (3, INTERVAL '24 hours'), \
+         (4, INTERVAL '1 month'), (5, INTERVAL '29 days'), (6, INTERVAL '-1 hour'), (7, NULL)) AS t(n, v)",
+    ] {
+        sql(&world.context, table).await.unwrap().collect().await.unwrap();
+    }
+    world
+}
+
+/// Rows as text: cells separated by `|`, rows by `; `, NULL as an empty cell; an error as `error: …`.
+async fn answer(context: &SessionContext, statement: &str) -> String {
+    let frame = match sql(context, statement).await {
+        Ok(frame) => frame,
+        Err(error) => return format!("error: {}", one_line(&error)),
+    };
+    match frame.collect().await {
+        Ok(batches) => {
+            let row = |row: &Vec<String>| row.iter().map(|cell| cell.replace("NULL", "")).collect::<Vec<_>>().join("|");
+            rows(&batches).iter().map(row).collect::<Vec<_>>().join("; ")
+        }
+        Err(error) => format!("error: {}", one_line(&error)),
+    }
+}
+
+fn one_line(error: &datafusion::error::DataFusionError) -> String {
+    datafusion_saved_search::error::describe(error)
+}
+
+async fn check(cases: &[(&str, &str)]) {
+    let world = tables().await;
+    let mut failures = Vec::new();
+    for (statement, expected) in cases {
+        let came = answer(&world.context, statement).await;
+        if !came.starts_with(expected) || (!expected.starts_with("error") && came != *expected) {
+            failures.push(format!("{statement}\n  came     {came}\n  expected {expected}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test]
+async fn merged_columns_have_the_values_of_the_side_that_has_a_row() {
+    check(&[
+        ("SELECT k FROM a FULL JOIN b USING (k) ORDER BY k, x", "1; 2; 3; ; "),
+        ("SELECT k, x, y FROM a RIGHT JOIN b USING (k) ORDER BY k, y", "2|a2|b2; 3||b3; ||b0"),
+        ("SELECT k, x, y FROM a NATURAL FULL JOIN b WHERE k > 0 ORDER BY k", "1|a1|; 2|a2|b2; 3||b3"),
+        ("SELECT * FROM a FULL JOIN b USING (k) WHERE k >= 2 ORDER BY k", "2|a2|b2; 3||b3"),
+        ("SELECT * FROM a NATURAL RIGHT JOIN b WHERE k >= 2 ORDER BY k", "2|a2|b2; 3||b3"),
+        ("SELECT a.k, b.k, k FROM a FULL JOIN b USING (k) WHERE k IS NOT NULL ORDER BY 3", "1||1; 2|2|2; |3|3"),
+        ("SELECT a.*, y FROM a FULL JOIN b USING (k) WHERE k = 3", "||b3"),
+        ("SELECT k, count(*) FROM a FULL JOIN b USING (k) GROUP BY k ORDER BY k", "1|1; 2|1; 3|1; |2"),
+        ("SELECT k + 1 AS n, count(*) FROM a FULL JOIN b USING (k) GROUP BY k HAVING k > 1 ORDER BY n", "3|1; 4|1"),
+        ("SELECT max(k), count(k), count(DISTINCT k) FROM a FULL JOIN b USING (k)", "3|3|3"),
+        (
+            "SELECT k, rank() OVER (ORDER BY k DESC NULLS LAST) FROM a FULL JOIN b USING (k) WHERE k > 0 ORDER BY k",
+            "1|3; 2|2; 3|1",
+        ),
+        ("SELECT DISTINCT k FROM a FULL JOIN b USING (k) ORDER BY k DESC NULLS LAST", "3; 2; 1; "),
+        ("SELECT DISTINCT ON (k) k, y FROM a FULL JOIN b USING (k) WHERE k > 0 ORDER BY k", "1|; 2|b2; 3|b3"),
+        ("SELECT -k AS k FROM a FULL JOIN b USING (k) WHERE k > 0 ORDER BY k", "-3; -2; -1"),
+        ("SELECT \"K\".k FROM a AS \"K\" FULL JOIN b USING (k) WHERE k = 3", ""),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn merged_columns_of_several_joins_are_one() {
+    check(&[
+        ("SELECT k, x, y, z FROM a LEFT JOIN b USING (k) LEFT JOIN c USING (k) WHERE k > 0 ORDER BY k", "1|a1||; 2|a2|b2|"),
+        ("SELECT k, x, y, z FROM a FULL JOIN b USING (k) FULL JOIN c USING (k) WHERE k > 0 ORDER BY k", "1|a1||; 2|a2|b2|; 3||b3|c3; 4|||c4"),
+        ("SELECT * FROM a RIGHT JOIN b USING (k) JOIN c USING (k)", "3||b3|c3"),
+        ("SELECT * FROM a NATURAL JOIN b NATURAL LEFT JOIN c", "2|a2|b2|"),
+        ("SELECT k, x, z FROM a LEFT JOIN (b JOIN c USING (k)) USING (k) WHERE k > 0 ORDER BY k", "1|a1|; 2|a2|"),
+        ("SELECT k, x, z FROM (a FULL JOIN b USING (k)) RIGHT JOIN c USING (k) ORDER BY k", "3||c3; 4||c4"),
+        ("SELECT j.k, j.y FROM (a FULL JOIN b USING (k)) AS j WHERE j.k = 3", "3|b3"),
+        ("SELECT q.k FROM (SELECT k FROM a FULL JOIN b USING (k)) q JOIN c ON q.k = c.k", "3"),
+        ("WITH w AS (SELECT * FROM a FULL JOIN b USING (k)) SELECT k, y FROM w JOIN c USING (k)", "3|b3"),
+        ("WITH w(k, p) AS (SELECT k, x FROM a) SELECT k, p, y FROM w FULL JOIN b USING (k) WHERE k = 3", "3||b3"),
+        ("WITH RECURSIVE r(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM r RIGHT JOIN (SELECT 1 AS k) o USING (k) WHERE r.k < 3) \
+          SELECT count(*) FROM r", "2"),
+        ("SELECT k FROM a FULL JOIN b USING (k) WHERE k = 1 UNION ALL SELECT k FROM b RIGHT JOIN c USING (k) ORDER BY k", "1; 3; 4"),
+        ("SELECT k FROM a FULL JOIN b USING (k), c WHERE z = 'c4' AND a.k = 1", "error: "),
+        ("SELECT k FROM a FULL JOIN b USING (nope)", "error: column `nope` of USING does not exist in the left table"),
+        ("SELECT k FROM (SELECT 5 AS k, 1 AS p) l NATURAL LEFT JOIN (SELECT 1 AS q WHERE false) r", "5"),
+        ("SELECT k FROM a LEFT SEMI JOIN b USING (k) LEFT JOIN c USING (k)", "2"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_merged_column_is_found_from_within_a_subquery() {
+    check(&[
+        (
+            "SELECT k FROM a FULL JOIN b USING (k) WHERE EXISTS (SELECT 1 FROM (SELECT z FROM c) q WHERE z = 'c' || k)",
+            "3",
+        ),
+        // The subquery's own column wins.
+        ("SELECT count(*) FROM a FULL JOIN b USING (k) WHERE EXISTS (SELECT 1 FROM c WHERE k = 4)", "5"),
+        ("SELECT k FROM a JOIN b USING (k) WHERE EXISTS (SELECT 1 FROM (VALUES (2)) v(w) WHERE w = k)", "2"),
+        ("SELECT k FROM a FULL JOIN b USING (k) WHERE k IN (SELECT k FROM c)", "3"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn joins_with_using_ask_for_the_aids_of_the_other_side() {
+    let world = World::new().await;
+    let with = |join: &str| {
+        format!(
+            "SELECT count(*) FROM saved_searches s {join} WHERE s.aid = '{BIG}' AND m.published_at >= '2026-06-20' \
+             AND m.published_at < '2026-06-30' AND m.reach > 0"
+        )
+    };
+    let cost = async |statement: String| {
+        let before = world.service.requests();
+        let rows = answer(&world.context, &statement).await;
+        (rows, world.service.requests() - before)
+    };
+    let on = cost(with("JOIN mentions m ON m.aid = s.aid")).await;
+    assert_eq!(cost(with("JOIN mentions m USING (aid)")).await, on);
+    let twice = with("JOIN mentions m USING (aid) LEFT JOIN (SELECT aid FROM saved_searches) o USING (aid)");
+    let alone = with("JOIN mentions m ON m.aid = s.aid LEFT JOIN (SELECT aid FROM saved_searches) o ON o.aid = s.aid");
+    assert_eq!(cost(twice).await, cost(alone).await);
+}
+
+#[tokio::test]
+async fn intervals_are_compared_by_their_length() {
+    check(&[
+        ("SELECT n FROM spans WHERE v > INTERVAL '2 days' - INTERVAL '1 day' ORDER BY n", "1; 4; 5"),
+        ("SELECT n FROM spans WHERE v = '1 day'::interval ORDER BY n", "2; 3"),
+        ("SELECT n FROM spans WHERE v IN (INTERVAL '1 day', INTERVAL '30 days') ORDER BY n", "2; 3; 4"),
+        ("SELECT n FROM spans WHERE v NOT IN (INTERVAL '1 day') ORDER BY n", "1; 4; 5; 6"),
+        ("SELECT n FROM spans WHERE v BETWEEN INTERVAL '1 day' AND v + INTERVAL '1 hour' AND n < 4 ORDER BY n", "1; 2; 3"),
+        ("SELECT n FROM spans WHERE v IS DISTINCT FROM INTERVAL '24 hours' ORDER BY n", "1; 4; 5; 6; 7"),
+        ("SELECT n, CASE v WHEN INTERVAL '24 hours' THEN 'day' WHEN INTERVAL '720 hours' THEN 'month' ELSE '' END FROM spans \
+          WHERE n BETWEEN 2 AND 5 ORDER BY n", "2|day; 3|day; 4|month; 5|"),
+        ("SELECT n FROM spans ORDER BY v, n", "6; 2; 3; 1; 5; 4; 7"),
+        ("SELECT n, count(*) OVER (PARTITION BY v) FROM spans WHERE n < 4 ORDER BY n", "1|1; 2|2; 3|2"),
+        ("SELECT first_value(n ORDER BY v DESC NULLS LAST) FROM spans", "4"),
+        ("SELECT max(v) = INTERVAL '1 month', min(v) < INTERVAL '0 days' FROM spans", "true|true"),
+        ("SELECT count(*), min(n) FROM spans WHERE n < 4 GROUP BY v ORDER BY 1", "1|1; 2|2"),
+        ("SELECT count(*) FROM (SELECT DISTINCT v FROM spans WHERE n < 4)", "2"),
+        ("SELECT count(DISTINCT v) FROM spans", "5"),
+        ("SELECT count(*) FROM (SELECT v FROM spans WHERE n = 2 UNION SELECT v FROM spans WHERE n = 3)", "1"),
+        ("SELECT count(*) FROM (SELECT v FROM spans WHERE n = 2 INTERSECT SELECT v FROM spans WHERE n = 3)", "1"),
+        ("SELECT s.n, t.n FROM spans s JOIN spans t ON s.v = t.v AND s.n < t.n", "2|3"),
+        ("SELECT s.n, t.n FROM spans s JOIN spans t USING (v) WHERE s.n < t.n", "2|3"),
+        ("SELECT n FROM spans WHERE v IN (SELECT INTERVAL '24 hours') ORDER BY n", "2; 3"),
+        ("SELECT n FROM spans s WHERE EXISTS (SELECT 1 FROM spans t WHERE t.n = 2 AND s.v = t.v) ORDER BY n", "2; 3"),
+        ("SELECT n FROM spans WHERE nullif(v, INTERVAL '24 hours') IS NULL ORDER BY n", "2; 3; 7"),
+        ("SELECT greatest(INTERVAL '1 day', INTERVAL '25 hours') = INTERVAL '25 hours', least(INTERVAL '1 month', INTERVAL '29 days') \
+          = INTERVAL '29 days'", "true|true"),
+        ("SELECT TIMESTAMP '2026-01-02 01:00:00' - TIMESTAMP '2026-01-01 00:00:00' >= '1 day'::interval", "true"),
+        ("SELECT max(t) - min(t) >= INTERVAL '1 day' FROM (VALUES (TIMESTAMP '2026-01-02 01:00:00'), (TIMESTAMP '2026-01-01 00:00:00')) \
+          q(t) HAVING max(t) - min(t) >= '1 day'::interval", "true"),
+        ("SELECT interval '1 mon' = interval '720 hours', interval '-1 hour' < interval '0 days'", "true|true"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn integers_that_do_not_fit_are_an_error() {
+    const MAX: &str = "9223372036854775807";
+    let statements = [
+        format!("SELECT {MAX} + 1"),
+        format!("SELECT -{MAX} - 2"),
+        format!("SELECT {MAX} * 2"),
+        format!("SELECT -(-{MAX} - 1)"),
+        format!("SELECT abs(-{MAX} - 1)"),
+        "SELECT arrow_cast(2147483647, 'Int32') + arrow_cast(1, 'Int32')".to_owned(),
+        "SELECT arrow_cast(100, 'Int8') * arrow_cast(2, 'Int8')".to_owned(),
+        "SELECT arrow_cast(18446744073709551615, 'UInt64') + arrow_cast(1, 'UInt64')".to_owned(),
+        format!("SELECT v + 1 FROM (VALUES ({MAX})) t(v)"),
+        format!("SELECT -v FROM (VALUES (-{MAX} - 1)) t(v)"),
+        format!("SELECT 1 FROM (VALUES ({MAX})) t(v) WHERE v + 1 > 0"),
+        format!("SELECT sum(v) FROM (VALUES ({MAX}), (1)) t(v)"),
+        format!("SELECT sum(DISTINCT v) FROM (VALUES ({MAX}), (1)) t(v)"),
+        format!("SELECT g, sum(v) FROM (VALUES (1, {MAX}), (1, 1), (2, 5)) t(g, v) GROUP BY g"),
+        format!("SELECT sum(v) OVER (ORDER BY v) FROM (VALUES ({MAX}), (1)) t(v)"),
+        format!(
+            "SELECT sum(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES ({MAX}), (1)) t(v)"
+        ),
+        format!("SELECT sum(v + 1) FROM (VALUES ({MAX})) t(v)"),
+        format!("SELECT sum(v) FILTER (WHERE v > 0) FROM (VALUES ({MAX}), (1), (-5)) t(v)"),
+        format!("SELECT date '2026-01-01' + {MAX}"),
+    ];
+    let world = World::new().await;
+    for statement in statements {
+        let came = answer(&world.context, &statement).await;
+        assert!(came.starts_with("error"), "{statement} came as {came}");
+    }
+    check(&[
+        ("SELECT 9223372036854775806 + 1, -9223372036854775807 - 1, -9223372036854775808", "9223372036854775807|-9223372036854775808|-9223372036854775808"),
+        ("SELECT 2147483647::int + 1", "2147483648"),
+        ("SELECT sum(v), sum(DISTINCT v), count(*) FROM (VALUES (9223372036854775800), (7), (NULL)) t(v)", "9223372036854775807|9223372036854775807|3"),
+        ("SELECT sum(v) FROM (VALUES (1)) t(v) WHERE v > 1", ""),
+        ("SELECT g, sum(v) FROM (VALUES (1, 2), (1, NULL), (2, NULL)) t(g, v) GROUP BY g ORDER BY g", "1|2; 2|"),
+        ("SELECT g, sum(v) FILTER (WHERE v > 2) FROM (VALUES (1, 2), (1, 3), (2, 1)) t(g, v) GROUP BY g ORDER BY g", "1|3; 2|"),
+        ("SELECT v, sum(v) OVER (ORDER BY v ROWS 1 PRECEDING), sum(DISTINCT v) OVER (ORDER BY v ROWS 1 PRECEDING) FROM (VALUES (1), (2), (2)) t(v) ORDER BY v", "1|1|1; 2|3|3; 2|4|2"),
+        ("SELECT sum(v) FROM (VALUES (1.5), (2.25)) t(v)", "3.75"),
+        ("SELECT v, row_number() OVER (ORDER BY v) - row_number() OVER (ORDER BY v DESC) FROM (VALUES (1), (2), (3)) t(v) ORDER BY v", "1|-2; 2|0; 3|2"),
+        ("SELECT arrow_typeof(1 + 2), arrow_typeof(sum(1)), 7 - 10, 3 * -4", "Int64|Int64|-3|-12"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn patterns_mean_all_of_the_text() {
+    check(&[
+        ("SELECT 'abc' SIMILAR TO 'b', 'abc' SIMILAR TO '%b%', 'abc' SIMILAR TO 'a_c', 'abc' SIMILAR TO '(a|x)b(c|y)'", "false|true|true|true"),
+        ("SELECT 'a.c' SIMILAR TO 'a.c', 'abc' SIMILAR TO 'a.c', 'abc' NOT SIMILAR TO 'b', 'ab' SIMILAR TO '(ab)+', 'a' SIMILAR TO 'a|b'", "true|false|true|true|true"),
+        ("SELECT '100%' SIMILAR TO '100#%' ESCAPE '#', '1000' SIMILAR TO '100#%' ESCAPE '#', '5' SIMILAR TO '[[:digit:]]', 'x' SIMILAR TO '[^a-c]'", "true|false|true|true"),
+        ("SELECT 'a' || chr(10) || 'b' SIMILAR TO 'a%b', NULL SIMILAR TO 'a', 'a' SIMILAR TO NULL, 'a' SIMILAR TO 'aa{0}'", "true|||true"),
+        ("SELECT v, 'abc' SIMILAR TO v FROM (VALUES ('b'), ('%b%'), ('abc|d')) t(v) ORDER BY v", "%b%|true; abc|d|true; b|false"),
+        ("SELECT '100%' LIKE '100/%' ESCAPE '/', '1000' LIKE '100/%' ESCAPE '/', 'a\\b' LIKE 'a\\b' ESCAPE '/', 'A_B' ILIKE 'a/_b' ESCAPE '/'", "true|false|true|true"),
+        ("SELECT '1000' NOT LIKE '100/%' ESCAPE '/', 'a\\b' LIKE 'a\\b' ESCAPE '', 'a%' LIKE 'a\\%', 'a//b' LIKE 'a////b' ESCAPE '/'", "true|true|true|true"),
+        ("SELECT v FROM (VALUES ('a/%'), ('a%')) t(v) WHERE 'a%' LIKE v ESCAPE '/' AND 'ab' NOT LIKE v ESCAPE '/'", "a/%"),
+        ("SELECT 'a' LIKE 'a/' ESCAPE '/'", "error: the pattern of LIKE ends with its escape character"),
+        ("SELECT 'a' SIMILAR TO 'a\\'", "error: the pattern of SIMILAR TO ends with its escape character"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn forms_of_the_standard_are_understood() {
+    check(&[
+        ("SELECT k FROM c ORDER BY k FETCH FIRST 1 ROW ONLY", "3"),
+        ("SELECT k FROM c ORDER BY k OFFSET 1 ROW FETCH NEXT 5 ROWS ONLY", "4"),
+        ("SELECT v FROM generate_series(1, 9) t(v) ORDER BY v LIMIT (SELECT 2)", "1; 2"),
+        ("TABLE c", "3|c3; 4|c4"),
+        ("SELECT 1, 'x' UNION ALL TABLE c ORDER BY 1", "1|x; 3|c3; 4|c4"),
+        ("SELECT ARRAY[1, 2] && ARRAY[2, 3], ARRAY[1] && ARRAY[2], ARRAY['x'] && ARRAY['x', 'y']", "true|false|true"),
+        ("SELECT arrow_typeof(LOCALTIMESTAMP) LIKE 'Timestamp(%)', LOCALTIMESTAMP = now()::timestamp", "true|true"),
+        ("SELECT TIMESTAMP '2026-11-24 10:30', '2026-11'::date, '2026-11-24T10:30'::timestamp = TIMESTAMP '2026-11-24 10:30:00'", "2026-11-24T10:30:00|2026-11-01|true"),
+        ("SELECT '2026-11-24 10:30' < TIMESTAMP '2026-11-24 10:31', date '2026-11-02' > '2026-11'", "true|true"),
+        ("SELECT TIMESTAMP '2026-01-01' < '9999-12-31', TIMESTAMP '2026-01-01' BETWEEN '0001-01-01' AND '9999-12-31', now() IN ('9999-12-31')", "true|true|false"),
+        ("SELECT date '2026-01-01' <= '9999-12-31'", "true"),
+        ("SELECT 1 FROM a JOIN b", "error: JOIN without a condition"),
+        ("SELECT DISTINCT ON (g) g, v FROM (VALUES (1, 2), (1, 3)) t(g, v) ORDER BY g, g, v", "1|2"),
+        ("SELECT first_value(v ORDER BY g, g DESC, v DESC) FROM (VALUES (1, 2), (1, 3)) t(g, v)", "3"),
+        ("SELECT h, first_value(v ORDER BY g, g + 0, v DESC) FROM (VALUES (1, 1, 2), (1, 1, 3)) t(h, g, v) GROUP BY h", "1|3"),
+        ("SELECT h, array_agg(v ORDER BY g, g, v DESC), last_value(v ORDER BY v, v) FROM (VALUES (1, 1, 2), (1, 1, 3)) t(h, g, v) GROUP BY h", "1|[3, 2]|3"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_time_that_no_mention_has_is_no_end() {
+    let world = World::new().await;
+    let count = |condition: &str| {
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01' {condition}")
+    };
+    let all = answer(&world.context, &count("")).await;
+    for condition in [
+        "AND published_at < '9999-12-31'",
+        "AND published_at <= TIMESTAMP '9999-12-31 23:59:59'",
+        "AND published_at::date <= '9999-12-31'",
+        "AND date_trunc('day', published_at) <= '9999-12-31'",
+        "AND published_at BETWEEN '2026-06-01' AND '9999-12-31'",
+        "AND published_at < '2999-01-01'",
+        "AND indexed_at < '9999-12-31'",
+    ] {
+        assert_eq!(answer(&world.context, &count(condition)).await, all, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn results_may_have_one_name() {
+    check(&[
+        ("SELECT 1, 1", "1|1"),
+        ("SELECT 1::bigint, 1", "1|1"),
+        ("SELECT count(*), count(*) FROM c", "2|2"),
+        ("SELECT *, k FROM c ORDER BY k", "3|c3|3; 4|c4|4"),
+        ("SELECT *, * FROM c WHERE k = 3", "3|c3|3|c3"),
+        ("SELECT c.*, c.*, z FROM c WHERE k = 3", "3|c3|3|c3|c3"),
+        ("SELECT k AS n, z AS n FROM c WHERE k = 3", "3|c3"),
+        ("SELECT k AS n, -k AS n FROM c ORDER BY n", "error: ORDER BY `n` is ambiguous"),
+        ("SELECT k, k FROM c ORDER BY k DESC", "4|4; 3|3"),
+        ("SELECT k, k, count(*), count(*) FROM c GROUP BY k ORDER BY 1", "3|3|1|1; 4|4|1|1"),
+        ("SELECT count(*) FROM (SELECT *, k FROM c) q", "2"),
+        ("SELECT * FROM (SELECT 1, 1) q", "1|1"),
+        ("SELECT q.n FROM (SELECT 1 AS n, 2 AS n) q", "error: "),
+        ("WITH w(p, q) AS (SELECT 1, 1) SELECT p, q FROM w", "1|1"),
+        ("SELECT 1, 1 UNION ALL SELECT 2, 2 ORDER BY 1", "1|1; 2|2"),
+        ("SELECT k, k FROM a JOIN b USING (k)", "2|2"),
+        ("SELECT *, k FROM a FULL JOIN b USING (k) WHERE k = 3", "3||b3|3"),
+        ("SELECT 1, nope, 1 FROM c", "error: "),
+    ])
+    .await;
+    let world = tables().await;
+    let frame = sql(&world.context, "SELECT *, k, k AS z FROM c").await.unwrap();
+    let names: Vec<&String> = frame.schema().fields().iter().map(|field| field.name()).collect();
+    assert_eq!(names, ["k", "z", "k_1", "z_1"]);
+}
+
+#[tokio::test]
+async fn one_statement_at_a_time() {
+    let world = World::new().await;
+    for text in ["", "SELECT 1; SELECT 2"] {
+        let error = sql(&world.context, text).await.expect_err("not one statement");
+        assert_eq!(Error::find(&error).expect("our error").kind(), ErrorKind::Query);
+    }
+}
