@@ -3,7 +3,7 @@
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Statement as Utility};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
@@ -13,7 +13,7 @@ use super::misread::as_standard;
 use super::output_names::{DistinctNames, is_marked, shown_name, unique_names};
 use super::parse::parse_statements;
 use super::syntax;
-use super::time_zone::resolve_time_zone;
+use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
 
 /// Plans a statement and returns its result, as [`SessionContext::sql`] does, with the meaning that the SQL standard gives it.
@@ -30,7 +30,12 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
         return Err(Error::new(ErrorKind::Query, "expected exactly one statement").into());
     };
     let plan = plan_statement(&context.state(), statement).await?;
-    context.execute_logical_plan(uniquely_named(plan)?).await
+    let sets = matches!(&plan, LogicalPlan::Statement(Utility::SetVariable(_) | Utility::ResetVariable(_)));
+    let frame = context.execute_logical_plan(uniquely_named(plan)?).await?;
+    if sets {
+        follow_time_zone(context).await?;
+    }
+    Ok(frame)
 }
 
 /// Plans a statement. Sends no request.

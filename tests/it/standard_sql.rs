@@ -309,6 +309,15 @@ async fn results_may_have_one_name() {
 }
 
 #[tokio::test]
+async fn a_zone_that_is_set_is_that_of_times() {
+    let world = World::new().await;
+    assert_eq!(answer(&world.context, "SET timezone = 'Asia/Tokyo'").await, "");
+    // 15:30 in UTC is half past midnight in Tokyo.
+    let day = "SELECT CAST(TIMESTAMP WITH TIME ZONE '2026-06-01T15:30:00Z' AS DATE)";
+    assert_eq!(answer(&world.context, day).await, "2026-06-02");
+}
+
+#[tokio::test]
 async fn one_statement_at_a_time() {
     let world = World::new().await;
     for text in ["", "SELECT 1; SELECT 2"] {
