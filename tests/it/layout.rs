@@ -53,6 +53,7 @@ const MAY_USE: [(&str, &[&str]); 34] = [
         "host",
         &[
             "error",
+            "functions",
             "config",
             "profile",
             "client",
@@ -100,7 +101,10 @@ const MAY_USE: [(&str, &[&str]); 34] = [
             "shell",
         ],
     ),
-    ("postgres", &["error", "numbers", "exec", "catalog", "session", "serving", "host", "flight"]),
+    (
+        "postgres",
+        &["error", "clock", "functions", "numbers", "exec", "catalog", "session", "serving", "host", "flight"],
+    ),
     ("probe", &["error", "profile", "request", "client"]),
     ("simulator", &["clock"]),
     ("lib", &["*"]),
