@@ -1,4 +1,4 @@
-//! What a statement's caller knows of it: its kind, for its span, and that its rows are fetched in parts. In the shell and the server.
+//! Facts that a statement's caller knows: its kind, for its span, and that its rows are fetched in parts. In the shell and the server.
 
 use std::sync::Arc;
 

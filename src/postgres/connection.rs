@@ -541,7 +541,7 @@ impl Connection {
                 Ok(false) => {}
                 Ok(true) => {
                     let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
-                    let context = catalog::context(&session, &names, &all).await.map_err(failed)?;
+                    let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
                     let statement = Statement::of_parsed(&context, parsed, &[]).await.map_err(failed)?;
                     return Ok(Ok(Planned { statement, context: Some(context), casts: BTreeMap::new() }));
                 }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, Expr, ObjectName, Query, Statement};
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, Expr, ObjectName, Query, SetExpr, Statement, TableFactor};
 
 use super::super::report::Report;
 use super::tables::is_table;
@@ -46,16 +46,19 @@ pub(in crate::postgres) fn is_meant(parsed: &Parsed) -> Result<bool, Report> {
     };
     let mut read = Read::default();
     syntax::read(statement.as_ref(), &mut read);
-    let Read { with, relations, calls } = read;
-    let (mut of_catalogs, mut of_service) = (None, None);
+    let Read { with, relations, functions, calls } = read;
+    let (mut of_catalogs, mut of_service, mut function) = (None, None, false);
     for relation in relations {
         match kind(&relation, &with) {
             Kind::Catalog => of_catalogs = Some(relation),
+            // The catalogs have the functions of the engine.
+            Kind::Service if functions.contains(&relation) => function = true,
             Kind::Service => of_service = Some(relation),
             Kind::Neither => {}
         }
     }
     match (of_catalogs, of_service) {
+        (None, None) if function => Ok(false),
         (Some(catalog), Some(service)) => {
             let [catalog, service] = [catalog, service].map(|name| name.join("."));
             let line = format!(
@@ -69,12 +72,27 @@ pub(in crate::postgres) fn is_meant(parsed: &Parsed) -> Result<bool, Report> {
     }
 }
 
+/// Names of the tables that a statement reads, without their schemas.
+pub(super) fn relations(parsed: &Parsed) -> HashSet<String> {
+    match parsed {
+        Parsed::Explain(explain) => relations(&explain.statement),
+        Parsed::Statement(statement) => {
+            let mut names = HashSet::new();
+            syntax::relations(statement.as_ref(), &mut |name| names.extend(parts(name).pop()));
+            names
+        }
+        _ => HashSet::new(),
+    }
+}
+
 #[derive(Default)]
 struct Read {
     /// Names of WITH queries.
     with: HashSet<String>,
     /// Names of tables and of functions in FROM, in lower case.
     relations: Vec<Vec<String>>,
+    /// Those of functions.
+    functions: HashSet<Vec<String>>,
     /// Set if a function or type of PostgreSQL is used.
     calls: bool,
 }
@@ -113,6 +131,13 @@ impl Reader for Read {
     fn pre_visit_query(&mut self, query: &Query) {
         let with = query.with.iter().flat_map(|with| &with.cte_tables);
         self.with.extend(with.map(|table| parts(&ObjectName::from(vec![table.alias.name.clone()])).concat()));
+        let SetExpr::Select(select) = query.body.as_ref() else { return };
+        let joins = select.from.iter().flat_map(|from| from.joins.iter().map(|join| &join.relation));
+        for factor in select.from.iter().map(|from| &from.relation).chain(joins) {
+            if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = factor {
+                self.functions.insert(parts(name));
+            }
+        }
     }
 
     fn visit_relation(&mut self, name: &ObjectName) {
@@ -158,6 +183,7 @@ mod tests {
             "SELECT 'x'::regclass",
             "SELECT current_schema",
             "SELECT * FROM current_schema()",
+            "SELECT 1 FROM information_schema.tables, string_to_array('a', ',') s",
             "SELECT pg_catalog.pg_postmaster_start_time()",
         ] {
             assert_eq!(meant(sql), Ok(true), "{sql}");
@@ -171,6 +197,7 @@ mod tests {
             "SELECT 'pg_class' FROM mentions",
             "WITH pg_t AS (SELECT 1) SELECT * FROM pg_t",
             "SELECT * FROM generate_series(1, 3)",
+            "SELECT current_user, id FROM mentions(aid => '1')",
             "SELECT 1",
             "CREATE VIEW v AS SELECT 1",
         ] {

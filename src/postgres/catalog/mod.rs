@@ -21,6 +21,7 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaPr
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as Parsed;
 
 pub(super) use self::meant::is_meant;
 pub(super) use self::rewrite::{call, column_name, known_operator, rewritten, strip};
@@ -33,7 +34,8 @@ use crate::host::sessions::Session;
 const PG_CATALOG: &str = "pg_catalog";
 const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// Creates the context that catalog statements run in. `settings` are those of the connection. No request is sent.
+/// Creates the context that a statement about catalogs runs in, with the tables that it names. `settings` are those of the
+/// connection. No request is sent.
 ///
 /// # Errors
 /// Errors of looking up the session's tables.
@@ -43,7 +45,7 @@ pub(super) async fn context(session: &Session, names: &Names, settings: &[(Strin
     let catalog = MemoryCatalogProvider::new();
     for schema in [PG_CATALOG, INFORMATION_SCHEMA] {
         let tables = MemorySchemaProvider::new();
-        for (name, table) in world.tables_of(schema)? {
+        for (name, table) in world.tables_of(schema, &wanted)? {
             tables.register_table(name, table)?;
         }
         catalog.register_schema(schema, Arc::new(tables))?;

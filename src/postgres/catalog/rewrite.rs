@@ -437,7 +437,8 @@ fn replaced_cast(inner: &Expr, data_type: &mut SqlType) -> Option<Expr> {
         SqlType::Array(_) => {
             // Lists have their type already.
             let name = data_type.to_string().to_lowercase();
-            return (name.contains("pg_catalog") || name.starts_with("reg")).then(|| inner.clone());
+            return (name.contains("pg_catalog") || name.starts_with("reg") || name.starts_with("oid"))
+                .then(|| inner.clone());
         }
         _ => return None,
     };

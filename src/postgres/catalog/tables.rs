@@ -364,14 +364,21 @@ impl World {
         self.tables.iter().filter(|table| !table.key.is_empty())
     }
 
-    /// All tables of a schema of the catalogs.
+    /// The tables of a schema of the catalogs that are wanted.
     ///
     /// # Errors
     /// None in practice: batches have the columns that their schema has.
-    pub(super) fn tables_of(&self, schema: &str) -> Result<Vec<(String, Arc<dyn TableProvider>)>> {
+    pub(super) fn tables_of(
+        &self,
+        schema: &str,
+        wanted: &HashSet<String>,
+    ) -> Result<Vec<(String, Arc<dyn TableProvider>)>> {
         let mut tables = Vec::new();
         for (full, Catalog { columns, .. }) in CATALOGS.iter() {
             let Some(name) = full.strip_prefix(schema).and_then(|rest| rest.strip_prefix('.')) else { continue };
+            if !wanted.contains(name) {
+                continue;
+            }
             let rows = self.rows(full);
             tables.push((name.to_owned(), Arc::new(table(columns, &rows)?) as Arc<dyn TableProvider>));
         }
