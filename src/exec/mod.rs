@@ -49,6 +49,8 @@ pub(crate) use scan_exec::FetchExec;
 pub(crate) use stored::can_confirm;
 #[cfg(feature = "distributed")]
 pub(crate) use stored::{InFiles, Readers};
+#[cfg(feature = "postgres")]
+pub(crate) use traced::in_parts;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use traced::{in_span, statement_kind};
 pub use usage::{Spent, spent};

@@ -96,6 +96,7 @@ pub(super) struct Starting {
     memory: Arc<PoolMemory>,
     query: Arc<Query>,
     within: Arc<QuerySpan>,
+    in_parts: bool,
     #[cfg(feature = "store")]
     context: Arc<TaskContext>,
 }
@@ -113,6 +114,10 @@ impl Starting {
         let caller = context.session_config().get_extension::<Caller>();
         let query = config.connection.query(&config.query, &execution, &settings, caller);
         let within = query.span(context.session_config().get_extension::<QuerySpan>());
+        #[cfg(any(feature = "flight", feature = "shell"))]
+        let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
+        #[cfg(not(any(feature = "flight", feature = "shell")))]
+        let in_parts = false;
         Self {
             requests,
             output,
@@ -122,6 +127,7 @@ impl Starting {
             settings,
             query,
             within,
+            in_parts,
             #[cfg(feature = "store")]
             context: Arc::clone(context),
         }
@@ -132,7 +138,7 @@ impl Starting {
     /// # Errors
     /// [`ErrorKind::Budget`] if all scans of the plan together need more requests than allowed; errors of bounds.
     pub(super) fn driver(self) -> DataFusionResult<Arc<Driver>> {
-        let Self { config, requests, output, settings, counters, memory, query, within, .. } = self;
+        let Self { config, requests, output, settings, counters, memory, query, within, in_parts, .. } = self;
         // The minimum for the whole plan, checked before the first request of any scan.
         query.budget.allow(config.told.announced.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
@@ -159,6 +165,7 @@ impl Starting {
             context: self.context,
             degraded: AtomicBool::new(false),
             outlook: OnceLock::new(),
+            in_parts,
         }))
     }
 }
@@ -179,6 +186,8 @@ pub(super) struct Driver {
     pub(super) degraded: AtomicBool,
     /// The plans, if all of them are read completely.
     pub(super) outlook: OnceLock<Outlook>,
+    /// Set if the rows are fetched in parts.
+    in_parts: bool,
 }
 
 impl Driver {
@@ -208,11 +217,14 @@ impl Driver {
         }
         let searches = self.plans(rows).await?;
         let several = searches.len() > 1;
-        let ahead = Pace::Ahead(self.settings.concurrency);
+        let ahead = self.ahead(self.settings.concurrency);
         let Mode::Ordered { order, wanted, .. } = mode else {
             let plans: Vec<RequestPlan> = searches.into_iter().flatten().collect();
             return match fetch {
                 Some(_) => Ok(self.one_after_another(plans, ahead, several)),
+                None if self.in_parts && self.config.summary().is_none() => {
+                    Ok(self.one_after_another(plans, ahead, several))
+                }
                 None => self.all_at_once(plans, several),
             };
         };
@@ -230,12 +242,17 @@ impl Driver {
             let pace = if wanted.is_some() { Pace::OnDemand } else { ahead };
             return Ok(self.one_after_another(groups.into_iter().flatten().collect(), pace, several));
         }
-        let pace = if limited { Pace::OnDemand } else { Pace::Ahead(self.settings.concurrency.div_ceil(groups.len())) };
+        let pace = if limited { Pace::OnDemand } else { self.ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
             let rows = Arc::clone(&self).one_after_another(group, pace, several);
             Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
         });
         Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
+    }
+
+    /// The pace for a consumer that wants all rows, or fetches them in parts.
+    fn ahead(&self, requests: usize) -> Pace {
+        if self.in_parts { Pace::Growing(requests) } else { Pace::Ahead(requests) }
     }
 
     /// Returns the plans of the saved searches that can have rows, grouped by saved search.
@@ -453,7 +470,7 @@ impl Driver {
             }
         };
         match pace {
-            Pace::OnDemand => stream.boxed(),
+            Pace::OnDemand | Pace::Growing(_) => stream.boxed(),
             Pace::Ahead(_) => in_background(schema, stream.boxed()),
         }
     }

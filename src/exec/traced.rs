@@ -1,4 +1,4 @@
-//! Spans of statements whose caller knows their kind: in the shell and the server.
+//! Facts that a statement's caller knows: its kind, for its span, and that its rows are fetched in parts. In the shell and the server.
 
 use std::sync::Arc;
 
@@ -25,6 +25,23 @@ pub(crate) fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<Task
             Arc::new(task.with_session_config(config))
         }
         // Somebody else may run another statement with it.
+        Err(shared) => shared,
+    }
+}
+
+/// Marks a task whose rows are fetched in parts, so that its scans request pages as they are wanted.
+#[derive(Debug)]
+pub(super) struct InParts;
+
+/// Marks a task as [`InParts`], with small batches.
+#[cfg(feature = "postgres")]
+pub(crate) fn in_parts(task: Arc<TaskContext>) -> Arc<TaskContext> {
+    const BATCH: usize = 16;
+    match Arc::try_unwrap(task) {
+        Ok(task) => {
+            let config = task.session_config().clone().with_extension(Arc::new(InParts)).with_batch_size(BATCH);
+            Arc::new(task.with_session_config(config))
+        }
         Err(shared) => shared,
     }
 }

@@ -1,7 +1,8 @@
-//! Functions that stand in for operations that the engine computes differently from the SQL standard.
+//! Functions that stand in for operations that the engine computes differently from the SQL standard, or from PostgreSQL.
 //!
 //! Rules of `optimizer` put them in the place of such operations, and `sum` replaces the engine's; users see their names in EXPLAIN
-//! only. Each file has one function or a family of them, with the operation that it replaces and the reason.
+//! only. Each file has one function or a family of them, with the operation that it replaces and the reason. Those of `postgres`
+//! come from statements of its clients.
 //!
 //! Invariant: a function returns what the standard requires, or an error. It never returns another value.
 
@@ -11,6 +12,7 @@ mod comparable_interval;
 mod in_values;
 mod opaque;
 mod patterns;
+mod postgres;
 
 use std::sync::Arc;
 
@@ -23,12 +25,18 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::opaque::Opaque;
+#[cfg(feature = "postgres")]
+pub(crate) use self::postgres::{NotAnArray, items, put_text};
+
+/// Key in the metadata of a field: the type that a protocol has for it.
+pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 
 /// Returns all functions, for the registry of a session, by which plans that travel find them.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let arithmetic = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
     all.extend([comparable_interval(), like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
+    all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
     all
 }
 

@@ -8,19 +8,21 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, Statement as Utility};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{DdlStatement, Expr, ExprSchemable, LogicalPlan, Statement as Utility};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement as SqlStatement, Value};
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use super::complexity_limits;
 use super::type_compat::result_schema;
 use crate::error::{Error, ErrorKind};
-use crate::session::{check_sizes, parse_statements, plan_statement, syntax};
+use crate::session::{check_sizes, parse_in, plan_statement, syntax};
 use crate::table::query_name;
 
 /// A planned statement.
@@ -69,16 +71,21 @@ impl Statement {
     /// # Errors
     /// Errors of DataFusion; [`ErrorKind::Unsupported`] for statements that write.
     pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
-        Self::with_types(context, sql, &[]).await
+        Self::of_parsed(context, parse(sql, GenericDialect {})?, &[]).await
     }
 
-    /// As [`of`](Self::of), with types that the client has declared for parameters whose type the statement leaves open.
+    /// As [`of`](Self::of), for a statement that is [parsed](parse) already, with types that the client has declared for
+    /// parameters whose type the statement leaves open.
     ///
     /// # Errors
     /// Those of [`of`](Self::of).
-    pub(crate) async fn with_types(context: &SessionContext, sql: &str, types: &[Option<DataType>]) -> Result<Self> {
+    pub(crate) async fn of_parsed(
+        context: &SessionContext,
+        parsed: Parsed,
+        types: &[Option<DataType>],
+    ) -> Result<Self> {
         let state = context.state();
-        let plan = plan_statement(&state, parse(sql)?).await?;
+        let plan = plan_statement(&state, parsed).await?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
         check_sizes(&plan)?;
@@ -127,9 +134,12 @@ pub(crate) async fn runnable(context: &SessionContext, plan: LogicalPlan) -> Res
 }
 
 /// Parses a single statement and numbers its `?` parameters.
-fn parse(sql: &str) -> Result<Parsed> {
+///
+/// # Errors
+/// Errors of the parser and of limits; [`ErrorKind::Unsupported`] for statements that write.
+pub(crate) fn parse(sql: &str, dialect: impl Dialect) -> Result<Parsed> {
     let wrong = |message: String| DataFusionError::from(Error::new(ErrorKind::Query, message));
-    let mut statements = parse_statements(sql)?;
+    let mut statements = parse_in(sql, dialect)?;
     let (Some(mut statement), 0) = (statements.pop_front(), statements.len()) else {
         return Err(wrong("expected exactly one statement".to_owned()));
     };
@@ -242,11 +252,12 @@ fn parameters(plan: &LogicalPlan, types: &[Option<DataType>]) -> Result<SchemaRe
         number.filter(|number| (1..=known.len()).contains(number)).ok_or_else(|| wrong(name))
     });
     let numbers = numbers.collect::<Result<HashSet<usize>>>()?;
-    let counts = row_counts(plan)?;
+    let (counts, lists) = (row_counts(plan)?, list_types(plan)?);
     let fields = (1..=numbers.len()).map(|number| {
         let name = format!("${number}");
         let count = counts.contains(&name).then_some(DataType::Int64);
-        let data_type = count.or_else(|| known.get(&name).cloned().flatten().filter(|known| *known != DataType::Null));
+        let inferred = known.get(&name).cloned().flatten().filter(|known| *known != DataType::Null);
+        let data_type = count.or_else(|| lists.get(&name).cloned()).or(inferred);
         let declared = || types.get(number - 1).cloned().flatten();
         Field::new(name, data_type.or_else(declared).unwrap_or(DataType::Utf8), true)
     });
@@ -269,6 +280,63 @@ fn row_counts(plan: &LogicalPlan) -> Result<HashSet<String>> {
     Ok(counts)
 }
 
+/// Returns the types of parameters that stand for a list or for an item of one, for which DataFusion infers none:
+/// `x = ANY ($1)`, `$1 = ANY (list)`, `x < ALL ($1)`.
+fn list_types(plan: &LogicalPlan) -> Result<HashMap<String, DataType>> {
+    let mut found = HashMap::new();
+    let name_of = |expr: &Expr| match expr {
+        Expr::Placeholder(placeholder) => Some(placeholder.id.clone()),
+        _ => None,
+    };
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let mut note = |parameter: &Expr, other: &Expr, typed: fn(DataType) -> Option<DataType>| {
+            if let Some(name) = name_of(parameter)
+                && let Some(data_type) = other.get_type(&schema).ok().filter(|known| !known.is_null()).and_then(typed)
+            {
+                found.insert(name, data_type);
+            }
+        };
+        let list = |item: DataType| Some(DataType::new_list(item, true));
+        let item = |list: DataType| match list {
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                Some(item.data_type().clone())
+            }
+            _ => None,
+        };
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                match part {
+                    Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+                        ("array_has", [many, one]) => {
+                            note(many, one, list);
+                            note(one, many, item);
+                        }
+                        ("array_has_any" | "array_has_all", [left, right]) => {
+                            note(left, right, Some);
+                            note(right, left, Some);
+                        }
+                        _ => {}
+                    },
+                    // The bounds of a list that is compared.
+                    Expr::BinaryExpr(compared) => {
+                        for (bound, other) in [(&compared.left, &compared.right), (&compared.right, &compared.left)] {
+                            if let Expr::ScalarFunction(call) = bound.as_ref()
+                                && let ("array_min" | "array_max", [many]) = (call.func.name(), call.args.as_slice())
+                            {
+                                note(many, other, list);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
 fn bound(plan: &LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
     if values.is_empty() {
         return Ok(plan.clone());
@@ -282,12 +350,13 @@ mod tests {
 
     #[test]
     fn question_marks_are_numbered_by_where_they_stand() {
-        let parsed = parse("SELECT ? FROM t WHERE a = ? AND b IN (?, 'why?') ORDER BY c LIMIT ?").expect("a statement");
+        let read = |sql| parse(sql, GenericDialect {});
+        let parsed = read("SELECT ? FROM t WHERE a = ? AND b IN (?, 'why?') ORDER BY c LIMIT ?").expect("a statement");
         assert_eq!(parsed.to_string(), "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, 'why?') ORDER BY c LIMIT $4");
-        let parsed = parse("EXPLAIN SELECT *\nFROM mentions(aid => ?)\nWHERE x BETWEEN ? AND ?").expect("a statement");
+        let parsed = read("EXPLAIN SELECT *\nFROM mentions(aid => ?)\nWHERE x BETWEEN ? AND ?").expect("a statement");
         assert!(parsed.to_string().contains("aid => $1) WHERE x BETWEEN $2 AND $3"), "{parsed}");
         for wrong in ["", ";", "SELECT 1; SELECT 2", "SELECT ?, $2"] {
-            parse(wrong).expect_err(wrong);
+            read(wrong).expect_err(wrong);
         }
     }
 }

@@ -38,7 +38,7 @@ use super::settings::Limits;
 use super::state::{Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
-use crate::exec::{Spent, spent};
+use crate::exec::{Spent, in_parts, spent};
 use crate::exec::{in_span, statement_kind};
 use crate::session::bytes_of_plan;
 
@@ -139,6 +139,29 @@ impl Pending {
         session: Arc<Session>,
         host: &Host,
     ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+        self.start(session, host, None)
+    }
+
+    /// As [`run`](Self::run), for a client that fetches rows in parts: a batch is computed when it is asked for.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    #[cfg(feature = "postgres")]
+    pub(crate) fn run_in_parts(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        host: &Host,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+        self.start(session, host, Some(Arc::new(Semaphore::new(0))))
+    }
+
+    /// Starts the query. `wanted` has a permit for each batch that was asked for; without it, batches are computed ahead.
+    fn start(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        host: &Host,
+        wanted: Option<Arc<Semaphore>>,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
         if self.cancelled.is_cancelled() {
             return Err(Failure::new(Code::Cancelled, "query cancelled"));
         }
@@ -152,12 +175,18 @@ impl Pending {
             own: Arc::default(),
         };
         let account = Account::open(host, session, Arc::clone(&lane))?;
-        let task = AbortOnDropHandle::new(lane.handle().spawn(drive(self, account, sender, limits.clone(), unread)));
+        let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread);
+        let task = AbortOnDropHandle::new(lane.handle().spawn(task));
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
         let stream = try_stream! {
             // A computation that never yields cannot be cancelled; its client must not have to wait for it.
-            while let Some((batch, held)) = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))? {
+            loop {
+                if let Some(wanted) = &wanted {
+                    wanted.add_permits(1);
+                }
+                let next = timeout_at(late, batches.recv()).await.map_err(|_| too_late(seconds))?;
+                let Some((batch, held)) = next else { break };
                 yield batch;
                 // The client has taken the batch if it asks for the next one.
                 drop(held);
@@ -186,12 +215,13 @@ async fn drive(
     pending: Arc<Pending>,
     mut account: Account,
     sender: mpsc::Sender<(RecordBatch, Held)>,
+    wanted: Option<Arc<Semaphore>>,
     limits: Limits,
     unread: Unread,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
     let cancelled = pending.cancelled.clone();
-    let sent = timeout_at(deadline, send(pending, &mut account, sender, &limits, &unread));
+    let sent = timeout_at(deadline, send(pending, &mut account, sender, wanted, &limits, &unread));
     let result = tokio::select! {
         sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
         () = cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "query cancelled, or server shutting down")),
@@ -204,9 +234,15 @@ async fn send(
     pending: Arc<Pending>,
     account: &mut Account,
     sender: mpsc::Sender<(RecordBatch, Held)>,
+    wanted: Option<Arc<Semaphore>>,
     limits: &Limits,
     unread: &Unread,
 ) -> Result<(), Failure> {
+    let not_read = || {
+        let line = format!("the client did not read the result for {} s", limits.unread_seconds);
+        Failure::new(Code::DeadlineExceeded, line)
+    };
+    let patience = Duration::from_secs(limits.unread_seconds);
     let session = Arc::clone(&account.session);
     let failed = |error: DataFusionError| session.failure(&error);
     let mut first = pending.first.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -217,10 +253,23 @@ async fn send(
             None => runnable(&pending.context, plan.clone()).await.map_err(failed)?,
         };
         let span = account.begin(kind, query, &plan);
-        let mut stream = execute_stream(plan, in_span(task, &span)).map_err(failed)?.fuse();
+        let task = in_span(task, &span);
+        #[cfg(feature = "postgres")]
+        let task = if wanted.is_some() { in_parts(task) } else { task };
+        let mut stream = execute_stream(plan, task).map_err(failed)?.fuse();
         loop {
             unread.room().await?;
-            let Some(batch) = gather(&mut stream).await.map_err(failed)? else { break };
+            let next = match &wanted {
+                Some(wanted) => {
+                    // The semaphore is never closed.
+                    if let Ok(permit) = timeout(patience, wanted.acquire()).await.map_err(|_| not_read())? {
+                        permit.forget();
+                    }
+                    stream.try_next().await
+                }
+                None => gather(&mut stream).await,
+            };
+            let Some(batch) = next.map_err(failed)? else { break };
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
             account.add(&batch);
             if account.bytes > limits.result_bytes {
@@ -229,13 +278,10 @@ async fn send(
             }
             let held = unread.hold(batch.get_array_memory_size()).await?;
             // A client that stops reading does not announce it.
-            match timeout(Duration::from_secs(limits.unread_seconds), sender.send((batch, held))).await {
+            match timeout(patience, sender.send((batch, held))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(Failure::new(Code::Cancelled, "the client disconnected")),
-                Err(_) => {
-                    let line = format!("the client did not read the result for {} s", limits.unread_seconds);
-                    return Err(Failure::new(Code::DeadlineExceeded, line));
-                }
+                Err(_) => return Err(not_read()),
             }
         }
     }

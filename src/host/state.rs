@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+#[cfg(feature = "postgres")]
+use datafusion::sql::parser::Statement as Parsed;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -167,22 +170,23 @@ impl Host {
     /// # Errors
     /// Errors of planning; RESOURCE_EXHAUSTED for a statement that is too long.
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
-        self.statement_with_types(session, sql, &[]).await
-    }
-
-    /// As [`statement`](Self::statement), with declared types of parameters.
-    ///
-    /// # Errors
-    /// Those of [`statement`](Self::statement).
-    pub(crate) async fn statement_with_types(
-        &self,
-        session: &Session,
-        sql: &str,
-        types: &[Option<DataType>],
-    ) -> Result<Statement, Failure> {
         self.allow_length(sql)?;
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
-        Statement::with_types(&session.context, sql, types).await.map_err(|error| session.failure(&error))
+        Statement::of(&session.context, sql).await.map_err(|error| session.failure(&error))
+    }
+
+    /// Plans a statement that is parsed already.
+    ///
+    /// # Errors
+    /// Errors of planning.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn statement_of(
+        &self,
+        session: &Session,
+        parsed: Parsed,
+        types: &[Option<DataType>],
+    ) -> Result<Statement, Failure> {
+        Statement::of_parsed(&session.context, parsed, types).await.map_err(|error| session.failure(&error))
     }
 
     /// Checks the length of a statement, or of several.

@@ -11,10 +11,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use crate::functions::PROTOCOL_TYPE;
 use crate::session::shown_name;
-
-/// Key in the metadata of a field: the type that a protocol has for it.
-pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
 
 /// Returns the schema that a result is sent with.
 pub(crate) fn result_schema(schema: &Schema) -> SchemaRef {

@@ -9,7 +9,7 @@
 //! connection is watched: when the client leaves, the query is dropped, and with it its requests. After an error in the
 //! extended protocol, messages are skipped until Sync (PostgreSQL documentation, "Message Flow").
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
-use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage as Reply;
@@ -33,7 +33,8 @@ use postgres_types::Type;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Command, Copy, parameter_count, reads_catalog, split, words};
+use super::command::{Command, Copy, parameter_count, split, words};
+use super::dialect::Names;
 use super::parameters::{arrow_type, decode};
 use super::report::{Report, Severity};
 use super::rows::{Copier, Layout, Rows};
@@ -43,6 +44,7 @@ use super::startup::{Started, crowded_out, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
+use crate::catalog::SCHEMA;
 use crate::error::describe;
 use crate::exec::Spent;
 use crate::host::effects;
@@ -108,8 +110,20 @@ struct Portal {
     schema: SchemaRef,
     /// First word of the line that tells its end.
     tag: String,
+    hold: Hold,
     /// Memory of its parameters.
     _held: Option<MemoryReservation>,
+}
+
+/// Life of a portal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// As long as its transaction.
+    Transaction,
+    /// Beyond it, once it is committed.
+    Declared,
+    /// As long as the connection.
+    Kept,
 }
 
 enum Work {
@@ -138,6 +152,15 @@ struct Running {
     query: Option<String>,
     /// Instant at which it is stopped, if the client has set a limit.
     deadline: Option<Instant>,
+}
+
+/// A planned statement.
+struct Planned {
+    statement: Statement,
+    /// That of the catalogs, for a statement about them.
+    context: Option<SessionContext>,
+    /// Types that parameters are cast to, by their number.
+    casts: BTreeMap<usize, Type>,
 }
 
 /// A change of a setting in a transaction.
@@ -211,10 +234,11 @@ impl Connection {
         dialect::register(&self.session.context);
         self.use_database().await?;
         self.begin_zone().await?;
-        self.begin_engine().await.map_err(|stop| match stop {
-            Stop::Lost(lost) => lost,
-            Stop::Failed(report) => Lost::Told(report.fatal()),
-        })?;
+        let path = self.settings.get("search_path").filter(|path| path != SCHEMA);
+        if let Some(path) = path {
+            self.use_path(Some(&path)).await.map_err(ended)?;
+        }
+        self.begin_engine().await.map_err(ended)?;
         self.shared.host.standing.log_in(self.caller.peer, self.session.is_proven());
         for (name, value) in self.settings.announcements() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
@@ -227,7 +251,7 @@ impl Connection {
             let message = tokio::select! {
                 message = self.wire.next(most) => message?,
                 () = self.ended.cancelled() => return Err(crowded_out()),
-                () = self.closing.cancelled(), if self.portals.is_empty() => {
+                () = self.closing.cancelled(), if self.portals.values().all(|portal| portal.hold == Hold::Kept) => {
                     let line = "terminating connection: the server is shutting down";
                     return Err(Lost::Told(Report::new(Severity::Fatal, "57P01", line)));
                 }
@@ -288,7 +312,7 @@ impl Connection {
             self.skipping = false;
             if self.status == TransactionStatus::Idle {
                 // Portals last as long as the transaction.
-                self.portals.clear();
+                self.drop_portals();
             }
             return self.ready().await;
         }
@@ -318,7 +342,7 @@ impl Connection {
                 if self.status == TransactionStatus::Transaction {
                     self.status = TransactionStatus::Error;
                 }
-                self.portals.clear();
+                self.drop_portals();
                 self.wire.report(&report).await?;
                 self.skipping = !simple;
                 // A client may wait for it before it sends Sync.
@@ -326,6 +350,11 @@ impl Connection {
             }
         }
         if simple { self.ready().await } else { Ok(()) }
+    }
+
+    /// Drops the portals of the transaction.
+    fn drop_portals(&mut self) {
+        self.portals.retain(|_, portal| portal.hold == Hold::Kept);
     }
 
     async fn ready(&mut self) -> Result<(), Lost> {
@@ -454,24 +483,25 @@ impl Connection {
         let empty = || Arc::new(Schema::empty());
         let (schema, parameters) = match &command {
             _ if sql.is_empty() => (empty(), Vec::new()),
-            Command::Statement if reads_catalog(&sql) => {
-                let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
-                let known =
-                    (0..parameter_count(&sql)).map(|at| declared.get(at).cloned().flatten().unwrap_or(Type::TEXT));
-                (Arc::clone(&statement.schema), known.collect())
-            }
             Command::Statement => {
-                let types = declared.iter().map(|known| known.as_ref().and_then(arrow_type)).collect();
-                let (statement, _) = self.plan(sql.clone(), types, Vec::new()).await?;
-                let found = statement.parameters.fields().iter().map(|field| parameter_type(field.data_type()));
-                let both = found.enumerate().map(|(at, found)| declared.get(at).cloned().flatten().unwrap_or(found));
-                (Arc::clone(&statement.schema), both.collect())
+                let planned = self.plan(sql.clone(), declared.clone(), Vec::new()).await?;
+                let found: Vec<Type> = match planned.context {
+                    Some(_) => vec![Type::TEXT; parameter_count(&sql)],
+                    None => {
+                        let fields = planned.statement.parameters.fields().iter();
+                        fields.map(|field| parameter_type(field.data_type())).collect()
+                    }
+                };
+                let known =
+                    |at: usize| declared.get(at).cloned().flatten().or_else(|| planned.casts.get(&(at + 1)).cloned());
+                let parameters = found.into_iter().enumerate().map(|(at, found)| known(at).unwrap_or(found)).collect();
+                (Arc::clone(&planned.statement.schema), parameters)
             }
             Command::Show(name) if self.settings.get(name).is_some() || name == "all" => (shown(name), Vec::new()),
             Command::Fetch { cursor, skip: false, .. } => (self.schema_of(cursor), Vec::new()),
             Command::Show(name) => {
-                let (statement, _) = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
-                (value_alone(statement, name)?.schema, Vec::new())
+                let planned = self.plan(sql.clone(), Vec::new(), Vec::new()).await?;
+                (value_alone(planned.statement, name)?.schema, Vec::new())
             }
             _ => (empty(), Vec::new()),
         };
@@ -490,37 +520,45 @@ impl Connection {
         }
     }
 
-    /// Plans a statement of the engine, in the context that has its tables. `types` are those of parameters; a statement about
+    /// Plans a statement, in the context that has its tables. `types` are declared ones of parameters; a statement about
     /// catalogs is planned with their `values`.
-    async fn plan(
-        &mut self,
-        sql: String,
-        types: Vec<Option<DataType>>,
-        values: Vec<ScalarValue>,
-    ) -> Result<(Statement, Option<SessionContext>), Stop> {
+    async fn plan(&mut self, sql: String, types: Vec<Option<Type>>, values: Vec<ScalarValue>) -> Result<Planned, Stop> {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        let names = [self.settings.user().to_owned(), self.settings.database().to_owned()];
+        let names = Names {
+            user: self.settings.user().to_owned(),
+            database: self.settings.database().to_owned(),
+            schema: self.session.context.state_ref().read().config_options().catalog.default_schema.clone(),
+            zone: self.settings.get("timezone").unwrap_or_default(),
+            started: self.shared.started,
+        };
         let all = self.settings.all();
-        let of_catalog = reads_catalog(&sql);
-        let sql = match of_catalog {
-            true => sql,
-            false => {
-                check_text(&sql, &GenericDialect {}).map_err(|error| self.session.failure(&error))?;
-                dialect::translated(sql)?
-            }
-        };
+        tracing::debug!(principal = %session.principal.name, sql = session.redact(&sql), "statement");
         let planned = async move {
-            if of_catalog {
-                let failed = |error| session.failure(&error);
-                let sql = catalog::rewritten(&sql, &names, &values).map_err(failed)?;
-                let context = catalog::context(&session, &names, &all).await.map_err(failed)?;
-                let statement = Statement::of(&context, &sql).await.map_err(failed)?;
-                return Ok((statement, Some(context)));
+            let failed = |error| session.failure(&error);
+            let parsed = dialect::parsed(&sql).map_err(failed)?;
+            match catalog::is_meant(&parsed) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let parsed = catalog::rewritten(parsed, &names, &values).map_err(failed)?;
+                    let context = catalog::context(&session, &names, &all, &parsed).await.map_err(failed)?;
+                    let statement = Statement::of_parsed(&context, parsed, &[]).await.map_err(failed)?;
+                    return Ok(Ok(Planned { statement, context: Some(context), casts: BTreeMap::new() }));
+                }
+                Err(report) => return Ok(Err(report)),
             }
-            Ok((host.statement_with_types(&session, &sql, &types).await?, None))
+            let (parsed, casts) = match dialect::translated(parsed, &names) {
+                Ok(translated) => translated,
+                Err(report) => return Ok(Err(report)),
+            };
+            let count = types.len().max(casts.keys().max().copied().unwrap_or(0));
+            let known = (0..count).map(|at| types.get(at).cloned().flatten().or_else(|| casts.get(&(at + 1)).cloned()));
+            let known: Vec<_> = known.map(|known| known.as_ref().and_then(arrow_type)).collect();
+            let statement = host.statement_of(&session, parsed, &known).await?;
+            Ok(Ok(Planned { statement, context: None, casts }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
-        self.unless_cancelled(host.away::<_, Failure>(&session, planned)).await
+        let planned = self.unless_cancelled(host.away::<Result<Planned, Report>, Failure>(&session, planned)).await?;
+        Ok(planned?)
     }
 
     /// Waits for work of a statement, unless it is cancelled or the client leaves.
@@ -583,9 +621,9 @@ impl Connection {
             }
             None => (Work::Command(command.clone()), Arc::clone(&prepared.schema)),
             Some(()) => {
-                let types = values.iter().map(|value| Some(value.data_type())).collect();
+                let types = prepared.parameters.iter().cloned().map(Some).collect();
                 // Again, since tables and settings of the session may have changed.
-                let (statement, context) = self.plan(sql.clone(), types, values.clone()).await?;
+                let Planned { statement, context, .. } = self.plan(sql.clone(), types, values.clone()).await?;
                 let statement = match command {
                     Command::Show(name) => value_alone(statement, name)?,
                     _ => statement,
@@ -605,7 +643,7 @@ impl Connection {
             let (has, needs) = (formats.len(), schema.fields().len());
             Report::error("08P01", format!("bind message has {has} result formats but query has {needs} columns"))
         })?;
-        Ok(Portal { work, layout, schema, tag: tag(sql), _held: None })
+        Ok(Portal { work, layout, schema, tag: tag(sql), hold: Hold::Transaction, _held: None })
     }
 
     /// Schema of the rows of a cursor; empty if there is none of this name.
@@ -649,7 +687,7 @@ impl Connection {
                 self.complete(&portal.tag).await
             }
             Work::Query(pending) => {
-                let running = self.start(&pending)?;
+                let running = self.start(&pending, most > 0)?;
                 self.read(portal, running, most).await
             }
             Work::Rows(running) => self.read(portal, running, most).await,
@@ -658,9 +696,14 @@ impl Connection {
         }
     }
 
-    fn start(&self, pending: &Arc<Pending>) -> Result<Box<Running>, Stop> {
+    /// Starts a query whose rows the client fetches `in_parts`, or all at once.
+    fn start(&self, pending: &Arc<Pending>, in_parts: bool) -> Result<Box<Running>, Stop> {
         let query = pending.query();
-        let batches = Arc::clone(pending).run(Arc::clone(&self.session), &self.shared.host)?;
+        let (session, shared) = (Arc::clone(&self.session), Arc::clone(pending));
+        let batches = match in_parts {
+            true => shared.run_in_parts(session, &self.shared.host)?,
+            false => shared.run(session, &self.shared.host)?,
+        };
         let deadline = self.settings.statement_timeout().map(|limit| Instant::now() + limit);
         Ok(Box::new(Running { batches, rest: None, pending: Arc::clone(pending), query, deadline }))
     }
@@ -742,8 +785,11 @@ impl Connection {
                 }
                 let failed = self.status == TransactionStatus::Error;
                 self.status = TransactionStatus::Idle;
-                self.portals.clear();
                 let commits = matches!(command, Command::Commit) && !failed;
+                for portal in self.portals.values_mut().filter(|portal| commits && portal.hold == Hold::Declared) {
+                    portal.hold = Hold::Kept;
+                }
+                self.drop_portals();
                 self.undo(commits).await?;
                 self.complete(if commits { "COMMIT" } else { "ROLLBACK" }).await
             }
@@ -779,8 +825,9 @@ impl Connection {
             }
             Command::Show(name) => self.show(&name).await,
             Command::Copy(copy) => self.copy(copy).await,
-            Command::Declare { cursor, sql } => {
-                if self.status == TransactionStatus::Idle {
+            Command::Declare { cursor, sql, hold } => {
+                let alone = self.status == TransactionStatus::Idle;
+                if alone && !hold {
                     let line = "DECLARE CURSOR can only be used in transaction blocks";
                     return Err(Report::error("25P01", line).into());
                 }
@@ -796,7 +843,12 @@ impl Connection {
                     return Err(Report::error("42601", "DECLARE CURSOR does not support parameters").into());
                 }
                 let portal = self.bind(&prepared, Vec::new(), &[]).await?;
-                self.portals.insert(cursor, portal);
+                let hold = match hold {
+                    true if alone => Hold::Kept,
+                    true => Hold::Declared,
+                    false => Hold::Transaction,
+                };
+                self.portals.insert(cursor, Portal { hold, ..portal });
                 self.complete("DECLARE CURSOR").await
             }
             Command::CloseCursor(cursor) => {
@@ -853,6 +905,9 @@ impl Connection {
             self.set_in_engine(ZONE, value.as_deref()).await?;
             value = Some(time_zone(&self.session.context));
         }
+        if name.eq_ignore_ascii_case("search_path") {
+            self.use_path(value.as_deref()).await?;
+        }
         if let Some((name, value)) = self.settings.set(name, value.as_deref())? {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
@@ -905,7 +960,7 @@ impl Connection {
             Some(value) => format!("SET {name} = '{}'", value.replace('\'', "''")),
             None => format!("RESET {name}"),
         };
-        let (statement, _) = self.plan(sql, Vec::new(), Vec::new()).await?;
+        let Planned { statement, .. } = self.plan(sql, Vec::new(), Vec::new()).await?;
         Ok(effects::run(&self.shared.host, &self.session, &statement, None).await?)
     }
 
@@ -915,11 +970,37 @@ impl Connection {
         self.set_in_engine(ZONE, zone.as_deref()).await
     }
 
+    /// Makes the first schema of a search path that exists the one of names without a schema. What has no effect is told.
+    async fn use_path(&mut self, path: Option<&str>) -> Result<(), Stop> {
+        let first = self.settings.first_value("search_path");
+        let path = path.or(first.as_deref()).unwrap_or(SCHEMA);
+        let catalog = self.session.context.catalog(self.settings.database());
+        let known = catalog.map(|catalog| catalog.schema_names()).unwrap_or_default();
+        let names = path.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
+        let (found, missing): (Vec<String>, Vec<String>) = names
+            .filter(|name| !["", "$user", "pg_catalog", "information_schema"].contains(&name.as_str()))
+            .partition(|name| known.contains(name));
+        let schema = found.first().map_or(SCHEMA, String::as_str);
+        let without_effect: Vec<&str> = missing.iter().chain(found.iter().skip(1)).map(String::as_str).collect();
+        let set = format!("SET datafusion.catalog.default_schema = '{}'", schema.replace('\'', "''"));
+        let set = self.session.context.sql(&set).await;
+        set.map_err(|error| Report::error("3F000", describe(&error)))?;
+        if !without_effect.is_empty() {
+            let line = format!(
+                "search_path: {} has no effect; names without a schema are those of {schema}",
+                without_effect.join(", ")
+            );
+            self.warn("01000", &line).await?;
+        }
+        Ok(())
+    }
+
     async fn reset(&mut self) -> Result<(), Stop> {
         for (name, value) in self.settings.reset() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
         effects::reset_settings(&self.session)?;
+        self.use_path(None).await?;
         self.changes.clear();
         self.begin_engine().await?;
         self.use_zone().await
@@ -949,13 +1030,13 @@ impl Connection {
     }
 
     async fn copy(&mut self, copy: Copy) -> Result<(), Stop> {
-        let (statement, context) = self.plan(copy.sql.clone(), Vec::new(), Vec::new()).await?;
+        let Planned { statement, context, .. } = self.plan(copy.sql.clone(), Vec::new(), Vec::new()).await?;
         if statement.effect || !statement.parameters.fields().is_empty() {
             return Err(Report::error("42601", "COPY does not support parameters").into());
         }
         let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
         let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;
-        let mut running = self.start(&pending)?;
+        let mut running = self.start(&pending, false)?;
         let (code, columns) = (copier.code(), copier.columns());
         let count = i16::try_from(columns).unwrap_or(i16::MAX);
         let response = CopyOutResponse::new(i8::try_from(code).unwrap_or(0), count, vec![code; columns]);
@@ -988,7 +1069,7 @@ impl Connection {
             return Err(changed_type().into());
         }
         let mut running = match std::mem::replace(&mut portal.work, Work::Done) {
-            Work::Query(pending) => Some(self.start(&pending)?),
+            Work::Query(pending) => Some(self.start(&pending, most > 0)?),
             Work::Rows(running) => Some(running),
             _ => None,
         };
@@ -1024,6 +1105,14 @@ impl Connection {
         portal.work = running.map_or(Work::Done, Work::Rows);
         self.portals.insert(cursor, portal);
         self.complete(&format!("{} {sent}", if layout.is_some() { "FETCH" } else { "MOVE" })).await
+    }
+}
+
+/// The end of a connection that could not begin.
+fn ended(stop: Stop) -> Lost {
+    match stop {
+        Stop::Lost(lost) => lost,
+        Stop::Failed(report) => Lost::Told(report.fatal()),
     }
 }
 

@@ -13,6 +13,7 @@ use datafusion::common::ScalarValue;
 use postgres_types::{FromSql, Kind, Type};
 
 use super::report::Report;
+use crate::functions::{NotAnArray, items};
 
 /// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
@@ -40,7 +41,13 @@ pub(super) fn decode(
     let wrong = || Report::error("22P02", format!("parameter ${number} is not a value of type {}", postgres.name()));
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Report::error("22021", format!("parameter ${number} is not valid UTF-8")))?;
-    from_text(text, &data_type, zone).ok_or_else(wrong)
+    match (&data_type, items(text)) {
+        (DataType::List(_), Err(error)) => {
+            let code = if error == NotAnArray::Nested { "0A000" } else { "22P02" };
+            Err(Report::error(code, format!("parameter ${number}: {}", error.line(text))))
+        }
+        _ => from_text(text, &data_type, zone).ok_or_else(wrong),
+    }
 }
 
 /// The engine's type for a PostgreSQL type; `None` if there is none.
@@ -94,7 +101,7 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
             Some(ScalarValue::Binary(Some(bytes)))
         }
         DataType::List(item) => {
-            let items = items(text)?;
+            let items = items(text).ok()?;
             let items = items.into_iter().map(|text| match text {
                 Some(text) => from_text(&text, item.data_type(), zone),
                 None => ScalarValue::try_from(item.data_type()).ok(),
@@ -103,48 +110,6 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
             Some(ScalarValue::List(ScalarValue::new_list_nullable(&items, item.data_type())))
         }
         data_type => ScalarValue::from(text.trim()).cast_to(data_type).ok().filter(|value| !value.is_null()),
-    }
-}
-
-/// The items of a one-dimensional array in its text form, such as `{a,"b c",NULL}`.
-fn items(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut items = Vec::new();
-    let mut rest = inner.chars().peekable();
-    if inner.trim().is_empty() {
-        return Some(items);
-    }
-    loop {
-        while rest.next_if(|c| c.is_whitespace()).is_some() {}
-        let (mut item, mut quoted) = (String::new(), false);
-        if rest.next_if_eq(&'"').is_some() {
-            quoted = true;
-            loop {
-                match rest.next()? {
-                    '"' => break,
-                    '\\' => item.push(rest.next()?),
-                    c => item.push(c),
-                }
-            }
-            while rest.next_if(|c| c.is_whitespace()).is_some() {}
-        } else {
-            while let Some(c) = rest.next_if(|c| *c != ',') {
-                match c {
-                    '\\' => item.push(rest.next()?),
-                    // An array of arrays.
-                    '{' | '}' | '"' => return None,
-                    c => item.push(c),
-                }
-            }
-            item.truncate(item.trim_end().len());
-        }
-        let missing = !quoted && item.eq_ignore_ascii_case("null");
-        items.push((!missing).then_some(item));
-        match rest.next() {
-            None => return Some(items),
-            Some(',') => {}
-            Some(_) => return None,
-        }
     }
 }
 

@@ -4,22 +4,20 @@
 //! `…send` functions; texts are as `DateStyle = ISO`, `IntervalStyle = postgres` and `bytea_output = hex` print them. Copies
 //! have rows of their own, from the same values.
 
-use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
-    UInt32Type,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type, UInt64Type,
 };
 use arrow::error::ArrowError;
-use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use bytes::{BufMut, Bytes, BytesMut};
-use chrono::{Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use postgres_types::Type;
 
+use super::catalog::function_name;
 use super::command::{Copy, CopyFormat};
 use super::types::{Column, columns, encodable, parameter_type};
+use crate::functions::put_text;
 
 /// Days from 1970-01-01 to 2000-01-01, where PostgreSQL's dates begin.
 const EPOCH_DAYS: i32 = 10_957;
@@ -122,10 +120,27 @@ fn put_value(out: &mut BytesMut, column: &ArrayRef, row: usize, binary: bool) {
     if binary {
         put_binary(out, column, row)
     } else {
-        put_text(out, column, row)
+        put_printed(out, column, row)
     }
     let length = i32::try_from(out.len() - start - 4).unwrap_or(i32::MAX);
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Writes the text of a value that is not missing.
+fn put_printed(out: &mut BytesMut, column: &ArrayRef, row: usize) {
+    match column.data_type() {
+        // A function of the catalogs, by its identifier.
+        DataType::UInt64 => {
+            let oid = column.as_primitive::<UInt64Type>().value(row);
+            out.put_slice(function_name(oid).as_bytes());
+        }
+        DataType::FixedSizeBinary(_) => {
+            let digits = data_encoding::HEXLOWER.encode(column.as_fixed_size_binary().value(row));
+            let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| digits.get(group).unwrap_or_default());
+            out.put_slice(groups.join("-").as_bytes());
+        }
+        _ => put_text(out, column, row),
+    }
 }
 
 fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
@@ -134,6 +149,9 @@ fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
         DataType::Int16 => out.put_i16(column.as_primitive::<Int16Type>().value(row)),
         DataType::Int32 => out.put_i32(column.as_primitive::<Int32Type>().value(row)),
         DataType::UInt32 => out.put_u32(column.as_primitive::<UInt32Type>().value(row)),
+        DataType::UInt64 => {
+            out.put_u32(u32::try_from(column.as_primitive::<UInt64Type>().value(row)).unwrap_or(0));
+        }
         DataType::Int64 => out.put_i64(column.as_primitive::<Int64Type>().value(row)),
         DataType::Float32 => out.put_f32(column.as_primitive::<Float32Type>().value(row)),
         DataType::Float64 => out.put_f64(column.as_primitive::<Float64Type>().value(row)),
@@ -161,7 +179,8 @@ fn put_binary(out: &mut BytesMut, column: &ArrayRef, row: usize) {
             let item = if *item.data_type() == DataType::Int16 { Type::INT2 } else { Type::OID };
             put_array(out, &item, 0, &column.as_list::<i64>().value(row));
         }
-        _ => put_utf8(out, column, row),
+        DataType::FixedSizeBinary(_) => out.put_slice(column.as_fixed_size_binary().value(row)),
+        _ => put_text(out, column, row),
     }
 }
 
@@ -175,221 +194,6 @@ fn put_array(out: &mut BytesMut, item: &Type, first: i32, items: &ArrayRef) {
         out.put_i32(first);
         (0..items.len()).for_each(|at| put_value(out, items, at, true));
     }
-}
-
-/// Text without its zero characters, which PostgreSQL does not have.
-fn put_utf8(out: &mut BytesMut, column: &ArrayRef, row: usize) {
-    let Some(texts) = column.as_string_opt::<i32>() else { return };
-    let text = texts.value(row);
-    match text.contains('\0') {
-        false => out.put_slice(text.as_bytes()),
-        true => out.put_slice(text.replace('\0', "\u{fffd}").as_bytes()),
-    }
-}
-
-fn put_text(out: &mut BytesMut, column: &ArrayRef, row: usize) {
-    use std::fmt::Write;
-    // Writing to memory does not fail.
-    let _ = match column.data_type() {
-        DataType::Boolean => out.write_str(if column.as_boolean().value(row) { "t" } else { "f" }),
-        DataType::Int16 => write!(out, "{}", column.as_primitive::<Int16Type>().value(row)),
-        DataType::Int32 => write!(out, "{}", column.as_primitive::<Int32Type>().value(row)),
-        DataType::UInt32 => write!(out, "{}", column.as_primitive::<UInt32Type>().value(row)),
-        DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float32 => {
-            let value = column.as_primitive::<Float32Type>().value(row);
-            out.write_str(&float(&format!("{value:e}"), value.into()))
-        }
-        DataType::Float64 => {
-            let value = column.as_primitive::<Float64Type>().value(row);
-            out.write_str(&float(&format!("{value:e}"), value))
-        }
-        DataType::Decimal128(..) => out.write_str(&column.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Binary => {
-            let _ = out.write_str("\\x");
-            column.as_binary::<i32>().value(row).iter().try_for_each(|byte| write!(out, "{byte:02x}"))
-        }
-        DataType::Date32 => {
-            let days = column.as_primitive::<Date32Type>().value(row);
-            match date32_to_datetime(days) {
-                Some(at) => put_date(out, at),
-                None => out.write_str("infinity"),
-            }
-        }
-        DataType::Time64(TimeUnit::Microsecond) => {
-            put_clock(out, column.as_primitive::<Time64MicrosecondType>().value(row))
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
-            let offset = zone.as_deref().map(|zone| offset_of(zone, micros));
-            let local = micros.saturating_add(i64::from(offset.unwrap_or_default()) * 1_000_000);
-            match timestamp_us_to_datetime(local) {
-                Some(at) => {
-                    let year = at.year();
-                    let _ =
-                        write!(out, "{:04}-{:02}-{:02} ", if year > 0 { year } else { 1 - year }, at.month(), at.day());
-                    let clock =
-                        i64::from(at.num_seconds_from_midnight()) * 1_000_000 + i64::from(at.nanosecond() / 1_000);
-                    let _ = put_clock(out, clock);
-                    let _ = offset.map_or(Ok(()), |offset| put_offset(out, offset));
-                    if year > 0 { Ok(()) } else { out.write_str(" BC") }
-                }
-                None => out.write_str("infinity"),
-            }
-        }
-        DataType::Interval(_) => out.write_str(&interval(column.as_primitive::<IntervalMonthDayNanoType>().value(row))),
-        DataType::List(_) => {
-            let items = column.as_list::<i32>().value(row);
-            out.put_u8(b'{');
-            for at in 0..items.len() {
-                if at > 0 {
-                    out.put_u8(b',');
-                }
-                if items.is_null(at) {
-                    out.put_slice(b"NULL");
-                    continue;
-                }
-                let mut item = BytesMut::new();
-                put_text(&mut item, &items, at);
-                put_item(out, &item);
-            }
-            out.put_u8(b'}');
-            Ok(())
-        }
-        // A vector.
-        DataType::LargeList(_) => {
-            let items = column.as_list::<i64>().value(row);
-            for at in 0..items.len() {
-                if at > 0 {
-                    out.put_u8(b' ');
-                }
-                put_text(out, &items, at);
-            }
-            Ok(())
-        }
-        _ => {
-            put_utf8(out, column, row);
-            Ok(())
-        }
-    };
-}
-
-/// Writes an item of an array, in quotes where it could be read otherwise.
-fn put_item(out: &mut BytesMut, item: &[u8]) {
-    let special =
-        |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\') || byte.is_ascii_whitespace() || *byte == 0x0b;
-    if !item.is_empty() && !item.eq_ignore_ascii_case(b"null") && !item.iter().any(special) {
-        out.put_slice(item);
-        return;
-    }
-    out.put_u8(b'"');
-    for byte in item {
-        if matches!(byte, b'"' | b'\\') {
-            out.put_u8(b'\\');
-        }
-        out.put_u8(*byte);
-    }
-    out.put_u8(b'"');
-}
-
-fn put_date(out: &mut BytesMut, at: NaiveDateTime) -> std::fmt::Result {
-    use std::fmt::Write;
-    let year = at.year();
-    let (shown, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
-    write!(out, "{shown:04}-{:02}-{:02}{era}", at.month(), at.day())
-}
-
-/// Microseconds since midnight as hours, minutes and seconds.
-fn put_clock(out: &mut BytesMut, micros: i64) -> std::fmt::Result {
-    use std::fmt::Write;
-    let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
-    write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
-    put_fraction(out, fraction)
-}
-
-/// Distance of the local time in a zone from UTC at an instant, in seconds.
-fn offset_of(zone: &str, micros: i64) -> i32 {
-    if zone == "UTC" {
-        return 0;
-    }
-    let (zone, at) = (zone.parse::<Tz>().ok(), timestamp_us_to_datetime(micros));
-    zone.zip(at).map_or(0, |(zone, at)| zone.offset_from_utc_datetime(&at).fix().local_minus_utc())
-}
-
-/// A distance from UTC: `+02`, `-03:30`.
-fn put_offset(out: &mut BytesMut, seconds: i32) -> std::fmt::Result {
-    use std::fmt::Write;
-    let (sign, distance) = if seconds < 0 { ('-', -seconds) } else { ('+', seconds) };
-    write!(out, "{sign}{:02}", distance / 3_600)?;
-    match (distance / 60 % 60, distance % 60) {
-        (0, 0) => Ok(()),
-        (minutes, 0) => write!(out, ":{minutes:02}"),
-        (minutes, seconds) => write!(out, ":{minutes:02}:{seconds:02}"),
-    }
-}
-
-fn put_fraction(out: &mut impl std::fmt::Write, micros: i64) -> std::fmt::Result {
-    match micros {
-        0 => Ok(()),
-        micros => out.write_str(format!(".{micros:06}").trim_end_matches('0')),
-    }
-}
-
-/// A number with the fewest digits that identify it, from its scientific form: as PostgreSQL, plain between 1e-4 and 1e15.
-fn float(scientific: &str, value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
-    }
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-4..15).contains(&exponent) && value != 0.0 {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
-    let plain: String = digits.chars().filter(|digit| *digit != '.').collect();
-    let point = usize::try_from(exponent + 1).unwrap_or(0);
-    match (exponent, plain.len()) {
-        (..0, _) => format!("{sign}0.{}{plain}", "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0))),
-        (_, length) if length <= point => format!("{sign}{plain}{}", "0".repeat(point - length)),
-        _ => format!("{sign}{}.{}", &plain[..point], &plain[point..]),
-    }
-}
-
-/// An interval as `IntervalStyle = postgres` prints it.
-fn interval(interval: IntervalMonthDayNano) -> String {
-    let (years, months) = (interval.months / 12, interval.months % 12);
-    let mut parts = Vec::new();
-    // After a negative part, a positive one has its sign.
-    let mut negative = false;
-    let mut part = |number: i32, noun: &str| {
-        if number != 0 {
-            let sign = if negative && number > 0 { "+" } else { "" };
-            let plural = if number == 1 { "" } else { "s" };
-            parts.push(format!("{sign}{number} {noun}{plural}"));
-            negative = number < 0;
-        }
-    };
-    part(years, "year");
-    part(months, "mon");
-    part(interval.days, "day");
-    let micros = interval.nanoseconds / 1_000;
-    if micros != 0 || parts.is_empty() {
-        let sign = match () {
-            () if micros < 0 => "-",
-            () if negative => "+",
-            () => "",
-        };
-        let whole = micros.unsigned_abs();
-        let seconds = whole / 1_000_000;
-        let mut clock = format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
-        let _ = put_fraction(&mut clock, i64::try_from(whole % 1_000_000).unwrap_or(0));
-        parts.push(clock);
-    }
-    parts.join(" ")
 }
 
 /// A decimal as groups of four digits: their number, the weight of the first, sign, digits after the point, and the groups.
@@ -495,7 +299,7 @@ impl Copier {
                 continue;
             }
             let mut value = BytesMut::new();
-            put_text(&mut value, column, row);
+            put_printed(&mut value, column, row);
             self.put_field(&mut out, &value);
         }
         out.put_u8(b'\n');
@@ -557,26 +361,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_printed_as_postgres_prints_them() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (-0.0, "-0"),
-            (1.0, "1"),
-            (-1.5, "-1.5"),
-            (100.0, "100"),
-            (123_456_789_012_345.0, "123456789012345"),
-            (1e15, "1e+15"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (1.25e-7, "1.25e-07"),
-            (f64::NAN, "NaN"),
-            (f64::NEG_INFINITY, "-Infinity"),
-        ] {
-            assert_eq!(float(&format!("{value:e}"), value), expected);
-        }
-    }
-
-    #[test]
     fn decimals_are_groups_of_four_digits() {
         let numeric = |value, scale| {
             let mut out = BytesMut::new();
@@ -588,27 +372,5 @@ mod tests {
         assert_eq!(numeric(-15, 1), [2, 0, 0x4000, 1, 1, 5_000]);
         assert_eq!(numeric(5, 6), [1, -2, 0, 6, 500]);
         assert_eq!(numeric(10_000, 0), [1, 1, 0, 0, 1]);
-    }
-
-    #[test]
-    fn intervals_have_postgres_style() {
-        let of = |months, days, nanoseconds| interval(IntervalMonthDayNano { months, days, nanoseconds });
-        assert_eq!(of(14, -3, 3_661_500_000_000), "1 year 2 mons -3 days +01:01:01.5");
-        assert_eq!(of(0, 0, 0), "00:00:00");
-        assert_eq!(of(0, 1, 0), "1 day");
-        assert_eq!(of(0, 0, -1_000_000_000), "-00:00:01");
-    }
-
-    #[test]
-    fn items_of_arrays_are_quoted_where_needed() {
-        let item = |text: &str| {
-            let mut out = BytesMut::new();
-            put_item(&mut out, text.as_bytes());
-            String::from_utf8(out.to_vec()).expect("text")
-        };
-        assert_eq!(
-            [item("a"), item(""), item("Null"), item("a b"), item("a\"\\")],
-            ["a", "\"\"", "\"Null\"", "\"a b\"", "\"a\\\"\\\\\""]
-        );
     }
 }

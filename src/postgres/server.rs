@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
@@ -16,6 +17,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::connection::Connection;
 use super::startup::start;
+use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::flight::FlightServer;
 use crate::host::listener::{End, accept};
@@ -54,6 +56,7 @@ pub(super) struct Shared {
     pub(super) host: Arc<Host>,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) running: Running,
+    pub(super) started: DateTime<Utc>,
 }
 
 impl PostgresServer {
@@ -75,7 +78,12 @@ impl PostgresServer {
         let address = listener.local_addr().map_err(refused)?;
         let (closing, ending) = (CancellationToken::new(), CancellationToken::new());
         let connections = TaskTracker::new();
-        let shared = Arc::new(Shared { host: Arc::clone(&host), tls, running: Running::default() });
+        let shared = Arc::new(Shared {
+            host: Arc::clone(&host),
+            tls,
+            running: Running::default(),
+            started: Clock::system().now(),
+        });
         let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::Told);
         let accepting = AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());

@@ -198,6 +198,11 @@ impl Settings {
         Ok(self.announced(shown))
     }
 
+    /// Returns the value of the startup message, which RESET restores.
+    pub(super) fn first_value(&self, name: &str) -> Option<String> {
+        self.first.get(&name.to_lowercase()).cloned()
+    }
+
     /// Restores all defaults. Returns what to announce.
     pub(super) fn reset(&mut self) -> Vec<(String, String)> {
         self.values = self.first.clone();

@@ -13,18 +13,20 @@
 //! | Duration, Interval | interval |
 //! | List of these | array |
 //! | Struct, Map, Union, and lists of them | json |
+//! | Utf8 that was cast to one of them | uuid, json |
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, RecordBatch, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use arrow::error::ArrowError;
-use arrow::json::LineDelimitedWriter;
+use arrow::json::WriterBuilder;
+use arrow::json::writer::LineDelimited;
 use postgres_types::Type;
 
-use crate::host::type_compat::PROTOCOL_TYPE;
+use crate::functions::PROTOCOL_TYPE;
 
 /// A type that only PostgreSQL's own catalogs have. Numbers to the engine.
 #[derive(Debug, Clone, Copy)]
@@ -35,26 +37,30 @@ pub(super) enum CatalogType {
     Int2Vector,
     /// A list of object identifiers, with places from 0.
     OidVector,
+    /// A function by its identifier, whose text is its name.
+    Function,
 }
 
 impl CatalogType {
-    const ALL: [Self; 3] = [Self::Oid, Self::Int2Vector, Self::OidVector];
+    const ALL: [Self; 4] = [Self::Oid, Self::Int2Vector, Self::OidVector, Self::Function];
 
     fn postgres(self) -> Type {
         match self {
             Self::Oid => Type::OID,
             Self::Int2Vector => Type::INT2_VECTOR,
             Self::OidVector => Type::OID_VECTOR,
+            Self::Function => Type::REGPROC,
         }
     }
 
-    /// Type that values are cast to before they are encoded. Large lists stand for vectors.
+    /// Type that values are cast to before they are encoded. Large lists stand for vectors, large numbers for functions.
     fn arrow(self) -> DataType {
         let items = |item| DataType::LargeList(Arc::new(Field::new("item", item, true)));
         match self {
             Self::Oid => DataType::UInt32,
             Self::Int2Vector => items(DataType::Int16),
             Self::OidVector => items(DataType::UInt32),
+            Self::Function => DataType::UInt64,
         }
     }
 
@@ -67,7 +73,7 @@ impl CatalogType {
     fn of(field: &Field) -> Option<Self> {
         let name = field.metadata().get(PROTOCOL_TYPE)?;
         let fits = |kind: &Self| match (kind, field.data_type()) {
-            (Self::Oid, data_type) => *data_type == DataType::Int64,
+            (Self::Oid | Self::Function, data_type) => *data_type == DataType::Int64,
             (_, DataType::List(item)) => *item.data_type() == DataType::Int64,
             _ => false,
         };
@@ -86,7 +92,7 @@ pub(super) struct Column {
 
 impl Column {
     fn of(field: &Field) -> Self {
-        let marked = CatalogType::of(field).map(|kind| (kind.arrow(), kind.postgres()));
+        let marked = CatalogType::of(field).map(|kind| (kind.arrow(), kind.postgres())).or_else(|| text_type(field));
         let (arrow, postgres) = marked.unwrap_or_else(|| sent(field.data_type()));
         Self { name: field.name().clone(), arrow, postgres }
     }
@@ -101,6 +107,15 @@ impl Column {
             DataType::Interval(_) => 16,
             _ => -1,
         }
+    }
+}
+
+/// Returns the type of a text that was cast to one: the functions of casts mark it.
+fn text_type(field: &Field) -> Option<(DataType, Type)> {
+    match (field.metadata().get(PROTOCOL_TYPE)?.as_str(), field.data_type()) {
+        ("uuid", DataType::Utf8) => Some((DataType::FixedSizeBinary(16), Type::UUID)),
+        ("json", DataType::Utf8) => Some((DataType::Utf8, Type::JSON)),
+        _ => None,
     }
 }
 
@@ -163,6 +178,8 @@ fn array_of(item: &Type) -> Option<Type> {
         Type::TIMESTAMPTZ => Type::TIMESTAMPTZ_ARRAY,
         Type::INTERVAL => Type::INTERVAL_ARRAY,
         Type::TEXT => Type::TEXT_ARRAY,
+        Type::UUID => Type::UUID_ARRAY,
+        Type::JSON => Type::JSON_ARRAY,
         _ => return None,
     })
 }
@@ -173,32 +190,43 @@ fn array_of(item: &Type) -> Option<Type> {
 /// Errors of casts, such as a number that does not fit.
 pub(super) fn encodable(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<ArrayRef>, ArrowError> {
     let cast = |(array, column): (&ArrayRef, &Column)| match column.postgres {
-        Type::JSON => json(array),
+        Type::UUID => uuids(array),
+        Type::JSON if *array.data_type() != DataType::Utf8 => json(array),
         _ if *array.data_type() == column.arrow => Ok(Arc::clone(array)),
         _ => cast(array, &column.arrow),
     };
     batch.columns().iter().zip(columns).map(cast).collect()
 }
 
-/// Writes each value as JSON.
+/// Writes each value as JSON, with the members that are missing.
 fn json(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     const NAME: &str = "v";
     let batch = RecordBatch::try_from_iter([(NAME, Arc::clone(array))])?;
-    let mut lines = LineDelimitedWriter::new(Vec::new());
+    let mut lines = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
     lines.write(&batch)?;
     lines.finish()?;
     let lines = String::from_utf8(lines.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
     let mut texts = StringBuilder::new();
-    for line in lines.lines() {
-        // A missing value is an object without members.
-        texts.append_option(line.strip_prefix("{\"v\":").and_then(|line| line.strip_suffix('}')));
+    for (row, line) in lines.lines().enumerate() {
+        let value = line.strip_prefix("{\"v\":").and_then(|line| line.strip_suffix('}'));
+        texts.append_option(value.filter(|_| array.is_valid(row)));
     }
     Ok(Arc::new(texts.finish()))
 }
 
+/// Reads the identifiers of 16 bytes in texts that were checked.
+fn uuids(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let bytes = texts.as_string::<i32>().iter().map(|text| {
+        let digits = text?.replace('-', "");
+        data_encoding::HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()
+    });
+    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 16)?))
+}
+
 #[cfg(test)]
 mod tests {
-    use arrow::array::{AsArray, Int8Array, ListArray, StructArray, UInt64Array};
+    use arrow::array::{Int8Array, ListArray, StructArray, UInt64Array};
     use arrow::datatypes::{Decimal128Type, Int16Type, Int32Type};
 
     use super::*;
@@ -224,7 +252,7 @@ mod tests {
         let cast = encodable(&batch, &columns).expect("cast");
         assert_eq!(cast[0].as_primitive::<Int16Type>().value(0), -1);
         assert_eq!(cast[1].as_primitive::<Decimal128Type>().value(0), u64::MAX.into());
-        assert_eq!(cast[2].as_string::<i32>().value(0), "{\"x\":1}");
+        assert_eq!(cast[2].as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["{\"x\":1}", "{\"x\":null}"]);
         assert!(cast[3].is_null(1));
     }
 }

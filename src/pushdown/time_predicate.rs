@@ -94,6 +94,11 @@ pub(crate) fn earliest(expr: &Expr, time: TimeColumn<'_>) -> Option<Option<i64>>
 /// Returns the zone whose days determine the expression over the time column; `None` if it depends on shorter steps.
 pub(crate) fn days_of<'t>(expr: &Expr, time: impl Into<TimeColumn<'t>>) -> Option<Tz> {
     let time = time.into();
+    // Another type of the same number.
+    let expr = match expr {
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() || field.data_type().is_floating() => expr,
+        other => other,
+    };
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = expr
         && let ("date_part", [part, of]) = (func.name(), args.as_slice())
     {

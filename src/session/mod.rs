@@ -36,12 +36,14 @@ use self::operators::Operators;
 pub(crate) use self::output_names::shown_name;
 #[cfg(feature = "shell")]
 pub(crate) use self::output_names::unique_names;
+#[cfg(feature = "postgres")]
+pub(crate) use self::parse::check_text;
+#[cfg(feature = "flight")]
+pub(crate) use self::parse::parse_in;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::parse::parse_statements;
 #[cfg(any(feature = "mcp", feature = "postgres"))]
 pub(crate) use self::parse::parse_trees;
-#[cfg(feature = "postgres")]
-pub(crate) use self::parse::{check_text, parse_expression};
 #[cfg(feature = "flight")]
 pub(crate) use self::plan_size::bytes_of_plan;
 use self::plan_size::with_plan_limits;

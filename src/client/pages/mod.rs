@@ -100,6 +100,9 @@ pub enum Pace {
     /// received and decoded in tasks of their own, on several cores if the runtime has them. A scan that exceeds the query's
     /// budget is refused as soon as the total is known.
     Ahead(usize),
+    /// After the previous page has been consumed at first, and the more pages have been consumed the earlier, up to this many
+    /// requests in flight: the consumer fetches rows in parts, and may want few or all.
+    Growing(usize),
 }
 
 /// Streams the pages of a plan, in order, each row once. Dropping the stream cancels the requests in flight.

@@ -40,6 +40,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     plan: Arc<RequestPlan>,
     decoder: Arc<D>,
     pace: Pace,
+    /// Number of times that further pages were wanted, where it decides how many are requested.
+    turns: usize,
     /// Time zone in which periods are expressed.
     zone: Zone,
     /// Order in which rows arrive, if their sort keys are known.
@@ -178,6 +180,7 @@ impl<D: PageDecoder> PageReader<D> {
         Self {
             decoder,
             pace,
+            turns: 0,
             sort: sort.map(|sort| sort.direction),
             order: by_time.map(|sort| sort.direction),
             windows: vec![Window::of(&profile.window, plan.duration.as_deref(), zone)],
@@ -375,6 +378,10 @@ impl<D: PageDecoder> PageReader<D> {
             Pace::OnDemand => 1,
             // Received pages do not count against the requests in flight.
             Pace::Ahead(requests) => requests.max(1) + HELD,
+            Pace::Growing(requests) => {
+                self.turns += 1;
+                (self.turns / 2).clamp(1, requests.max(1) + HELD)
+            }
         };
         while self.queue.len() < ahead {
             let idle = self.queue.is_empty();

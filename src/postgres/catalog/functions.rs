@@ -124,13 +124,18 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
     fixed("version", ScalarValue::from(version.as_str()));
     fixed("current_database", ScalarValue::from(world.database.as_str()));
     fixed("current_catalog", ScalarValue::from(world.database.as_str()));
-    fixed("current_schema", ScalarValue::from(crate::catalog::SCHEMA));
+    fixed("current_schema", ScalarValue::from(world.schema.as_str()));
+    let started = ScalarValue::TimestampMicrosecond(Some(world.started.timestamp_micros()), Some("UTC".into()));
+    for name in ["pg_postmaster_start_time", "pg_conf_load_time"] {
+        fixed(name, started.clone());
+    }
     for name in ["current_user", "session_user", "current_role", "user"] {
         fixed(name, ScalarValue::from(world.user.as_str()));
     }
-    of("current_schemas", text_list(), |_, args| {
+    of("current_schemas", text_list(), |world, args| {
         let implicit = matches!(args.first(), Some(ScalarValue::Boolean(Some(true))));
-        let names = if implicit { &[super::PG_CATALOG, crate::catalog::SCHEMA][..] } else { &[crate::catalog::SCHEMA] };
+        let both = [super::PG_CATALOG, world.schema.as_str()];
+        let names = if implicit { &both[..] } else { &both[1..] };
         let names: Vec<ScalarValue> = names.iter().map(|name| ScalarValue::from(*name)).collect();
         ScalarValue::List(ScalarValue::new_list_nullable(&names, &DataType::Utf8))
     });
@@ -160,6 +165,10 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
     of("pg_relation_name", DataType::Utf8, |world, args| {
         let name = number(args.first()).map(|oid| world.relation_name(oid).unwrap_or_else(|| oid.to_string()));
         ScalarValue::Utf8(name)
+    });
+    of("pg_proc_name", DataType::Utf8, |_, args| {
+        let oid = number(args.first()).and_then(|oid| u64::try_from(oid).ok());
+        ScalarValue::Utf8(oid.map(|oid| super::function_name(oid).into_owned()))
     });
     of("pg_namespace_name", DataType::Utf8, |world, args| {
         let name = number(args.first()).map(|oid| world.namespace_name(oid).unwrap_or_else(|| oid.to_string()));
@@ -217,6 +226,7 @@ pub(super) fn register(context: &SessionContext, world: &Arc<World>) {
         "pg_get_function_identity_arguments",
         "pg_get_function_result",
         "pg_get_functiondef",
+        "pg_get_function_sqlbody",
         "pg_get_ruledef",
         "pg_get_triggerdef",
         "pg_tablespace_location",

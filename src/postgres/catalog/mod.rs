@@ -1,8 +1,8 @@
 //! PostgreSQL's system catalogs over the tables of a session, for clients that look for tables before they query them.
 //!
 //! ```text
-//! statement ─rewrite─▶ SQL that the engine plans ─▶ a context with the catalogs alone ─▶ rows
-//!                                                     tables: what exists; functions: what clients call
+//! statement ─meant?─▶ rewrite ─▶ SQL that the engine plans ─▶ a context with the catalogs alone ─▶ rows
+//!                                                               tables: what exists; functions: what clients call
 //! ```
 //!
 //! The context has none of the service's tables, so that no statement about catalogs can send a request. It is made for each
@@ -11,6 +11,7 @@
 //! one has no rows, so its expressions need not be understood (`rewrite`).
 
 mod functions;
+mod meant;
 mod rewrite;
 mod tables;
 
@@ -20,31 +21,31 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaPr
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as Parsed;
 
-pub(super) use self::rewrite::{call, rewritten};
+pub(super) use self::meant::is_meant;
+pub(super) use self::rewrite::{call, column_name, known_operator, rewritten, strip};
 use self::tables::World;
+pub(super) use self::tables::function_name;
+use super::dialect::Names;
 use crate::host::sessions::Session;
 
 /// Schemas of the catalogs.
 const PG_CATALOG: &str = "pg_catalog";
 const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// Creates the context that catalog statements run in. `names` are the user and the database, `settings` those of the
+/// Creates the context that a statement about catalogs runs in, with the tables that it names. `settings` are those of the
 /// connection. No request is sent.
 ///
 /// # Errors
 /// Errors of looking up the session's tables.
-pub(super) async fn context(
-    session: &Session,
-    names: &[String; 2],
-    settings: &[(String, String)],
-) -> Result<SessionContext> {
-    let [user, database] = names;
-    let world = Arc::new(World::of(&session.context, user, database, settings).await?);
+pub(super) async fn context(session: &Session, names: &Names, settings: &[(String, String)]) -> Result<SessionContext> {
+    let database = &names.database;
+    let world = Arc::new(World::of(&session.context, names, settings).await?);
     let catalog = MemoryCatalogProvider::new();
     for schema in [PG_CATALOG, INFORMATION_SCHEMA] {
         let tables = MemorySchemaProvider::new();
-        for (name, table) in world.tables_of(schema)? {
+        for (name, table) in world.tables_of(schema, &wanted)? {
             tables.register_table(name, table)?;
         }
         catalog.register_schema(schema, Arc::new(tables))?;
@@ -62,5 +63,6 @@ pub(super) async fn context(
     context.register_catalog(database, Arc::new(catalog));
     let context = crate::session::bounded_session(&context)?;
     functions::register(&context, &world);
+    super::dialect::register(&context);
     Ok(context)
 }

@@ -8,39 +8,41 @@ use std::collections::HashSet;
 
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableFactor, Value,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Subscript, TableAlias, TableFactor, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 
-use super::super::printed::{check_names, printed};
-use super::tables::{is_boolean, is_empty};
+use super::super::dialect::{Names, edit};
+use super::tables::{has_functions, is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
 use crate::session::parse_trees;
-use crate::session::syntax::{self, Editor};
+use crate::session::syntax::{Editor, edit_expressions};
 
-/// Rewrites a statement. `names` are the user and the database, `values` those of its parameters: what is replaced may have had
-/// some of them, so none are left. Missing values are NULL.
+/// Rewrites a query. `values` are those of its parameters: what is replaced may have had some of them, so none are left. Missing
+/// values are NULL.
 ///
 /// # Errors
-/// Errors of the parser; [`ErrorKind::Unsupported`] for what is no query.
-pub(in crate::postgres) fn rewritten(sql: &str, names: &[String; 2], values: &[ScalarValue]) -> Result<String> {
-    let mut statements = parse_trees(sql, PostgreSqlDialect {})?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(mut statement), true) if matches!(statement, Statement::Query(_) | Statement::Explain { .. }) => {
-            check_names(sql, &PostgreSqlDialect {})?;
-            syntax::edit(&mut statement, &mut Rewriter { names, values });
-            Ok(printed(statement))
-        }
-        _ => Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into()),
+/// [`ErrorKind::Unsupported`] for what is no query.
+pub(in crate::postgres) fn rewritten(mut parsed: Parsed, names: &Names, values: &[ScalarValue]) -> Result<Parsed> {
+    let query = match &parsed {
+        Parsed::Explain(_) => true,
+        Parsed::Statement(statement) => matches!(statement.as_ref(), Statement::Query(_)),
+        _ => false,
+    };
+    if !query {
+        return Err(Error::new(ErrorKind::Unsupported, "only queries may read the system catalogs").into());
     }
+    edit(&mut parsed, &mut Rewriter { names, values });
+    Ok(parsed)
 }
 
 struct Rewriter<'a> {
-    names: &'a [String; 2],
+    names: &'a Names,
     values: &'a [ScalarValue],
 }
 
@@ -51,6 +53,9 @@ impl Editor for Rewriter<'_> {
             query.order_by = None;
         }
         query.locks.clear();
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection.iter_mut().for_each(|item| edit_expressions(item, &mut counted));
+        }
         distinct_names(&mut query.body);
     }
 
@@ -58,7 +63,25 @@ impl Editor for Rewriter<'_> {
         match factor {
             // A table here.
             TableFactor::Table { name, args, .. } if last_name(name) == "pg_get_keywords" => *args = None,
-            TableFactor::Table { name, args: Some(_), .. } => strip(name),
+            TableFactor::Table { name, args: Some(args), alias, .. } => {
+                strip(name);
+                let function = last_name(name);
+                // A function in the place of a table has one row.
+                if !["generate_series", "unnest"].contains(&function.as_str()) {
+                    let arguments = FunctionArguments::List(FunctionArgumentList {
+                        duplicate_treatment: None,
+                        args: args.args.clone(),
+                        clauses: Vec::new(),
+                    });
+                    let name = Ident::with_quote('"', function.as_str());
+                    if let Some(query) = row_of(&function, arguments) {
+                        let alias = alias
+                            .clone()
+                            .or_else(|| Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None }));
+                        *factor = TableFactor::Derived { lateral: false, subquery: query, alias, sample: None };
+                    }
+                }
+            }
             TableFactor::Function { name, .. } => strip(name),
             _ => {}
         }
@@ -76,7 +99,7 @@ impl Editor for Rewriter<'_> {
             }
             // Clients split the search path by functions that the engine does not have.
             Expr::InSubquery { expr: inner, subquery, negated } if subquery.to_string().contains("search_path") => {
-                let list = vec![Expr::value(Value::SingleQuotedString(crate::catalog::SCHEMA.to_owned()))];
+                let list = vec![Expr::value(Value::SingleQuotedString(self.names.schema.clone()))];
                 *expr = Expr::InList { expr: inner.clone(), list, negated: *negated };
             }
             Expr::InSubquery { subquery, negated, .. } if reads_empty(&subquery.body) => {
@@ -101,7 +124,7 @@ impl Editor for Rewriter<'_> {
                 boolean(left, right);
                 boolean(right, left);
                 if let BinaryOperator::PGCustomBinaryOperator(names) = op
-                    && let Some(known) = names.last().and_then(|name| operator(name))
+                    && let Some(known) = names.last().and_then(|name| known_operator(name))
                 {
                     *op = known;
                 }
@@ -114,6 +137,13 @@ impl Editor for Rewriter<'_> {
                 } else if let Some(replaced) = replaced_function(function) {
                     *expr = replaced;
                 }
+            }
+            // No row was ever changed.
+            Expr::CompoundIdentifier(names) if names.last().is_some_and(|name| is_system_column(&name.value)) => {
+                *expr = Expr::value(Value::Number("0".to_owned(), false));
+            }
+            Expr::Identifier(name) if is_system_column(&name.value) => {
+                *expr = Expr::value(Value::Number("0".to_owned(), false));
             }
             Expr::Identifier(name) if name.quote_style.is_none() => {
                 if let Some(literal) = self.literal(&name.value) {
@@ -144,15 +174,42 @@ impl Editor for Rewriter<'_> {
 impl Rewriter<'_> {
     /// The value of a word that stands for a function without arguments.
     fn literal(&self, word: &str) -> Option<Expr> {
-        let [user, database] = self.names;
-        let text = match word.to_lowercase().as_str() {
-            "current_user" | "session_user" | "current_role" | "user" => user,
-            "current_catalog" => database,
-            "current_schema" => crate::catalog::SCHEMA,
-            _ => return None,
-        };
+        let text = self.names.of_word(word).filter(|_| !word.eq_ignore_ascii_case("current_database"))?;
         Some(Expr::value(Value::SingleQuotedString(text.to_owned())))
     }
+}
+
+/// Replaces EXISTS, which the engine knows in conditions only, by a count.
+fn counted(expr: &mut Expr) {
+    let Expr::Exists { subquery, negated } = expr else { return };
+    let SetExpr::Select(select) = subquery.body.as_mut() else { return };
+    let plain = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if !plain || select.having.is_some() || select.distinct.is_some() || subquery.limit_clause.is_some() {
+        return;
+    }
+    let one = Expr::value(Value::Number("1".to_owned(), false));
+    select.projection = vec![SelectItem::UnnamedExpr(call("count", vec![one.clone()]))];
+    subquery.order_by = None;
+    let (left, right) = (Box::new(Expr::Subquery(subquery.clone())), Box::new(one));
+    let op = if *negated { BinaryOperator::Lt } else { BinaryOperator::GtEq };
+    *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }));
+}
+
+/// True for a column that PostgreSQL has in every table.
+fn is_system_column(name: &str) -> bool {
+    ["cmax", "cmin", "tableoid", "xmax", "xmin"].contains(&name.to_lowercase().as_str())
+}
+
+/// `SELECT function(…) AS function`.
+fn row_of(function: &str, arguments: FunctionArguments) -> Option<Box<Query>> {
+    let Statement::Query(mut query) = parse_trees("SELECT f()", PostgreSqlDialect {}).ok()?.pop()? else { return None };
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let mut item = call(function, Vec::new());
+    if let Expr::Function(call) = &mut item {
+        call.args = arguments;
+    }
+    select.projection = vec![SelectItem::ExprWithAlias { expr: item, alias: Ident::with_quote('"', function) }];
+    Some(query)
 }
 
 /// True for an array of the items of another one: `ARRAY(SELECT … FROM unnest(…))`.
@@ -224,7 +281,7 @@ fn null() -> Expr {
 }
 
 /// Removes the schema of a function.
-fn strip(name: &mut ObjectName) {
+pub(in crate::postgres) fn strip(name: &mut ObjectName) {
     if name.0.len() > 1 && is_named(&name.0[0], PG_CATALOG)
         || name.0.len() > 1 && is_named(&name.0[0], INFORMATION_SCHEMA)
     {
@@ -251,7 +308,8 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     })
 }
 
-fn operator(name: &str) -> Option<BinaryOperator> {
+/// The operator of this name.
+pub(in crate::postgres) fn known_operator(name: &str) -> Option<BinaryOperator> {
     Some(match name {
         "~" => BinaryOperator::PGRegexMatch,
         "~*" => BinaryOperator::PGRegexIMatch,
@@ -269,6 +327,8 @@ fn operator(name: &str) -> Option<BinaryOperator> {
         "~~" => BinaryOperator::PGLikeMatch,
         "~~*" => BinaryOperator::PGILikeMatch,
         "!~~" => BinaryOperator::PGNotLikeMatch,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
         _ => return None,
     })
 }
@@ -373,10 +433,12 @@ fn replaced_cast(inner: &Expr, data_type: &mut SqlType) -> Option<Expr> {
     let name = match data_type {
         SqlType::Custom(name, _) => name.0.last()?.as_ident()?.value.to_lowercase(),
         SqlType::Regclass => "regclass".to_owned(),
+        SqlType::Text => "text".to_owned(),
         SqlType::Array(_) => {
             // Lists have their type already.
             let name = data_type.to_string().to_lowercase();
-            return (name.contains("pg_catalog") || name.starts_with("reg")).then(|| inner.clone());
+            return (name.contains("pg_catalog") || name.starts_with("reg") || name.starts_with("oid"))
+                .then(|| inner.clone());
         }
         _ => return None,
     };
@@ -396,6 +458,7 @@ fn replaced_cast(inner: &Expr, data_type: &mut SqlType) -> Option<Expr> {
             *data_type = SqlType::BigInt(None);
             return None;
         }
+        "regproc" | "regprocedure" | "text" if has_functions(&column_name(&inner)) => call("pg_proc_name", vec![inner]),
         "regproc" | "regprocedure" | "name" | "text" | "char" | "bpchar" | "varchar" | "cstring"
         | "information_schema" => {
             *data_type = SqlType::Text;
@@ -423,6 +486,9 @@ fn reads_empty(body: &SetExpr) -> bool {
 fn selects_empty(select: &Select) -> bool {
     let grouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
     let counts = !grouped && select.projection.iter().any(is_counted);
+    if !counts && select.selection.as_ref().is_some_and(is_never) {
+        return true;
+    }
     !counts
         && select.from.iter().any(|table| {
             let joined = table.joins.iter().filter(|join| {
@@ -440,6 +506,19 @@ fn selects_empty(select: &Select) -> bool {
             });
             !keeps_right && std::iter::once(&table.relation).chain(joined.map(|join| &join.relation)).any(has_no_rows)
         })
+}
+
+/// True for a condition that no row of the catalogs meets: there are no foreign keys.
+fn is_never(condition: &Expr) -> bool {
+    match condition {
+        Expr::Nested(inner) => is_never(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => is_never(left) || is_never(right),
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            let is_f = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Value::SingleQuotedString("f".to_owned()));
+            column_name(left) == "contype" && is_f(right) || column_name(right) == "contype" && is_f(left)
+        }
+        _ => false,
+    }
 }
 
 fn is_counted(item: &SelectItem) -> bool {
@@ -502,7 +581,7 @@ fn empty_body(body: &mut SetExpr) -> bool {
 }
 
 /// The name that PostgreSQL gives a column without one.
-fn column_name(expr: &Expr) -> String {
+pub(in crate::postgres) fn column_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),
         Expr::CompoundIdentifier(names) => names.last().map_or_else(String::new, |name| name.value.clone()),
@@ -555,9 +634,10 @@ fn distinct_names(body: &mut SetExpr) {
                 match item {
                     SelectItem::ExprWithAlias { alias: given, .. } if unique != name => *given = alias,
                     // Words such as current_user become literals.
-                    SelectItem::UnnamedExpr(Expr::CompoundIdentifier(_)) if unique == name => {}
+                    SelectItem::UnnamedExpr(Expr::CompoundIdentifier(_))
+                        if unique == name && !is_system_column(&name) => {}
                     SelectItem::UnnamedExpr(Expr::Identifier(word))
-                        if unique == name && !word.value.starts_with("current_") => {}
+                        if unique == name && !word.value.starts_with("current_") && !is_system_column(&name) => {}
                     SelectItem::UnnamedExpr(expr) => *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias },
                     _ => {}
                 }
@@ -573,11 +653,15 @@ fn distinct_names(body: &mut SetExpr) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::dialect::parsed;
     use super::*;
 
     #[test]
     fn what_only_postgres_has_is_replaced() {
-        let names = ["ada", "savedsearch"].map(str::to_owned);
+        let names = Names::of_tests();
+        let rewritten = |sql: &str, names, values: &[ScalarValue]| {
+            rewritten(parsed(sql)?, names, values).map(|statement| statement.to_string())
+        };
         for (sql, expected) in [
             ("SELECT 'mentions'::regclass", "SELECT to_regclass('mentions') AS \"?column?\""),
             (
@@ -598,6 +682,20 @@ mod tests {
                 "SELECT i.indkey[(n - 1 + 1)] AS \"?column?\", indkey[(0 + 1)] AS \"?column?_2\", \
                  conkey[1] AS \"?column?_3\" FROM i",
             ),
+            (
+                "SELECT * FROM current_schema()",
+                "SELECT * FROM (SELECT current_schema() AS \"current_schema\") AS \"current_schema\"",
+            ),
+            ("SELECT typreceive::text FROM pg_type", "SELECT pg_proc_name(typreceive) AS \"typreceive\" FROM pg_type"),
+            (
+                "SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = n.oid), n.xmin FROM pg_namespace n",
+                "SELECT ((SELECT count(1) FROM pg_class AS c WHERE c.oid = n.oid) >= 1) AS \"?column?\", 0 AS \"xmin\" \
+                 FROM pg_namespace AS n",
+            ),
+            (
+                "SELECT unnest((SELECT array_agg(1))) AS a FROM pg_constraint fk WHERE fk.contype = 'f'",
+                "SELECT CAST(NULL AS TEXT) AS \"a\" WHERE false",
+            ),
             ("SELECT count(*) FROM pg_trigger", "SELECT count(*) AS \"count\" FROM pg_trigger"),
             (
                 "SELECT (SELECT adbin FROM pg_attrdef d WHERE d.adnum = a.attnum) FROM pg_attribute a",
@@ -613,10 +711,9 @@ mod tests {
         let values = [ScalarValue::from("it's"), ScalarValue::from(7_i64)];
         let bound =
             rewritten("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = $3", &names, &values);
-        let expected =
-            "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = E'it\\'s' AND oid = 7 AND relkind = NULL";
+        let expected = "SELECT 1 AS \"?column?\" FROM pg_class WHERE relname = 'it''s' AND oid = 7 AND relkind = NULL";
         assert_eq!(bound.expect("rewritten"), expected);
-        assert!(rewritten("DELETE FROM pg_class", &names, &[]).is_err());
+        assert!(rewritten("CREATE VIEW v AS SELECT * FROM pg_class", &names, &[]).is_err());
         assert!(rewritten("SELECT 1 FROM (pg_class", &names, &[]).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of the catalogs: what a session has, as PostgreSQL describes it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -9,6 +10,7 @@ use arrow::array::{
 };
 use arrow::array::{Int64Builder, RecordBatch};
 use arrow::datatypes::{Field, Schema};
+use chrono::{DateTime, Utc};
 use datafusion::catalog::TableProvider;
 use datafusion::common::Constraint;
 use datafusion::datasource::MemTable;
@@ -17,20 +19,30 @@ use datafusion::logical_expr::TableType;
 use datafusion::prelude::SessionContext;
 
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
-use crate::catalog::SCHEMA;
 use crate::host::temporary::for_each;
+use crate::postgres::dialect::Names;
 use crate::postgres::types::{CatalogType, parameter_type};
 
-/// Names and kinds of columns, by schema and table.
-static COLUMNS: LazyLock<BTreeMap<&'static str, Vec<(&'static str, char)>>> = LazyLock::new(|| {
+/// A table of the catalogs.
+struct Catalog {
+    oid: i64,
+    view: bool,
+    /// Names and kinds.
+    columns: Vec<(&'static str, char)>,
+}
+
+/// The tables of the catalogs, by schema and name.
+static CATALOGS: LazyLock<BTreeMap<&'static str, Catalog>> = LazyLock::new(|| {
     let lines = include_str!("columns.txt").lines().filter(|line| !line.starts_with('#'));
     lines
         .filter_map(|line| {
-            let (table, columns) = line.split_once(' ')?;
+            let (table, rest) = line.split_once(' ')?;
+            let (kind, columns) = rest.split_once(' ')?;
             let column = |column: &'static str| {
                 column.split_once(':').map(|(name, kind)| (name, kind.chars().next().unwrap_or('t')))
             };
-            Some((table, columns.split(' ').filter_map(column).collect()))
+            let columns = columns.split(' ').filter_map(column).collect();
+            Some((table, Catalog { oid: kind[1..].parse().ok()?, view: kind.starts_with('v'), columns }))
         })
         .collect()
 });
@@ -46,7 +58,21 @@ static TYPES: LazyLock<Vec<PgType>> = LazyLock::new(|| {
                 (words.next()?, words.next()?.parse().ok()?, words.next()?, words.next()?);
             let mut number = || words.next()?.parse().ok();
             let [element, array, input, receive, collation] = [number()?, number()?, number()?, number()?, number()?];
-            Some(PgType { oid, name, length, category, kind, element, array, input, receive, collation })
+            let (input_name, receive_name) = (words.next()?, words.next()?);
+            Some(PgType {
+                oid,
+                name,
+                length,
+                category,
+                kind,
+                element,
+                array,
+                input,
+                receive,
+                collation,
+                input_name,
+                receive_name,
+            })
         })
         .collect()
 });
@@ -93,12 +119,32 @@ const FIRST_OID: i64 = 16_384;
 /// True if a table of the catalogs never has rows here. The name is in lower case; without a schema it is one of `pg_catalog`.
 pub(super) fn is_empty(schema: Option<&str>, name: &str) -> bool {
     let full = format!("{}.{name}", schema.unwrap_or(PG_CATALOG));
-    COLUMNS.contains_key(full.as_str()) && !FILLED.contains(&full.as_str())
+    CATALOGS.contains_key(full.as_str()) && !FILLED.contains(&full.as_str())
+}
+
+/// True for a table of the catalogs.
+pub(super) fn is_table(schema: &str, name: &str) -> bool {
+    CATALOGS.contains_key(format!("{schema}.{name}").as_str())
+}
+
+/// True if a column of this name has functions in the catalogs.
+pub(super) fn has_functions(column: &str) -> bool {
+    CATALOGS.values().flat_map(|catalog| &catalog.columns).any(|(name, kind)| *kind == 'p' && *name == column)
+}
+
+/// The name of a function that types refer to; the number of another.
+pub(in crate::postgres) fn function_name(oid: u64) -> Cow<'static, str> {
+    let known = TYPES.iter().flat_map(|known| [(known.input, known.input_name), (known.receive, known.receive_name)]);
+    match known.into_iter().find(|(known, _)| u64::try_from(*known) == Ok(oid)) {
+        _ if oid == 0 => Cow::Borrowed("-"),
+        Some((_, name)) => Cow::Borrowed(name),
+        None => Cow::Owned(oid.to_string()),
+    }
 }
 
 /// True if a column of this name is true or false in the catalogs.
 pub(super) fn is_boolean(column: &str) -> bool {
-    COLUMNS.values().flatten().any(|(name, kind)| *kind == 'b' && *name == column)
+    CATALOGS.values().flat_map(|catalog| &catalog.columns).any(|(name, kind)| *kind == 'b' && *name == column)
 }
 
 struct PgType {
@@ -112,6 +158,8 @@ struct PgType {
     input: i64,
     receive: i64,
     collation: i64,
+    input_name: &'static str,
+    receive_name: &'static str,
 }
 
 /// A table of the session.
@@ -140,6 +188,10 @@ struct Attribute {
 pub(super) struct World {
     pub(super) user: String,
     pub(super) database: String,
+    /// The schema of names without one.
+    pub(super) schema: String,
+    /// Time at which the server started.
+    pub(super) started: DateTime<Utc>,
     settings: Vec<(String, String)>,
     tables: Vec<Found>,
     /// Identifiers of the schemas by name.
@@ -169,12 +221,8 @@ impl World {
     ///
     /// # Errors
     /// Errors of looking up tables.
-    pub(super) async fn of(
-        context: &SessionContext,
-        user: &str,
-        database: &str,
-        settings: &[(String, String)],
-    ) -> Result<Self> {
+    pub(super) async fn of(context: &SessionContext, names: &Names, settings: &[(String, String)]) -> Result<Self> {
+        let Names { user, database, schema, started, .. } = names.clone();
         let mut taken = HashSet::new();
         let mut oid = |what: &str| {
             let mut oid = FIRST_OID + digest(what) % (1 << 30);
@@ -188,7 +236,7 @@ impl World {
         let mut tables = Vec::new();
         for_each(context, |place, name, table| {
             let [catalog, schema] = place;
-            if catalog != database || schema == INFORMATION_SCHEMA {
+            if *catalog != database || schema == INFORMATION_SCHEMA {
                 return Ok(());
             }
             namespaces.entry(schema.clone()).or_insert_with(|| oid(schema));
@@ -218,8 +266,7 @@ impl World {
         })
         .await?;
         tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
-        let (user, database, settings) = (user.to_owned(), database.to_owned(), settings.to_vec());
-        Ok(Self { user, database, settings, tables, namespaces })
+        Ok(Self { user, database, schema, started, settings: settings.to_vec(), tables, namespaces })
     }
 
     /// Returns a setting; `None` for an unknown name.
@@ -235,20 +282,28 @@ impl World {
         let schema = schema.map(|schema| schema.rsplit('.').next().unwrap_or(schema));
         let matches = |table: &&Found| table.name == name && schema.is_none_or(|schema| table.schema == schema);
         let found = || self.tables.iter().filter(matches);
-        // Without a schema, that of the search path comes first.
-        let table = found().find(|table| table.schema == SCHEMA).or_else(|| found().next());
-        table.map(|table| table.oid)
+        // Without a schema, the catalogs and then that of the search path come first.
+        let of_catalogs = || {
+            let schema = schema.unwrap_or(PG_CATALOG);
+            CATALOGS.get(format!("{schema}.{name}").as_str()).map(|catalog| catalog.oid)
+        };
+        let table = || found().find(|table| table.schema == self.schema).or_else(|| found().next());
+        of_catalogs().or_else(|| table().map(|table| table.oid))
     }
 
     /// Returns the name of a relation or index, with its schema unless that is in the search path.
     pub(super) fn relation_name(&self, oid: i64) -> Option<String> {
-        self.tables.iter().find_map(|table| {
+        let found = self.tables.iter().find_map(|table| {
             let name = match oid {
                 oid if oid == table.oid => table.name.clone(),
                 oid if oid == table.key_oid => table.key_name(),
                 _ => return None,
             };
-            Some(if table.schema == SCHEMA { name } else { format!("{}.{name}", table.schema) })
+            Some(if table.schema == self.schema { name } else { format!("{}.{name}", table.schema) })
+        });
+        found.or_else(|| {
+            let (full, _) = CATALOGS.iter().find(|(_, catalog)| catalog.oid == oid && oid > 0)?;
+            Some(full.strip_prefix("pg_catalog.").unwrap_or(full).to_owned())
         })
     }
 
@@ -263,9 +318,9 @@ impl World {
     /// True if a relation is found without its schema.
     pub(super) fn is_visible(&self, oid: i64) -> bool {
         match self.tables.iter().find(|table| [table.oid, table.key_oid].contains(&oid)) {
-            Some(table) => table.schema == SCHEMA,
-            // Types and functions of PostgreSQL itself.
-            None => true,
+            Some(table) => table.schema == self.schema,
+            // Tables, types and functions of PostgreSQL itself.
+            None => !CATALOGS.iter().any(|(name, catalog)| catalog.oid == oid && name.starts_with(INFORMATION_SCHEMA)),
         }
     }
 
@@ -309,14 +364,21 @@ impl World {
         self.tables.iter().filter(|table| !table.key.is_empty())
     }
 
-    /// All tables of a schema of the catalogs.
+    /// The tables of a schema of the catalogs that are wanted.
     ///
     /// # Errors
     /// None in practice: batches have the columns that their schema has.
-    pub(super) fn tables_of(&self, schema: &str) -> Result<Vec<(String, Arc<dyn TableProvider>)>> {
+    pub(super) fn tables_of(
+        &self,
+        schema: &str,
+        wanted: &HashSet<String>,
+    ) -> Result<Vec<(String, Arc<dyn TableProvider>)>> {
         let mut tables = Vec::new();
-        for (full, columns) in COLUMNS.iter() {
+        for (full, Catalog { columns, .. }) in CATALOGS.iter() {
             let Some(name) = full.strip_prefix(schema).and_then(|rest| rest.strip_prefix('.')) else { continue };
+            if !wanted.contains(name) {
+                continue;
+            }
             let rows = self.rows(full);
             tables.push((name.to_owned(), Arc::new(table(columns, &rows)?) as Arc<dyn TableProvider>));
         }
@@ -446,7 +508,8 @@ impl World {
 
     fn classes(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for table in &self.tables {
+        let catalogs = catalogs();
+        for table in self.tables.iter().chain(&catalogs) {
             let common = |oid: i64, name: String, kind: &str, columns: usize, method: i64| {
                 vec![
                     ("oid", Value::Int(oid)),
@@ -479,7 +542,8 @@ impl World {
 
     fn attributes(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for table in &self.tables {
+        let catalogs = catalogs();
+        for table in self.tables.iter().chain(&catalogs) {
             let all = table.columns.iter().enumerate().map(|(at, column)| (table.oid, at + 1, column));
             let key = table.key.iter().filter_map(|at| table.columns.get(*at));
             let key = key.enumerate().map(|(at, column)| (table.key_oid, at + 1, column));
@@ -514,10 +578,8 @@ impl World {
         let mut seen = HashSet::new();
         let mut rows = Vec::new();
         for known in TYPES.iter() {
-            let array = known.category == "A";
-            for (oid, suffix) in [(known.input, "in"), (known.receive, "recv")] {
+            for (oid, name) in [(known.input, known.input_name), (known.receive, known.receive_name)] {
                 if oid != 0 && seen.insert(oid) {
-                    let name = if array { format!("array_{suffix}") } else { format!("{}{suffix}", known.name) };
                     rows.push(vec![
                         ("oid", Value::Int(oid)),
                         ("proname", t(name)),
@@ -666,6 +728,42 @@ impl Found {
     }
 }
 
+/// The tables of the catalogs, as the catalogs show them.
+fn catalogs() -> Vec<Found> {
+    let of_kind = |kind: char| match kind {
+        'b' => 16,
+        'i' => 23,
+        'o' => 26,
+        'p' => 24,
+        'f' => 701,
+        'z' => 1_184,
+        'I' => 1_007,
+        'T' => 1_009,
+        'v' => 22,
+        'V' => 30,
+        _ => 25,
+    };
+    let table = |(full, Catalog { oid, view, columns }): (&&'static str, &Catalog)| {
+        let (schema, name) = full.split_once('.')?;
+        let column = |(name, kind): &(&'static str, char)| Attribute {
+            name: (*name).to_owned(),
+            type_oid: of_kind(*kind),
+            required: false,
+        };
+        Some(Found {
+            oid: *oid,
+            key_oid: 0,
+            constraint_oid: 0,
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            view: *view,
+            columns: columns.iter().map(column).collect(),
+            key: Vec::new(),
+        })
+    };
+    CATALOGS.iter().filter_map(table).filter(|table| table.oid > 0).collect()
+}
+
 fn owned(column: &'static str) -> (&'static str, Value) {
     (column, Value::Int(OWNER))
 }
@@ -759,7 +857,7 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
                 Some(_) => None,
                 None => Some(false),
             }))),
-            'i' | 'o' => Arc::new(Int64Array::from_iter(values().map(|value| match value {
+            'i' | 'o' | 'p' => Arc::new(Int64Array::from_iter(values().map(|value| match value {
                 Some(Value::Int(value)) => Some(*value),
                 Some(_) => None,
                 None => Some(0),
@@ -799,6 +897,7 @@ fn table(columns: &[(&'static str, char)], rows: &[Row]) -> Result<MemTable> {
         let field = Field::new(*name, array.data_type().clone(), true);
         fields.push(match kind {
             'o' => CatalogType::Oid.mark(field),
+            'p' => CatalogType::Function.mark(field),
             'v' => CatalogType::Int2Vector.mark(field),
             'V' => CatalogType::OidVector.mark(field),
             _ => field,
@@ -823,7 +922,8 @@ mod tests {
 
     #[test]
     fn all_filled_tables_exist_and_all_types_are_read() {
-        assert!(FILLED.iter().all(|name| COLUMNS.contains_key(name)), "{COLUMNS:?}");
+        assert!(FILLED.iter().all(|name| CATALOGS.contains_key(name)));
+        assert!(CATALOGS.len() > 100 && CATALOGS["pg_catalog.pg_class"].oid == 1_259);
         assert!(TYPES.len() > 50);
         assert!(is_empty(None, "pg_trigger") && !is_empty(None, "pg_class") && !is_empty(None, "mentions"));
         assert!(is_empty(Some("information_schema"), "routines"));

@@ -1,0 +1,358 @@
+//! `postgres_cast(value, type)`: casts whose result is another one in the engine.
+//!
+//! | cast | engine | PostgreSQL |
+//! | --- | --- | --- |
+//! | number with a fraction to an integer | cut off | rounded: numeric half away from zero, double precision half to even |
+//! | date, time, interval to an integer | a count of units | an error |
+//! | time, interval, list, bytes, float to text | the engine's forms | `2026-05-01 12:00:00+00`, `{1,2}`, `\x01`, `1e+20` |
+//! | text to a list | a list of one text | the items of `{a,b}` |
+//! | text to uuid, json | no such type | checked text, which clients receive with its type |
+//!
+//! A third argument that is true tells that a number was written as numeric, which the engine has as double precision.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringBuilder};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, IntervalUnit, TimeUnit};
+use arrow::error::ArrowError;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+};
+
+use super::array::items;
+use super::text::put_text;
+use crate::functions::PROTOCOL_TYPE;
+
+/// See the module's documentation.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PostgresCast {
+    signature: Signature,
+}
+
+/// A type that is cast to.
+enum Target {
+    Integer(DataType),
+    Text,
+    Json,
+    Uuid,
+    List(DataType),
+}
+
+impl Target {
+    fn of(name: &str) -> Result<Self> {
+        Ok(match name {
+            "int2" => Self::Integer(DataType::Int16),
+            "int4" => Self::Integer(DataType::Int32),
+            "int8" => Self::Integer(DataType::Int64),
+            "text" => Self::Text,
+            "json" => Self::Json,
+            "uuid" => Self::Uuid,
+            name => match name.strip_suffix("[]").and_then(item_type) {
+                Some(item) => Self::List(item),
+                None => return plan_err!("casts to {name} are not supported"),
+            },
+        })
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Integer(integer) => integer.clone(),
+            Self::Text | Self::Json | Self::Uuid => DataType::Utf8,
+            Self::List(item) => DataType::new_list(item.clone(), true),
+        }
+    }
+}
+
+/// The type of the items of an array.
+fn item_type(name: &str) -> Option<DataType> {
+    Some(match name {
+        "text" | "varchar" | "bpchar" | "name" | "uuid" | "json" => DataType::Utf8,
+        "int2" => DataType::Int16,
+        "int4" => DataType::Int32,
+        "int8" => DataType::Int64,
+        "float4" => DataType::Float32,
+        "float8" => DataType::Float64,
+        "numeric" => DataType::Decimal128(38, 10),
+        "bool" => DataType::Boolean,
+        "date" => DataType::Date32,
+        "time" => DataType::Time64(TimeUnit::Microsecond),
+        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        "timestamptz" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        "interval" => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
+    })
+}
+
+fn name_of(arguments: &[Option<&ScalarValue>]) -> Result<Target> {
+    match arguments.get(1).copied().flatten().and_then(|name| name.try_as_str().flatten()) {
+        Some(name) => Target::of(name),
+        None => plan_err!("postgres_cast takes a value and the name of a type"),
+    }
+}
+
+impl PostgresCast {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::user_defined(Volatility::Stable) }))
+    }
+}
+
+impl ScalarUDFImpl for PostgresCast {
+    fn name(&self) -> &str {
+        "postgres_cast"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let plain = |given: &DataType| match given {
+            DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+            DataType::Dictionary(_, value) => value.as_ref().clone(),
+            other => other.clone(),
+        };
+        Ok(given.iter().map(plain).collect())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("the type depends on the name")
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let target = name_of(arguments.scalar_arguments)?;
+        if let Some(from) = arguments.arg_fields.first() {
+            check(&target, from.data_type())?;
+        }
+        let field = Field::new(self.name(), target.data_type(), true);
+        let marked = match target {
+            Target::Json => "json",
+            Target::Uuid => "uuid",
+            _ => return Ok(Arc::new(field)),
+        };
+        Ok(Arc::new(field.with_metadata(HashMap::from([(PROTOCOL_TYPE.to_owned(), marked.to_owned())]))))
+    }
+
+    fn simplify(&self, mut arguments: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [value, Expr::Literal(name, _), ..] = arguments.as_slice() else {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        };
+        let target = Target::of(name.try_as_str().flatten().unwrap_or_default())?;
+        let from = context.get_data_type(value)?;
+        let as_cast = match &target {
+            Target::Integer(_) => {
+                from.is_integer() || from.is_string() || matches!(from, DataType::Boolean | DataType::Null)
+            }
+            Target::Text => {
+                from.is_integer()
+                    || from.is_string()
+                    || from.is_decimal()
+                    || matches!(from, DataType::Boolean | DataType::Null | DataType::Date32)
+            }
+            Target::List(_) => from.is_nested() || from.is_null(),
+            Target::Json | Target::Uuid => false,
+        };
+        if as_cast {
+            return Ok(ExprSimplifyResult::Simplified(cast(value.clone(), target.data_type())));
+        }
+        check(&target, &from)?;
+        // A column of double precision makes all of an expression so.
+        if arguments.len() == 3 && from.is_floating() && has_double_column(value, context)? {
+            arguments.pop();
+            let function = Self::udf();
+            return Ok(ExprSimplifyResult::Simplified(function.call(arguments)));
+        }
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value, ColumnarValue::Scalar(name), rest @ ..] = arguments.args.as_slice() else {
+            return plan_err!("postgres_cast takes a value and the name of a type");
+        };
+        let target = Target::of(name.try_as_str().flatten().unwrap_or_default())?;
+        let numeric = matches!(rest, [ColumnarValue::Scalar(ScalarValue::Boolean(Some(true)))]);
+        let constant = matches!(value, ColumnarValue::Scalar(_));
+        let values = value.to_array(if constant { 1 } else { arguments.number_rows })?;
+        check(&target, values.data_type())?;
+        let zone = arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC");
+        let array = match target {
+            Target::Integer(integer) => integers(&values, &integer, numeric)?,
+            Target::Text => texts(&values, zone)?,
+            Target::Json => checked(
+                &values,
+                |text| match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                    Ok(_) => Some(text.to_owned()),
+                    Err(_) => None,
+                },
+                "json",
+            )?,
+            Target::Uuid => checked(&values, uuid, "uuid")?,
+            Target::List(item) => lists(&values, &item)?,
+        };
+        match constant {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+            false => Ok(ColumnarValue::Array(array)),
+        }
+    }
+}
+
+/// Checks that PostgreSQL has a cast.
+fn check(target: &Target, from: &DataType) -> Result<()> {
+    let ok = match target {
+        Target::Integer(_) => {
+            from.is_numeric() || from.is_string() || matches!(from, DataType::Boolean | DataType::Null)
+        }
+        Target::Text => !matches!(from, DataType::Union(..)),
+        Target::Json | Target::Uuid => from.is_string() || from.is_null(),
+        Target::List(_) => from.is_string() || from.is_nested() || from.is_null(),
+    };
+    if ok { Ok(()) } else { plan_err!("cannot cast {from} to {}", target.data_type()) }
+}
+
+/// True if an expression has a column of double precision, except for averages, which PostgreSQL has as numeric.
+fn has_double_column(expr: &Expr, context: &SimplifyContext) -> Result<bool> {
+    let mut found = false;
+    expr.apply(|part| {
+        if let Expr::Column(column) = part {
+            found |= context.get_data_type(part)?.is_floating() && !column.name.starts_with("avg(");
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn strict(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
+}
+
+fn integers(values: &ArrayRef, to: &DataType, numeric: bool) -> Result<ArrayRef> {
+    let beyond = || ArrowError::ArithmeticOverflow("value out of range for an integer".to_owned());
+    let wide: ArrayRef = match values.data_type() {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            let values = strict(values, &DataType::Float64)?;
+            let round = |value: f64| {
+                let rounded = if numeric { value.round() } else { value.round_ties_even() };
+                // From -2^63 to below 2^63.
+                #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+                (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
+                    .contains(&rounded)
+                    .then_some(rounded as i64)
+                    .ok_or_else(beyond)
+            };
+            let rounded: Int64Array = values.as_primitive::<Float64Type>().try_unary(round)?;
+            Arc::new(rounded)
+        }
+        DataType::Decimal128(_, scale) if *scale > 0 => {
+            let unit = 10_i128.checked_pow(scale.unsigned_abs().into()).ok_or_else(beyond)?;
+            let round = |value: i128| {
+                let (whole, rest) = (value / unit, value % unit);
+                let away = if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) { value.signum() } else { 0 };
+                i64::try_from(whole + away).map_err(|_| beyond())
+            };
+            let rounded: Int64Array = values.as_primitive::<Decimal128Type>().try_unary(round)?;
+            Arc::new(rounded)
+        }
+        _ => Arc::clone(values),
+    };
+    let out = cast_with_options(&wide, to, &CastOptions { safe: true, ..CastOptions::default() })?;
+    // What does not fit has become NULL.
+    if out.null_count() > wide.null_count() && !wide.data_type().is_string() {
+        return Err(beyond().into());
+    }
+    Ok(if wide.data_type().is_string() { strict(&wide, to)? } else { out })
+}
+
+/// The type that values are printed as.
+fn printable(from: &DataType, zone: &str) -> Option<DataType> {
+    Some(match from {
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Float16 => DataType::Float32,
+        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
+        DataType::Date64 => DataType::Date32,
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamp(_, Some(_)) => DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())),
+        DataType::Duration(_) | DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            DataType::new_list(printable(item.data_type(), zone)?, true)
+        }
+        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => return None,
+        other => other.clone(),
+    })
+}
+
+fn texts(values: &ArrayRef, zone: &str) -> Result<ArrayRef> {
+    let zone = if zone.parse::<Tz>().is_ok() { zone } else { "UTC" };
+    let Some(plain) = printable(values.data_type(), zone) else { return Ok(strict(values, &DataType::Utf8)?) };
+    let boolean = plain == DataType::Boolean;
+    let values = strict(values, &plain)?;
+    let mut texts = StringBuilder::new();
+    for row in 0..values.len() {
+        match values.is_null(row) {
+            true => texts.append_null(),
+            false if boolean => texts.append_value(if values.as_boolean().value(row) { "true" } else { "false" }),
+            false => {
+                put_text(&mut texts, &values, row);
+                texts.append_value("");
+            }
+        }
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+/// Texts that were read, in the form that PostgreSQL prints them.
+fn checked(values: &ArrayRef, read: impl Fn(&str) -> Option<String>, name: &str) -> Result<ArrayRef> {
+    let values = strict(values, &DataType::Utf8)?;
+    let mut texts = StringBuilder::new();
+    for text in values.as_string::<i32>() {
+        texts.append_option(match text {
+            Some(text) => {
+                Some(read(text).ok_or_else(|| invalid(format!("invalid input syntax for type {name}: \"{text}\"")))?)
+            }
+            None => None,
+        });
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+fn invalid(line: String) -> DataFusionError {
+    ArrowError::ParseError(line).into()
+}
+
+/// An identifier in its usual form: 32 digits in any groups of four.
+fn uuid(text: &str) -> Option<String> {
+    let text = text.trim();
+    let inner = text.strip_prefix('{').map_or(Some(text), |inner| inner.strip_suffix('}'))?;
+    let mut digits = String::new();
+    for c in inner.chars() {
+        match c {
+            '-' if !digits.is_empty() && digits.len().is_multiple_of(4) => {}
+            c if c.is_ascii_hexdigit() => digits.push(c.to_ascii_lowercase()),
+            _ => return None,
+        }
+    }
+    (digits.len() == 32 && !inner.ends_with('-'))
+        .then(|| [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
+}
+
+fn lists(values: &ArrayRef, item: &DataType) -> Result<ArrayRef> {
+    let values = strict(values, &DataType::Utf8)?;
+    let mut lists = arrow::array::ListBuilder::new(StringBuilder::new());
+    for text in values.as_string::<i32>() {
+        match text {
+            Some(text) => lists.append_value(items(text).map_err(|error| invalid(error.line(text)))?),
+            None => lists.append_null(),
+        }
+    }
+    let lists: ArrayRef = Arc::new(lists.finish());
+    Ok(strict(&lists, &DataType::new_list(item.clone(), true))?)
+}

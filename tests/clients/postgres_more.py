@@ -1,0 +1,232 @@
+"""The server for clients of PostgreSQL with asyncpg, pg8000, ADBC, DuckDB, ibis, Django, pgcli, Sequelize and TypeORM.
+
+Each asserts rows and the number of requests that they cost.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import decimal
+import importlib.util
+import json
+import pathlib
+import subprocess
+
+import adbc_driver_postgresql.dbapi
+import asyncpg
+import duckdb
+import pg8000.native
+import psycopg
+
+from service import AID, Served, upstream_requests
+
+WEEK = f"SELECT id, language, published_at, tags, reach FROM mentions WHERE aid = '{AID}' AND duration = '7d'"
+LANGUAGES = ["en", "de"]
+
+
+def url(served):
+    return f"postgresql://ada:swordfish@127.0.0.1:{served.postgres}/savedsearch"
+
+
+@contextlib.contextmanager
+def costs(served, most):
+    """Asserts that the statements inside send at least one request and at most so many; none for 0."""
+    before = upstream_requests(served)
+    yield
+    spent = upstream_requests(served) - before
+    assert min(most, 1) <= spent <= most, f"{spent} requests, expected at most {most}"
+
+
+def expected(served):
+    """The mentions of the week by id, and the number of requests that they cost."""
+    before = upstream_requests(served)
+    with psycopg.connect(url(served)) as connection:
+        rows = connection.execute(WEEK).fetchall()
+    return {row[0]: row for row in rows}, int(upstream_requests(served) - before)
+
+
+def asyncpg_runs(served, rows, cost):
+    async def run():
+        connection = await asyncpg.connect(url(served))
+        some = {key for key, row in rows.items() if row[1] in LANGUAGES}
+        with costs(served, cost):
+            found = await connection.fetch(f"SELECT id FROM ({WEEK}) t WHERE language = ANY($1)", LANGUAGES)
+        assert {row["id"] for row in found} == some and some
+        values = await connection.fetchrow(
+            "SELECT $1::int, $2::date, $3::timestamp, $4::numeric, $5::text[], $6::uuid, $7::json",
+            7,
+            datetime.date(2026, 5, 1),
+            datetime.datetime(2026, 5, 1, 12),
+            decimal.Decimal("1.50"),
+            ["a", None, 'b "c"'],
+            "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+            '{"a": 1}',
+        )
+        assert tuple(values)[:5] == (
+            7, datetime.date(2026, 5, 1), datetime.datetime(2026, 5, 1, 12), decimal.Decimal("1.50"), ["a", None, 'b "c"'],
+        ), values
+        assert str(values[5]) == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11" and json.loads(values[6]) == {"a": 1}
+        async with connection.transaction():
+            # The first page has enough.
+            with costs(served, 1):
+                cursor = await connection.cursor(f"SELECT id FROM mentions WHERE aid = '{AID}' AND duration = '365d'")
+                assert len(await cursor.fetch(10)) == 10
+        await connection.close()
+
+    asyncio.run(run())
+
+
+def pg8000_runs(served, rows, cost):
+    connection = pg8000.native.Connection("ada", "127.0.0.1", "savedsearch", served.postgres, "swordfish")
+    with costs(served, cost):
+        found = connection.run(f"SELECT id FROM ({WEEK}) t WHERE language = ANY(CAST(:languages AS text[]))", languages=LANGUAGES)
+    assert {row[0] for row in found} == {key for key, row in rows.items() if row[1] in LANGUAGES}
+    assert connection.run("SELECT '{en,de}'::text[], 2 ^ 3, 2.6::int") == [[["en", "de"], 8.0, 3]]
+    connection.close()
+
+
+def adbc_runs(served, rows, cost):
+    with adbc_driver_postgresql.dbapi.connect(url(served)) as connection, connection.cursor() as cursor:
+        with costs(served, cost):
+            cursor.execute(WEEK)
+            table = cursor.fetch_arrow_table()
+    assert [str(field.type) for field in table.schema][:2] == ["string", "string"], table.schema
+    assert str(table.schema.field("reach").type) == "int64" and "timestamp" in str(table.schema.field("published_at").type)
+    assert set(table["id"].to_pylist()) == set(rows)
+    by_id = dict(zip(table["id"].to_pylist(), table["tags"].to_pylist()))
+    assert all(by_id[key] == row[3] for key, row in rows.items())
+
+
+def duckdb_runs(served):
+    package = pathlib.Path(importlib.util.find_spec("duckdb_extension_postgres_scanner").origin).parent
+    engine = duckdb.connect()
+    engine.execute(f"LOAD '{next(package.rglob('postgres_scanner.duckdb_extension'))}'")
+    address = f"host=127.0.0.1 port={served.postgres} dbname=savedsearch user=ada password=swordfish"
+    engine.execute(f"ATTACH '{address}' AS service (TYPE postgres, READ_ONLY)")
+    engine.execute("SET pg_experimental_filter_pushdown = true")
+    # The filter reaches the service: without it, four saved searches would be listed and asked.
+    with costs(served, 1):
+        found = engine.execute(f"SELECT aid, total_mentions FROM service.v4.overview WHERE aid = '{AID}'").fetchall()
+    assert [row[0] for row in found] == [AID], found
+
+
+def ibis_runs(served, rows):
+    import ibis
+
+    connection = ibis.postgres.connect(
+        host="127.0.0.1", port=served.postgres, user="ada", password="swordfish", database="savedsearch", schema="v4"
+    )
+    assert "mentions" in connection.list_tables()
+    mentions = connection.table("mentions")
+    week = mentions.filter(mentions.aid == AID, mentions.duration == "7d")
+    assert week.count().execute() == len(rows)
+    by_language = week.group_by("language").agg(number=week.count()).execute()
+    assert by_language["number"].sum() == len(rows)
+    connection.disconnect()
+
+
+def django_runs(served, rows, cost):
+    import django
+    from django.conf import settings
+
+    database = {
+        "ENGINE": "django.db.backends.postgresql", "NAME": "savedsearch", "USER": "ada", "PASSWORD": "swordfish",
+        "HOST": "127.0.0.1", "PORT": served.postgres,
+    }
+    settings.configure(DATABASES={"default": database}, USE_TZ=True, TIME_ZONE="UTC", INSTALLED_APPS=[])
+    django.setup()
+    from django.db import connection, models
+
+    class Mention(models.Model):
+        id = models.TextField(primary_key=True)
+        aid = models.TextField()
+        language = models.TextField()
+        duration = models.TextField()
+        published_at = models.DateTimeField()
+
+        class Meta:
+            app_label, managed, db_table = "clients", False, "mentions"
+
+    week = Mention.objects.filter(aid=AID, duration="7d")
+    with costs(served, cost):
+        assert {mention.id for mention in week} == set(rows)
+    some = {key for key, row in rows.items() if row[1] in LANGUAGES}
+    assert week.filter(language__in=LANGUAGES).count() == len(some)
+    assert len(set(week.dates("published_at", "day"))) == len({row[2].date() for row in rows.values()})
+    with connection.cursor() as cursor:
+        with costs(served, 0):
+            assert "mentions" in connection.introspection.table_names(cursor)
+        # It selects a row.
+        assert {"aid", "id"} <= {column.name for column in connection.introspection.get_table_description(cursor, "mentions")}
+    connection.close()
+
+
+def pgcli_runs(served):
+    from pgcli.pgexecute import PGExecute
+
+    with costs(served, 0):
+        executor = PGExecute("savedsearch", "ada", "swordfish", "127.0.0.1", served.postgres, None)
+        assert "v4" in executor.schemata() and executor.search_path()[-1] == "v4"
+        assert ("v4", "mentions") in executor.tables()
+        columns = {(row[0], row[1], row[2]) for row in executor.table_columns()}
+        assert ("v4", "mentions", "aid") in columns
+        assert list(executor.foreignkeys()) == []
+        for asked in [executor.views, executor.view_columns, executor.databases, executor.functions, executor.datatypes]:
+            list(asked())
+        assert "savedsearch" in executor.databases()
+
+
+def node_runs(served, rows):
+    program = r"""
+const { Sequelize, QueryTypes } = require("sequelize");
+const { DataSource } = require("typeorm");
+const [url, aid, count] = process.argv.slice(1);
+const quiet = { logging: false };
+(async () => {
+  const sequelize = new Sequelize(url, quiet);
+  await sequelize.authenticate();
+  const some = "SELECT id FROM mentions WHERE aid = $1 AND duration = '7d'";
+  const rows = await sequelize.query(some, { bind: [aid], type: QueryTypes.SELECT });
+  if (rows.length !== +count) throw new Error(`sequelize: ${rows.length} rows`);
+  await sequelize.close();
+  const source = new DataSource({ type: "postgres", url, schema: "v4", ...quiet });
+  await source.initialize();
+  const found = await source.query("SELECT id FROM mentions WHERE aid = $1 AND duration = '7d' AND language = ANY($2)", [aid, ["en", "de"]]);
+  if (!found.length) throw new Error("typeorm: no rows");
+  await source.destroy();
+})().catch((error) => { console.error(error); process.exit(1); });
+"""
+    subprocess.run(["node", "-e", program, url(served), AID, str(len(rows))], check=True, timeout=120)
+
+
+def pandas_is_told(served):
+    import pandas
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(url(served).replace("postgresql", "postgresql+psycopg"))
+    try:
+        pandas.DataFrame({"a": [1]}).to_sql("copied", engine)
+    except sqlalchemy.exc.DBAPIError as error:
+        assert "read-only" in str(error), error
+    else:
+        raise AssertionError("a table was written")
+    engine.dispose()
+
+
+with Served(users=True) as served:
+    rows, cost = expected(served)
+    assert len(rows) > 20, rows
+    runs = [
+        lambda: asyncpg_runs(served, rows, cost),
+        lambda: pg8000_runs(served, rows, cost),
+        lambda: adbc_runs(served, rows, cost),
+        lambda: duckdb_runs(served),
+        lambda: ibis_runs(served, rows),
+        lambda: django_runs(served, rows, cost),
+        lambda: pgcli_runs(served),
+        lambda: node_runs(served, rows),
+        lambda: pandas_is_told(served),
+    ]
+    for run in runs:
+        run()
+print("more clients of PostgreSQL passed")

@@ -1,0 +1,351 @@
+//! PostgreSQL's meaning of SQL: each expected text was printed by PostgreSQL 15 for the same statement.
+
+use super::*;
+
+async fn printed(client: &Client, cases: &[(&str, &str)]) {
+    for (sql, expected) in cases {
+        let row = texts(client, &format!("SELECT {sql}")).await.concat();
+        let shown: Vec<String> = row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
+        assert_eq!(shown.join("|"), *expected, "{sql}");
+    }
+}
+
+async fn refused(client: &Client, cases: &[(&str, &str, &str)]) {
+    for (sql, sqlstate, part) in cases {
+        let (code, line) = code(client, &format!("SELECT {sql}")).await;
+        assert_eq!(code, *sqlstate, "{sql}: {line}");
+        assert!(line.contains(part), "{sql}: {line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_are_read_from_their_text() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("'{en,de}'::text[]", "{en,de}"),
+            (r#"'{"a,b",NULL,"NULL","c\"d", x y }'::text[]"#, r#"{"a,b",NULL,"NULL","c\"d","x y"}"#),
+            ("'{1,2}'::int[], '{}'::text[], CAST('{NULL}' AS bigint[])", "{1,2}|{}|{NULL}"),
+            ("x::text[] FROM (VALUES ('{a,b}')) AS t(x)", "{a,b}"),
+            ("(x::int[])[2] FROM (VALUES ('{7,8}')) AS t(x)", "8"),
+            ("'en' = ANY('{en,de}'), 'fr' = ANY('{en,de}'), 1 = ANY('{1,2}'), 1 = ANY('{}'::int[])", "t|f|t|f"),
+            ("NOT (1 = ANY('{2,NULL}')), 1 <> ALL('{2,3}'::int[])", "NULL|t"),
+            ("ARRAY[1,2]::text, ARRAY['a b', NULL, 'x']::text, ARRAY[1,2]::text[]", "{1,2}|{\"a b\",NULL,x}|{1,2}"),
+            (
+                "(ARRAY[1,2,3])[-1] AS a, (ARRAY[1,2,3])[0] AS b, (ARRAY[1,2,3])[3], (ARRAY[1,2,3])[4]",
+                "NULL|NULL|3|NULL",
+            ),
+            ("(ARRAY[1,2,3])[n] FROM (VALUES (-1)) AS t(n)", "NULL"),
+            ("(ARRAY[1,2,3])[-1:2], (ARRAY[1,2,3])[2:1], (ARRAY[1,2,3])[2:], (ARRAY[1,2,3])[:-1]", "{1,2}|{}|{2,3}|{}"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("'{{a},{b}}'::text[]", "0A000", "arrays of arrays"),
+            ("'{a,,b}'::text[]", "22P02", "malformed array literal"),
+            ("'en'::text[]", "22P02", "malformed array literal"),
+            ("'{x}'::int[]", "22P02", "x"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_parameters_have_the_type_of_what_they_are_compared_with() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let sql = "SELECT id FROM mentions WHERE aid = ANY($1) AND duration = '7d'";
+    let statement = client.prepare(sql).await.unwrap();
+    assert_eq!(statement.params(), [tokio_postgres::types::Type::TEXT_ARRAY]);
+    let list = vec![BIG, OTHER];
+    let (found, cost) = served.cost(client.query(&statement, &[&list])).await;
+    let literal = format!("SELECT id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND duration = '7d'");
+    let (expected, expected_cost) = served.cost(texts(&client, &literal)).await;
+    assert_eq!((found.unwrap().len(), cost), (expected.len(), expected_cost));
+    for (sql, types) in [
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND reach = ANY($1)", vec!["_int8"]),
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND reach <> ALL($1)", vec!["_int8"]),
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND reach > ANY($1)", vec!["_int8"]),
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND $1 = ANY(tags)", vec!["text"]),
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND published_at = ANY($1)", vec!["_timestamptz"]),
+        ("SELECT 1 FROM mentions WHERE aid = '1' AND language = ANY($1::text[])", vec!["_text"]),
+        (
+            "SELECT $1::int, $2::date, $3::timestamp, $4::numeric, $5::uuid, $6::json, $7::float8, CAST($8 AS varchar)",
+            vec!["int4", "date", "timestamp", "numeric", "uuid", "json", "float8", "varchar"],
+        ),
+        (
+            "SELECT $1::timestamptz, $2::bigint, $3::bool, $4::time, $5::interval, $6::smallint, $7::real",
+            vec!["timestamptz", "int8", "bool", "time", "interval", "int2", "float4"],
+        ),
+        ("SELECT 1 FROM mentions WHERE aid = $1 AND reach > $2::int LIMIT $3", vec!["text", "int4", "int8"]),
+    ] {
+        let statement = client.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let described: Vec<&str> = statement.params().iter().map(|known| known.name()).collect();
+        assert_eq!(described, types, "{sql}");
+    }
+    let (list, day) = (vec!["a", "b"], now().date_naive());
+    let row = client.query_one("SELECT $1::int + 1, $2::text[], $3::date", &[&41, &list, &day]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 42);
+    assert_eq!(row.get::<_, Vec<String>>(1), ["a", "b"]);
+    // In the text format, as psycopg and node-pg send it.
+    let parse =
+        [&b"\0SELECT x FROM (VALUES ('y z'), ('n')) AS t(x) WHERE x = ANY($1)\0\0\x01"[..], &0_i32.to_be_bytes()]
+            .concat();
+    let bound = b"{x,\"y z\"}";
+    let length = i32::try_from(bound.len()).unwrap().to_be_bytes();
+    let bind = [&b"\0\0\0\0\0\x01"[..], &length, bound, b"\0\0"].concat();
+    let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
+    let frame = |kind, body: &[u8]| message(kind, i32::try_from(body.len() + 4).unwrap(), body);
+    let bytes = [
+        startup(&[("user", "ada")]),
+        frame(b'P', &parse),
+        frame(b'B', &bind),
+        frame(b'E', b"\0\0\0\0\0"),
+        frame(b'S', b""),
+    ];
+    stream.write_all(&bytes.concat()).await.unwrap();
+    let mut answer = Vec::new();
+    let arrived = async {
+        while !String::from_utf8_lossy(&answer).contains("y z") {
+            assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
+        }
+    };
+    timeout(Duration::from_secs(20), arrived).await.expect("a row");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_are_computed_wherever_they_come_from() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let at = "timestamp '2026-11-05 13:04:05.678'";
+    printed(
+        &client,
+        &[
+            (format!("to_char({at}, 'YYYY' || '-MM')").as_str(), "2026-11"),
+            (
+                format!("to_char({at}, f) FROM (VALUES ('DD.MM.YYYY'), ('HH24:MI')) AS t(f) ORDER BY f").as_str(),
+                "05.11.2026|13:04",
+            ),
+            (format!("to_char({at}, CASE WHEN true THEN 'FMMonth' ELSE 'Day' END)").as_str(), "November"),
+            (format!("to_char({at}, 'Month DD, YYYY HH12:MI:SS AM')").as_str(), "November  05, 2026 01:04:05 PM"),
+            (format!("to_char({at}, 'FMDDth \"of\" Mon, Q WW IW J')").as_str(), "5th of Nov, 4 45 45 2461350"),
+            (format!("to_char({at}, '%d.%m.')").as_str(), "05.11."),
+            (format!("to_char({at}, NULL)").as_str(), "NULL"),
+        ],
+    )
+    .await;
+    let shown = client.query_one(&format!("SELECT to_char({at}, $1)"), &[&"YYYY-MM-DD"]).await.unwrap();
+    assert_eq!(shown.get::<_, &str>(0), "2026-11-05");
+    // As a template, not one group.
+    let days = |template: &str| {
+        format!(
+            "SELECT to_char(published_at, {template}), count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '7d' GROUP BY 1"
+        )
+    };
+    let literal = texts(&client, &days("'YYYY-MM-DD'")).await;
+    assert!(literal.len() > 3);
+    assert_eq!(texts(&client, &days("'YYYY-' || 'MM-DD'")).await.len(), literal.len());
+    refused(
+        &client,
+        &[
+            ("to_char(12.5, '99D9')", "0A000", "to_char"),
+            ("to_char(interval '1 hour', 'HH24')", "0A000", "to_char"),
+            ("to_date(x, f) FROM (VALUES ('2026', 'YYYY')) AS t(x, f)", "0A000", "template"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_and_times_are_computed_and_printed_as_in_postgresql() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("2 ^ 3, -2 ^ 2, 2 ^ 3 ^ 2, 2 * 3 ^ 2, 2 ^ -1::int", "8|4|64|18|0.5"),
+            ("|/ 9, ||/ 27.0 > 2.9, @ -3, 5 # 3, 7 % 3", "3|t|3|6|1"),
+            (
+                "2.6::int, 2.5::int, 3.5::int, (-2.5)::int, -2.5::int, (1.0 + 1.5)::int, (5 / 2.0)::int",
+                "3|3|4|-3|-3|3|3",
+            ),
+            ("2.5::float8::int, 3.5::float8::int, 2.5::numeric(4, 1)::bigint, '7'::int", "2|4|3|7"),
+            ("n::int FROM (VALUES (arrow_cast(2.5, 'Float64'))) AS t(n)", "2"),
+            ("avg(n)::int FROM (VALUES (2), (3)) AS t(n)", "3"),
+            ("1.23456789012345::numeric, '1.50'::numeric, 3::numeric", "1.23456789012345|1.50|3"),
+            ("extract(second FROM timestamp '2026-01-01 00:00:05.25')", "5.250000"),
+            ("date_part('second', timestamp '2026-01-01 00:00:05.25')", "5.25"),
+            ("extract(milliseconds FROM timestamp '2026-01-01 00:00:05.25')", "5250.000"),
+            ("extract(year FROM date '2026-01-01'), extract(isodow FROM date '2026-11-22')", "2026|7"),
+            ("extract(year FROM date '2026-01-01') / 4 = 506.5, date_part('year', date '2026-01-01') / 4", "t|506.5"),
+            (
+                "timestamp '2026-01-01 10:00:00'::text, timestamptz '2026-01-01 10:00:00Z'::text",
+                "2026-01-01 10:00:00|2026-01-01 10:00:00+00",
+            ),
+            ("date '2026-01-01'::text, true::text, 7::text, interval '1 day'::text", "2026-01-01|true|7|1 day"),
+            ("1e20::float8::text, 0.1::float4::text, '\\x01'::bytea::text", "1e+20|0.1|\\x01"),
+            ("'abcdef'::varchar(3), 'abc'::char, 'a' || 1 + 2", "abc|a|a3"),
+            ("5 & 3 = 1, 1<-1, 1=-1, 2*-3", "t|f|f|-6"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("date '2026-01-01'::int", "42000", "cannot cast"),
+            ("now()::bigint", "42000", "cannot cast"),
+            ("'ab'::char(3)", "0A000", "blanks"),
+            ("1e30::float8::int", "22003", "out of range"),
+            ("3000000000.5::int", "22003", "out of range"),
+        ],
+    )
+    .await;
+    // What is cut to a length still reaches the service.
+    let (count, cost) =
+        served.cost(text(&client, "SELECT count(*) FROM overview WHERE aid::varchar(255) = '183772'")).await;
+    assert_eq!((count.as_str(), cost), ("1", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_compared_member_by_member() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("(1, NULL) = (1, NULL), (1, NULL) = (2, NULL), (1, NULL) < (2, 1), (1, NULL) < (1, 1)", "NULL|f|t|NULL"),
+            ("(1, NULL) IS NULL, (NULL, NULL) IS NULL, (1, NULL) IS NOT NULL, (1, 2) IS NOT NULL", "f|t|f|t"),
+            (
+                "(1, 2) IN ((1, 2), (3, 4)), (1, NULL) IN ((1, 2)), (1, 2) NOT IN ((3, 4)), (2, NULL) IN ((1, 2))",
+                "t|NULL|t|f",
+            ),
+            ("(1, NULL) IS DISTINCT FROM (1, NULL), (1, 2) <> (1, NULL), (1, 2) <> (2, NULL)", "f|NULL|t"),
+            ("ROW(1, 2) >= ROW(1, 2), (2, 1) BETWEEN (1, 9) AND (2, 1)", "t|t"),
+        ],
+    )
+    .await;
+    refused(&client, &[("(1, 2) = (1, 2, 3)", "42601", "unequal number of entries")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_that_only_clients_have_arrive_as_such() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+            ("'{\"b\":1, \"a\":2}'::json", "{\"b\":1, \"a\":2}"),
+            ("named_struct('a', NULL, 'b', 1)", "{\"a\":null,\"b\":1}"),
+            ("localtimestamp > timestamp '2026-01-01 00:00:00'", "t"),
+        ],
+    )
+    .await;
+    let statement =
+        client.prepare("SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u, '1'::json AS j").await.unwrap();
+    let types: Vec<&str> = statement.columns().iter().map(|column| column.type_().name()).collect();
+    assert_eq!(types, ["uuid", "json"]);
+    assert_eq!(client.query(&statement, &[]).await.unwrap().len(), 1, "in binary");
+    refused(
+        &client,
+        &[("'x'::uuid", "22P02", "uuid"), ("'{'::json", "22P02", "json"), ("'1'::jsonb", "0A000", "use json")],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collations_of_bytes_are_accepted_and_others_refused() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let one = format!("SELECT aid FROM overview WHERE \"aid\" = '{BIG}' COLLATE \"C\"");
+    assert_eq!(served.cost(text(&client, &one)).await, (BIG.to_owned(), 1));
+    printed(
+        &client,
+        &[
+            (
+                "'a' COLLATE \"POSIX\" < 'b' AS a, 'a' COLLATE pg_catalog.\"default\" < 'b', 'a' < 'B' COLLATE ucs_basic",
+                "t|t|f",
+            ),
+            ("x FROM (VALUES ('b'), ('B')) AS t(x) ORDER BY x COLLATE \"C\" LIMIT 1", "B"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[("'a' COLLATE \"de_DE\" < 'b'", "0A000", "de_DE"), ("'a' COLLATE \"en-x-icu\"", "0A000", "en-x-icu")],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_the_session_are_known_beside_the_tables_of_the_service() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let searches = text(&client, "SELECT count(*) FROM saved_searches").await;
+    let both = "SELECT current_user, current_database(), current_schema, count(*) FROM saved_searches";
+    assert_eq!(text(&client, both).await, format!("ada|savedsearch|v4|{searches}"));
+    let named = "SELECT current_user AS \"a\"\"b\", count(*) AS pg_count FROM saved_searches";
+    assert_eq!(text(&client, named).await, format!("ada|{searches}"));
+    let statement = client.prepare(both).await.unwrap();
+    assert_eq!(statement.columns()[0].name(), "current_user");
+    assert_eq!(client.prepare(named).await.unwrap().columns()[0].name(), "a\"b");
+    for alone in ["SELECT * FROM current_schema()", "SELECT c.* FROM current_schema() AS c"] {
+        assert_eq!(text(&client, alone).await, "v4", "{alone}");
+    }
+    assert_eq!(code(&client, "SELECT 1 FROM pg_class, saved_searches").await.0, "0A000");
+    let (sqlstate, line) = code(&client, "CREATE TABLE t (\n\ta BIGINT, \n\tb TEXT\n)").await;
+    assert_eq!(sqlstate, "0A000", "{line}");
+    assert!(line.contains("read-only"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_reads_what_is_fetched() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    for select in [all.clone(), format!("{all} AND length(title) > 0"), format!("{all} ORDER BY published_at DESC")] {
+        let (whole, cost) = served.cost(texts(&client, &select)).await;
+        assert!(cost > 3, "{cost} requests");
+        client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {select}")).await.unwrap();
+        let (some, first) = served.cost(texts(&client, "FETCH 10 FROM c")).await;
+        assert_eq!((some.len(), first), (10, 1), "{select}");
+        let (rest, _) = served.cost(texts(&client, "FETCH ALL FROM c")).await;
+        let mut fetched = [some, rest].concat();
+        let mut whole = whole;
+        fetched.sort();
+        whole.sort();
+        assert!(fetched == whole, "{select}");
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    // All searches: the list, and the first page of the first one.
+    client.batch_execute("BEGIN; DECLARE c CURSOR FOR SELECT id FROM mentions WHERE duration = '365d'").await.unwrap();
+    let (some, first) = served.cost(texts(&client, "FETCH 5 FROM c")).await;
+    assert_eq!((some.len(), first), (5, 2));
+    client.batch_execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_with_hold_outlives_its_transaction() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let numbers = "SELECT n FROM (VALUES (1), (2), (3), (4)) AS t(n) ORDER BY n";
+    client
+        .batch_execute(&format!("BEGIN; DECLARE c CURSOR WITH HOLD FOR {numbers}; FETCH 1 FROM c; COMMIT"))
+        .await
+        .unwrap();
+    assert_eq!(text(&client, "FETCH 1 FROM c").await, "2");
+    // Neither an error nor another transaction ends it.
+    client.batch_execute("SELECT nope").await.expect_err("an unknown column");
+    client.batch_execute("BEGIN; SELECT 1; ROLLBACK").await.unwrap();
+    assert_eq!(client.query("FETCH 1 FROM c", &[]).await.unwrap()[0].get::<_, i64>(0), 3);
+    client.batch_execute("CLOSE c").await.unwrap();
+    client.batch_execute(&format!("DECLARE d CURSOR WITH HOLD FOR {numbers}")).await.unwrap();
+    assert_eq!(text(&client, "FETCH 1 FROM d").await, "1");
+    client.batch_execute(&format!("BEGIN; DECLARE e CURSOR WITH HOLD FOR {numbers}; ROLLBACK")).await.unwrap();
+    assert_eq!(code(&client, "FETCH 1 FROM e").await.0, "34000");
+    assert_eq!(code(&client, "DECLARE f CURSOR FOR SELECT 1").await.0, "25P01");
+}
