@@ -15,7 +15,6 @@ mod meant;
 mod rewrite;
 mod tables;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
@@ -30,7 +29,6 @@ use self::tables::World;
 pub(super) use self::tables::function_name;
 use super::dialect::Names;
 use crate::host::sessions::Session;
-use crate::session::syntax;
 
 /// Schemas of the catalogs.
 const PG_CATALOG: &str = "pg_catalog";
@@ -48,7 +46,7 @@ pub(super) async fn context(
     statement: &Parsed,
 ) -> Result<SessionContext> {
     let database = &names.database;
-    let wanted = relations_of(statement);
+    let wanted = meant::relations(statement);
     let world = Arc::new(World::of(&session.context, names, settings).await?);
     let catalog = MemoryCatalogProvider::new();
     for schema in [PG_CATALOG, INFORMATION_SCHEMA] {
@@ -73,19 +71,4 @@ pub(super) async fn context(
     functions::register(&context, &world);
     super::dialect::register(&context);
     Ok(context)
-}
-
-/// Names of the tables that a statement reads, without their schemas.
-fn relations_of(statement: &Parsed) -> HashSet<String> {
-    let mut names = HashSet::new();
-    let mut inner = statement;
-    while let Parsed::Explain(explain) = inner {
-        inner = &explain.statement;
-    }
-    if let Parsed::Statement(statement) = inner {
-        syntax::relations(statement.as_ref(), &mut |name| {
-            names.extend(name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.to_ascii_lowercase()));
-        });
-    }
-    names
 }
