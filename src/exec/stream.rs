@@ -424,6 +424,7 @@ impl Driver {
                 if std::mem::take(&mut first) {
                     if let Some(order) = reader.order()
                         && Self::begins_with_null(order, reader, &page)
+                        && self.starts_with_null(&plan, reader).await.map_err(|error| self.at_table(error))?
                     {
                         self.check_opposite(&plan, order).await.map_err(|error| self.at_table(error))?;
                         self.verify_order(&plan, reader).await.map_err(|error| self.at_table(error))?;

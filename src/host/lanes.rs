@@ -176,12 +176,16 @@ mod tests {
         let own = OwnLane::default();
         let stuck = lanes.enter(&own);
         let (release, wait) = std::sync::mpsc::channel::<()>();
-        let wait = Arc::new(Mutex::new(wait));
+        let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..THREADS {
-            let wait = Arc::clone(&wait);
+            let (wait, begun) = (Arc::clone(&wait), Arc::clone(&begun));
             stuck.handle().spawn(async move {
+                begun.fetch_add(1, Ordering::Relaxed);
                 let _ = wait.lock().map(|wait| wait.recv());
             });
+        }
+        while begun.load(Ordering::Relaxed) < THREADS {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         lanes.watch();
         // The question is as old as it would be.

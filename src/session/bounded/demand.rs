@@ -67,37 +67,47 @@ pub(super) enum Growth {
 }
 
 /// Functions whose result is a string or a list that is no larger than their arguments, but for a small factor that does not
-/// multiply when they are nested. All others of variable size are evaluated in slices.
+/// multiply when they are nested, and those whose signature does not show that their result has a fixed size. All others of
+/// variable size are evaluated in slices.
 pub(super) const BOUNDED: &[&str] = &[
+    "array_add",
     "array_any_value",
     "array_compact",
     "array_dims",
     "array_distinct",
     "array_element",
     "array_except",
+    "array_has",
     "array_intersect",
     "array_max",
     "array_min",
+    "array_normalize",
     "array_pop_back",
     "array_pop_front",
+    "array_position",
     "array_positions",
     "array_remove",
     "array_remove_all",
     "array_remove_n",
     "array_reverse",
+    "array_scale",
     "array_slice",
     "array_sort",
+    "array_subtract",
+    "arrow_field",
     "arrow_metadata",
     "arrow_typeof",
     "btrim",
     "cast_to_type",
     "chr",
     "coalesce",
+    "date_part",
     "digest",
     "flatten",
     "get_field",
     "greatest",
     "initcap",
+    "input_file_name",
     "least",
     "left",
     "lower",
@@ -130,6 +140,7 @@ pub(super) const BOUNDED: &[&str] = &[
     "upper",
     "uuid",
     "version",
+    "with_metadata",
 ];
 
 impl Growth {

@@ -15,7 +15,7 @@ use crate::support::knob;
 /// Memory in MiB by which one statement may raise the peak of the process.
 const MEMORY: u64 = 512;
 /// Time for one statement: a hang is found, a busy machine is not.
-const TIME: Duration = Duration::from_secs(100);
+const TIME: Duration = Duration::from_secs(300);
 
 /// Expressions around an expression.
 const NESTED: &[(&str, &str)] = &[
@@ -159,7 +159,7 @@ impl Draw {
 
     fn statement(&mut self, functions: &[String]) -> String {
         const DEPTHS: [usize; 7] = [3, 8, 12, 16, 24, 48, 60];
-        const COUNTS: [usize; 4] = [10, 400, 3_000, 10_000];
+        const COUNTS: [usize; 4] = [10, 90, 3_000, 10_000];
         let wrapped = |(open, close): (&str, &str), depth: usize, inner: &str| {
             format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
         };
