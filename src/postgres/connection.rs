@@ -43,7 +43,6 @@ use super::startup::{Started, crowded_out, end};
 use super::types::parameter_type;
 use super::wire::{Lost, Message, Wire};
 use super::{catalog, dialect};
-use crate::config::SessionSettings;
 use crate::error::describe;
 use crate::exec::Spent;
 use crate::host::effects;
@@ -53,7 +52,7 @@ use crate::host::planner::{Statement, may_set};
 use crate::host::running::Pending;
 use crate::host::sessions::Session;
 use crate::numbers::counted;
-use crate::session::check_text;
+use crate::session::{check_text, time_zone};
 
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
@@ -260,7 +259,7 @@ impl Connection {
         }
         match self.use_zone().await {
             Ok(()) => {
-                let zone = self.zone_in_use();
+                let zone = time_zone(&self.session.context);
                 self.settings.begin_with("timezone", &zone).map_err(Lost::Told)
             }
             Err(Stop::Lost(lost)) => Err(lost),
@@ -852,7 +851,7 @@ impl Connection {
         let mut value = value.map(str::to_owned);
         if name == "timezone" && value.is_some() {
             self.set_in_engine(ZONE, value.as_deref()).await?;
-            value = Some(self.zone_in_use());
+            value = Some(time_zone(&self.session.context));
         }
         if let Some((name, value)) = self.settings.set(name, value.as_deref())? {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
@@ -914,12 +913,6 @@ impl Connection {
     async fn use_zone(&mut self) -> Result<(), Stop> {
         let zone = self.settings.get("timezone").filter(|zone| zone != "UTC");
         self.set_in_engine(ZONE, zone.as_deref()).await
-    }
-
-    /// Name of the engine's time zone.
-    fn zone_in_use(&self) -> String {
-        let zone = SessionSettings::zone(self.session.context.state().config_options());
-        if zone.is_empty() { "UTC".to_owned() } else { zone }
     }
 
     async fn reset(&mut self) -> Result<(), Stop> {

@@ -50,6 +50,8 @@ pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;
 #[cfg(any(feature = "flight", feature = "shell"))]
 pub(crate) use self::time_zone::follow_time_zone;
+#[cfg(feature = "postgres")]
+pub(crate) use self::time_zone::time_zone;
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
 use crate::connection::Connection;

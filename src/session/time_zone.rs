@@ -48,6 +48,13 @@ pub(crate) async fn follow_time_zone(context: &SessionContext) -> Result<()> {
     context.execute_logical_plan(LogicalPlan::Statement(set)).await.map(drop)
 }
 
+/// Name of a session's time zone.
+#[cfg(feature = "postgres")]
+pub(crate) fn time_zone(context: &SessionContext) -> String {
+    let zone = SessionSettings::zone(context.state().config_options());
+    if zone.is_empty() { "UTC".to_owned() } else { zone }
+}
+
 fn assignment(values: Vec<Expr>) -> Statement {
     let word = |value: &Expr, word: &str| matches!(value, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word));
     let values = match values.as_slice() {

@@ -1,4 +1,4 @@
-//! What FROM names, as the engine should see it: tables in the time zone of the session, and without a key where one would
+//! Relations of FROM as the engine should see them: tables in the time zone of the session, and without a key where one would
 //! mislead the planner.
 
 use datafusion::common::Result;
