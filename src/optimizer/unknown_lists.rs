@@ -45,6 +45,8 @@ impl AnalyzerRule for UnknownLists {
                 let filter = Filter::try_new(conjunction(conjuncts).unwrap_or_else(|| lit(true)), input)?;
                 Ok(Transformed::new_transformed(LogicalPlan::Filter(filter), changed))
             }
+            // Its filters were a Filter when they were analyzed: a plan that is optimized may be analyzed again.
+            LogicalPlan::TableScan(_) => Ok(Transformed::no(plan)),
             plan => {
                 let schema = merge_schema(&plan.inputs());
                 let names = NamePreserver::new(&plan);
