@@ -141,14 +141,14 @@ mod tests {
     fn the_summary_names_what_is_known() {
         let shown = Shown { rows: 1, ..Shown::default() };
         assert_eq!(report(shown, Spent::default()).line(false), "1 row · 1.2 s · no requests");
-        let spent = Spent { requests: 12, retries: 2, wait_ms: 61_000, incomplete: 0 };
+        let spent = Spent { requests: 12, retries: 2, wait_ms: 900, incomplete: 0 };
         let window =
             |words: &str, zone: &str, default| WindowRead { words: words.into(), timezone: Some(zone.into()), default };
         let windows = vec![window("7d", "UTC", true), window("1d", "Europe/Berlin", false), window("2d", "UTC", false)];
         let whole = Report { windows, ..report(Shown { rows: 1_000, ..Shown::default() }, spent) };
         assert_eq!(
             whole.line(true),
-            "1,000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 retries · waited 1 min 1 s · \
+            "1,000 rows · 1.2 s · planned in 2 ms, first rows after 30 ms · 12 requests · 2 retries · waited 900 ms · \
              window 7d (default), 1d Europe/Berlin and 1 more · complete"
         );
     }

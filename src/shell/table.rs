@@ -435,7 +435,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter(columns).expect("a batch");
         let layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 60, false).expect("a layout");
         assert_eq!(layout.hidden, 0);
-        assert_eq!(layout.head(&batch.schema())[1], "| count(*) FILTER … | count(*) FILTER … | count(*) FILTE… |");
+        assert_eq!(layout.head(&batch.schema())[1], "| count(*) FILTER … | count(*) FILTER … | count(*) FILTER… |");
     }
 
     #[test]
