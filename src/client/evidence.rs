@@ -79,8 +79,8 @@ pub(crate) fn is_round(rows: u64) -> bool {
 pub(crate) const WHICH: &str = "set trust = \"advisory\" in the profile's [total] or [counts], whichever is wrong";
 
 /// Advice for a service that needs more requests than three passes take.
-pub(crate) const LEFT_OUT: &str = "the service leaves mentions out of its pages, or counts others: check the profile's \
-                                   [total], [page] and [depth]";
+pub(crate) const LEFT_OUT: &str = "the service pages no further, leaves mentions out of its pages, or counts others: \
+                                   narrow the range of published_at, or check the profile's [depth], [page] and [total]";
 
 /// Advice for parts of a window with fewer mentions than the window.
 pub(crate) const PARTS: &str =

@@ -29,6 +29,25 @@ impl Driver {
         !order.options.nulls_first && !all && reader.begins_with_null(&page.batch)
     }
 
+    /// True if the first rows of an order are those of a page that begins with NULL, or begin with NULL as well.
+    pub(super) async fn starts_with_null(&self, plan: &RequestPlan, reader: &Reader) -> Result<bool> {
+        let Some(pages) = plan.pages.filter(|pages| pages.skip > 0) else { return Ok(true) };
+        let size = 2;
+        let pages = Some(Pages { size, skip: 0, fetch: Some(size), ..pages });
+        let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
+        let page = self.first_page(PageRequest { plan, row: 0, size, frozen: None }, reader).await?;
+        Ok(page.records == 0 || reader.begins_with_null(&page.batch))
+    }
+
+    async fn first_page(&self, request: PageRequest, reader: &Reader) -> Result<Decoded> {
+        let decode = |body: &Bytes| {
+            let page = reader.decoder.decode(&request, body)?;
+            let rows = page.records;
+            Ok((page, rows))
+        };
+        self.config.connection.client().fetch(&self.scan, &request, decode).await
+    }
+
     /// Checks that the opposite of an order that begins with NULL does so as well.
     ///
     /// # Errors
@@ -44,12 +63,7 @@ impl Driver {
         let pages = plan.pages.map(|_| Pages { size, skip: 0, fetch: Some(size), ordered: true });
         let plan = Arc::new(RequestPlan { sort: Some(opposite.value.clone()), pages, ..plan.clone() });
         let request = PageRequest { plan: Arc::clone(&plan), row: 0, size, frozen: None };
-        let decode = |body: &Bytes| {
-            let page = reader.decoder.decode(&request, body)?;
-            let rows = page.records;
-            Ok((page, rows))
-        };
-        let page = connection.client().fetch(&self.scan, &request, decode).await?;
+        let page = self.first_page(request, &reader).await?;
         if page.records == 0 || reader.begins_with_null(&page.batch) {
             return Ok(());
         }

@@ -47,6 +47,7 @@ fn questions() -> Vec<String> {
         of("id", " ORDER BY published_at DESC LIMIT 90"),
         of("reach", " ORDER BY reach DESC LIMIT 7"),
         of("reach", " AND language = 'de' ORDER BY reach LIMIT 7"),
+        of("reach", " ORDER BY reach DESC LIMIT 7 OFFSET 11"),
         of("max(reach)", ""),
         of("min(reach), max(reach), count(*)", " AND language = 'en'"),
         of("count(*)", ""),
