@@ -185,6 +185,8 @@ impl Size {
     /// Measures an expression over the columns of a schema.
     fn of(expr: &Expr, schema: &DFSchema) -> Self {
         let mut size = Self { now: 1, simplified: 1 };
+        // AND, OR, NOT and IS TRUE around the branches of a CASE.
+        let mut operators = 0;
         let mut add = |part: &Expr, copies: u64| {
             let part = Self::of(part, schema);
             size.now = size.now.saturating_add(part.now);
@@ -205,7 +207,11 @@ impl Size {
                 add(expr, count(list.len()).min(3));
                 list.iter().for_each(|value| add(value, 1));
             }
-            Expr::Case(case) => add_case(case, joins_conditions(case, schema), &mut add),
+            Expr::Case(case) => {
+                let joined = joins_conditions(case, schema);
+                operators = if joined { 8 * (count(case.when_then_expr.len()) + 1) } else { 0 };
+                add_case(case, joined, &mut add);
+            }
             // The comparison moves into the branches.
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq | Operator::NotEq, right })
                 if matches!(
@@ -215,7 +221,10 @@ impl Size {
             {
                 for side in [left, right] {
                     match &**side {
-                        Expr::Case(case) => add_case(case, true, &mut add),
+                        Expr::Case(case) => {
+                            operators = 8 * (count(case.when_then_expr.len()) + 1);
+                            add_case(case, true, &mut add);
+                        }
                         literal => add(literal, 1),
                     }
                 }
@@ -246,6 +255,7 @@ impl Size {
                 });
             }
         }
+        size.simplified = size.simplified.saturating_add(operators);
         size
     }
 }
