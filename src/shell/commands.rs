@@ -69,7 +69,7 @@ const ALIASES: [(&str, &str); 27] = [
     ("\\quit", "\\q"),
 ];
 
-/// What to use instead of commands of other shells that have no counterpart.
+/// Advice on commands of other shells that have no counterpart.
 const INSTEAD: [(&str, &str); 14] = [
     (".quit", "use \\q"),
     (".exit", "use \\q"),

@@ -157,7 +157,7 @@ fn portable(svg: &str) -> Result<String, String> {
             Some((_, end)) => {
                 let begins = format!(" x=\"{}\"", attribute(attributes, "x").unwrap_or_default());
                 let ends = format!(" x=\"{end:.1}\" text-anchor=\"end\"");
-                format!(" {attributes}").replacen(&begins, &ends, 1)
+                format!(" {attributes}").replacen(&begins, &ends, 1).trim_start().to_owned()
             }
             None => (*attributes).to_owned(),
         };

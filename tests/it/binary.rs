@@ -869,9 +869,10 @@ impl Served {
 #[test]
 fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
     let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
-    for (base_url, key, reason) in
-        [(service.base_url.as_str(), CANARY, "401"), ("http://127.0.0.1:1/v4", "demo-key-comms", "cannot connect")]
-    {
+    for (base_url, key, reason) in [
+        (service.base_url.as_str(), CANARY, "401"),
+        ("http://127.0.0.1:1/v4", "demo-key-comms", "is the service's address"),
+    ] {
         let mut served = Served::start(&["--base-url", base_url], key);
         let line = served.until("the service cannot be queried");
         assert!(line.contains("WARN") && line.contains(reason) && !line.contains(CANARY), "{line}");
@@ -910,12 +911,12 @@ fn a_password_becomes_a_line_of_the_users_file() {
 
 #[test]
 fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_live() {
-    let service = Simulate::start(&["--now", NOW, "--mentions", "4000", "--searches", "1", "--delay-ms", "2000"]);
+    let service = Simulate::start(&["--mentions", "4000", "--searches", "1", "--delay-ms", "2000"]);
     let folder = tempfile::tempdir().unwrap();
+    let since = (chrono::Utc::now() - chrono::TimeDelta::days(60)).date_naive().to_string();
     let sync = |name: &str| {
         let store = folder.path().join(name);
-        let options =
-            ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sync", "--since", "2026-03-01"];
+        let options = ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sync", "--since", &since];
         let mut command = savedsearch(&options);
         command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -284,7 +284,8 @@ impl<D: PageDecoder> PageReader<D> {
             false => error,
         })?;
         self.begun = true;
-        if let (true, Some(total)) = (self.window.words.is_some() && self.history.passes == 0, answer.facts.total) {
+        let relative = self.window.words.is_none() && self.window.instants.is_none() && self.history.passes == 0;
+        if let (true, Some(total)) = (relative, answer.facts.total) {
             // A relative period is read again at other instants: its total serves estimates alone.
             let period = PageRequest::overview(RequestPlan::clone(&self.plan)).key(self.client.profile());
             self.client.totals.expect(period, total);

@@ -193,6 +193,8 @@ fn a_chart_is_drawn_from_the_last_result_without_a_request() {
     assert_eq!(cost, 0);
     assert!(!terminal.is_colored());
     terminal.line("SELECT 1 AS one;", "no request");
+    terminal.line("\\chart", "one │");
+    terminal.line("SELECT 'a' AS word, 'b' AS other;", "no request");
     terminal.line("\\chart", "error: expected time or category, then numbers");
 }
 
@@ -535,7 +537,7 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     let mut terminal = desk.shell((24, 80), &[]);
     terminal.clear();
     terminal.keys("SELECT 'a;\r");
-    terminal.sees("savedsearch->");
+    terminal.sees("savedsearch'>");
     // In a string a backslash is no command, and behind it one leaves the statement as it is.
     terminal.keys("\\q' AS text,\r\\timing on\r");
     terminal.sees("timing: on");
