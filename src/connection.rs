@@ -268,6 +268,8 @@ fn with_as_of(mut profile: Profile) -> Profile {
             nullable: true,
             origin: Origin::AsOf,
             pattern: None,
+            zone: None,
+            time_at: None,
         });
     }
     profile
@@ -475,13 +477,20 @@ impl Connection {
         if let Some(list) = query.list.get() {
             return Ok(Arc::clone(list));
         }
-        let profile = Arc::clone(self.profile());
-        let decode = move |body: &Bytes| {
-            let list = SavedSearches::decode(&profile, body.clone())?;
-            let rows = list.rows;
-            Ok((list, rows))
+        let page = |request: PageRequest, first: bool| {
+            let profile = Arc::clone(self.profile());
+            let decode = move |body: &Bytes| {
+                let page = SavedSearches::decode(&profile, body.clone(), first)?;
+                let rows = page.rows;
+                Ok((page, rows))
+            };
+            self.answer(query, scan, request, decode)
         };
-        let list = Arc::new(self.answer(query, scan, PageRequest::list(), decode).await?);
+        let mut list = page(PageRequest::list(), true).await?;
+        while let Some(next) = list.next(self.profile())? {
+            list = list.then(page(next, false).await?);
+        }
+        let list = Arc::new(list);
         self.note_searches(&list);
         Ok(Arc::clone(query.list.get_or_init(|| list)))
     }

@@ -80,7 +80,14 @@ impl Named {
                 None => Err(bad(&format!("environment variable {name} is not set")).advice("set it to the API key")),
             },
             Some(KeySource::File(file)) => Secret::read(file),
-            Some(KeySource::Command(command, folder)) => key_of_command(command, folder).map_err(|what| bad(&what)),
+            Some(KeySource::Command(command, folder)) => {
+                let (command, folder, place) = (command.clone(), folder.clone(), self.place.clone());
+                let ask = move || {
+                    key_of_command(&command, &folder)
+                        .map_err(|what| Error::new(ErrorKind::Config, format!("{place}: {what}")))
+                };
+                Ok(ask()?.renewed_by(ask))
+            }
         }
     }
 }

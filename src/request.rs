@@ -87,7 +87,7 @@ pub struct PageRequest {
     /// Number of rows requested; 0 if no records are.
     pub size: u64,
     /// The plan's window as instants, once the service has reported them, so that it does not move while pages are
-    /// read.
+    /// read. Of the list: the place of the page, as the service wrote it.
     pub frozen: Option<String>,
 }
 
@@ -122,6 +122,36 @@ impl RequestPlan {
     pub fn zone(&self, profile: &Profile) -> Zone {
         // Zone names are checked when a plan is made.
         self.timezone.as_deref().and_then(|name| profile.timezone.zone_of(name).ok()).unwrap_or(Zone::UTC)
+    }
+}
+
+/// Traits of a mention that distinguish it from others apart from its id: its time, and hashes of its url and source. In eight
+/// bytes, since a scan remembers them for each mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits(u64);
+
+impl Traits {
+    /// Bits of a hash; 0 is none.
+    const HASH: u32 = 15;
+
+    /// Packs the time, in microseconds since 1970, and the hashes of what is known.
+    pub fn new(micros: i64, url: Option<u64>, source: Option<u64>) -> Self {
+        let hash = |hash: Option<u64>| hash.map_or(0, |hash| hash % ((1 << Self::HASH) - 1) + 1);
+        // Seconds from the year 1698 to 2242, in 34 bits.
+        let seconds = micros.div_euclid(1_000_000).clamp(-(1 << 33), (1 << 33) - 1) + (1 << 33);
+        Self(seconds.unsigned_abs() << (2 * Self::HASH) | hash(url) << Self::HASH | hash(source))
+    }
+
+    /// True if both may be those of one mention. Services write times with and without fractions of a second.
+    pub fn may_be(self, other: Self) -> bool {
+        let part = |traits: Self, at: u32| (traits.0 >> (at * Self::HASH)) & ((1 << Self::HASH) - 1);
+        let agree = |at: u32| part(self, at) == 0 || part(other, at) == 0 || part(self, at) == part(other, at);
+        self.seconds().abs_diff(other.seconds()) <= 1 && agree(0) && agree(1)
+    }
+
+    /// Time in seconds since 1970.
+    pub fn seconds(self) -> i64 {
+        (self.0 >> (2 * Self::HASH)).cast_signed() - (1 << 33)
     }
 }
 
@@ -167,6 +197,12 @@ impl PageRequest {
         Self { plan: Arc::new(RequestPlan::list()), row: 0, size: 0, frozen: None }
     }
 
+    /// Returns the request for the page of the list that begins at `place`, in the profile's unit, or at the place that the
+    /// page before names.
+    pub fn list_from(place: u64, next: Option<String>) -> Self {
+        Self { row: place, frozen: next, ..Self::list() }
+    }
+
     /// Returns the request for an overview. A mention comes along where that costs nothing, which confirms its counts.
     pub fn overview(plan: RequestPlan) -> Self {
         Self { plan: Arc::new(RequestPlan { pages: None, sort: None, ..plan }), row: 0, size: 0, frozen: None }
@@ -187,7 +223,8 @@ impl PageRequest {
         let RequestPlan { endpoint, aid, duration, timezone, filters, sort, pages } = self.plan.as_ref();
         let mut sent = Vec::new();
         if *endpoint == Endpoint::List {
-            return sent;
+            let pages = profile.list.pages.as_ref();
+            return pages.map_or(sent, |pages| pages.parameters(self.row, self.frozen.as_deref()));
         }
         sent.extend(aid.iter().map(|aid| (profile.search.aid.clone(), aid.clone())));
         if let Some(words) = self.frozen.as_ref().or(duration.as_ref()) {
@@ -211,10 +248,12 @@ impl PageRequest {
         }
         let size = match profile.mentions.requested_by {
             // The service always returns mentions: request as few as possible.
-            RequestedBy::Always => Some(self.size.max(1)),
-            RequestedBy::Size if pages.is_none() => Some(self.size.max(profile.beside_overview())),
-            RequestedBy::Size => Some(self.size),
-            RequestedBy::Flag => pages.map(|_| self.size),
+            RequestedBy::Always => Some(profile.page.accepted(self.size)),
+            RequestedBy::Size => {
+                let size = if pages.is_none() { self.size.max(profile.beside_overview()) } else { self.size };
+                Some(if size == 0 { 0 } else { profile.page.accepted(size) })
+            }
+            RequestedBy::Flag => pages.map(|_| profile.page.accepted(self.size)),
         };
         if let Some(size) = size {
             sent.push((profile.offset.parameter.clone(), profile.offset.of(self.row, self.size).to_string()));
@@ -284,6 +323,18 @@ mod tests {
         profile.filters.several = Several::Repeat;
         let sent = sent(&profile, 100);
         assert!(sent.contains("language=en&language=de") && sent.contains("dataFrom=3"), "{sent}");
+    }
+
+    #[test]
+    fn mentions_are_told_apart_by_what_is_known_of_both() {
+        let at = |seconds: i64| seconds * 1_000_000;
+        let one = Traits::new(at(1_795_615_332), Some(7), None);
+        assert_eq!(one.seconds(), 1_795_615_332);
+        assert_eq!(Traits::new(at(-5), None, None).seconds(), -5);
+        assert!(one.may_be(Traits::new(at(1_795_615_332) + 900_000, Some(7), Some(3))), "a fraction, and a source");
+        assert!(one.may_be(Traits::new(at(1_795_615_333), None, None)), "rounded");
+        assert!(!one.may_be(Traits::new(at(1_795_615_334), Some(7), None)), "another time");
+        assert!(!one.may_be(Traits::new(at(1_795_615_332), Some(8), None)), "another url");
     }
 
     #[test]

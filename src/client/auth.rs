@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
@@ -15,9 +16,26 @@ use crate::profile::Auth;
 
 const REDACTED: &str = "<redacted>";
 
-/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop.
+/// An API key. `Debug` and `Display` print `<redacted>`; memory is wiped on drop. Clones are one key: if it is renewed, all of
+/// them are.
 #[derive(Clone)]
-pub struct Secret(SecretString);
+pub struct Secret(Arc<Keys>);
+
+/// A key, and those that replaced it.
+struct Keys {
+    first: SecretString,
+    /// Number of renewals, and the last keys that they returned, newest last.
+    later: RwLock<(u64, Vec<SecretString>)>,
+    /// Reads the key again, from where it came.
+    source: Option<KeySource>,
+    /// Held while the key is read again.
+    renewing: Mutex<()>,
+}
+
+type KeySource = Box<dyn Fn() -> Result<Secret> + Send + Sync>;
+
+/// Keys that were replaced and may still come back in a response.
+const REMEMBERED: usize = 8;
 
 impl Secret {
     /// Creates a key. Surrounding white space is trimmed, since keys are read from files.
@@ -36,18 +54,67 @@ impl Secret {
                 "the API key contains characters that HTTP headers cannot carry",
             ));
         }
-        Ok(Self(SecretString::from(key)))
+        Ok(Self::of(SecretString::from(key), None))
     }
 
-    /// Reads a key from a file.
+    fn of(first: SecretString, source: Option<KeySource>) -> Self {
+        Self(Arc::new(Keys { first, later: RwLock::default(), source, renewing: Mutex::default() }))
+    }
+
+    /// Sets where the key is read again, once, when the service no longer accepts it.
+    #[must_use]
+    pub fn renewed_by(self, source: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
+        Self::of(self.current(), Some(Box::new(source)))
+    }
+
+    /// Reads a key from a file, and reads it again when the service no longer accepts the key.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the file cannot be read or contains no key.
     pub fn read(path: &Path) -> Result<Self> {
+        let file = path.to_owned();
+        Ok(Self::read_once(path)?.renewed_by(move || Self::read_once(&file)))
+    }
+
+    fn read_once(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot read the API key file {}: {error}", path.display()))
         })?;
         Self::new(&text)
+    }
+
+    /// The key that is sent.
+    fn current(&self) -> SecretString {
+        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
+        later.1.last().unwrap_or(&self.0.first).clone()
+    }
+
+    /// Number of times that the key was renewed.
+    pub(super) fn renewals(&self) -> u64 {
+        self.0.later.read().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Reads the key again, unless another request has done so after this number of renewals. Returns true if there is another
+    /// key. Blocks: the source may be a command.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(super) fn renew(&self, renewals: u64) -> Result<bool> {
+        let _one = self.0.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.renewals() != renewals {
+            return Ok(true);
+        }
+        let Some(source) = &self.0.source else { return Ok(false) };
+        let renewed = source()?.current();
+        if renewed.expose_secret() == self.current().expose_secret() {
+            return Ok(false);
+        }
+        let mut later = self.0.later.write().unwrap_or_else(PoisonError::into_inner);
+        later.0 += 1;
+        later.1.push(renewed);
+        let forgotten = later.1.len().saturating_sub(REMEMBERED);
+        later.1.drain(..forgotten);
+        Ok(true)
     }
 
     /// Returns the header that carries the key in the profile's format, marked as sensitive.
@@ -55,7 +122,9 @@ impl Secret {
     /// # Errors
     /// [`ErrorKind::Config`] if the profile's header name or format does not give a valid header.
     pub fn header(&self, auth: &Auth) -> Result<(HeaderName, HeaderValue)> {
-        let value = auth.format.replace("{key}", self.0.expose_secret()).replace("{base64}", &self.base64());
+        let key = self.current();
+        let key = key.expose_secret();
+        let value = auth.format.replace("{key}", key).replace("{base64}", &base64(key));
         let bad = || {
             Error::new(
                 ErrorKind::Config,
@@ -70,7 +139,12 @@ impl Secret {
     /// Redacts the key in a text, in any letter case: in clear text, percent-encoded once or twice, JSON-escaped, in
     /// hexadecimal, and inside data encoded in base64 or base32.
     pub fn redact(&self, text: &str) -> String {
-        let key = self.0.expose_secret();
+        let later = self.0.later.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = [&self.0.first].into_iter().chain(&later.1);
+        keys.fold(text.to_owned(), |text, key| Self::without_key(&text, key.expose_secret()))
+    }
+
+    fn without_key(text: &str, key: &str) -> String {
         let query: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
         let percent: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
         // JSON-escaped, with and without escaped slashes.
@@ -80,8 +154,7 @@ impl Secret {
         let twice = |once: &str| once.replace('%', "%25");
         let escaped: String = key.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
         let hexadecimal: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let mut forms =
-            vec![key.to_owned(), self.base64(), BASE64_STANDARD.encode(key), twice(&query), twice(&percent)];
+        let mut forms = vec![key.to_owned(), base64(key), BASE64_STANDARD.encode(key), twice(&query), twice(&percent)];
         forms.extend([query, percent, json, slashes, escaped, hexadecimal]);
         // Five bytes encode to eight characters.
         for before in 0..5 {
@@ -100,14 +173,16 @@ impl Secret {
         forms.iter().fold(text.to_owned(), |text, form| without(&text, form))
     }
 
-    /// Digest that distinguishes the keys of one service without revealing them.
+    /// Digest that distinguishes the keys of one service without revealing them. A renewed key keeps it.
     pub(super) fn digest(&self, service: &str) -> [u8; 32] {
-        Sha256::new().chain_update(service).chain_update([0]).chain_update(self.0.expose_secret()).finalize().into()
+        let first = self.0.first.expose_secret();
+        Sha256::new().chain_update(service).chain_update([0]).chain_update(first).finalize().into()
     }
+}
 
-    fn base64(&self) -> String {
-        BASE64_STANDARD.encode(format!("{}:", self.0.expose_secret()))
-    }
+/// A key as the user name of the Basic scheme, without a password (RFC 7617).
+fn base64(key: &str) -> String {
+    BASE64_STANDARD.encode(format!("{key}:"))
 }
 
 /// Formats a digest as the name of a file or an entry, long enough to rule out collisions.
@@ -170,6 +245,26 @@ mod tests {
         ] {
             assert!(key.redact(&format!("{{\"{shown}\"}}")).contains(REDACTED), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_renewed_key_is_sent_and_both_are_redacted() {
+        let key = Secret::new("first-key").expect("valid key");
+        assert!(!key.renew(0).expect("no source"), "nothing to read it from");
+        let asked = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&asked);
+        let key = key.renewed_by(move || {
+            *count.lock().expect("not poisoned") += 1;
+            Secret::new("second-key")
+        });
+        let (name, clone) = (key.digest("s"), key.clone());
+        assert!(key.renew(0).expect("renewed"));
+        assert!(clone.renew(0).expect("renewed"), "another request has renewed it");
+        assert_eq!(*asked.lock().expect("not poisoned"), 1);
+        assert!(!clone.renew(1).expect("the same key again"));
+        assert_eq!(clone.header(&Profile::v4().auth).expect("valid header").1.as_bytes(), b"Bearer second-key");
+        assert_eq!(clone.redact("first-key second-key"), "<redacted> <redacted>");
+        assert_eq!(key.digest("s"), name);
     }
 
     #[test]

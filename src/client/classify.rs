@@ -15,6 +15,7 @@ use super::log::RequestRecord;
 use super::retry::{self, Cause};
 use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::profile::ThrottleRule;
+use crate::request::Endpoint;
 
 impl Client {
     /// Returns the error that a successful response reports in an object of its own.
@@ -24,6 +25,18 @@ impl Client {
         }
         let said = ErrorBody::read(&self.profile, &self.key, body);
         said.is_failure().then(|| self.refusal(ErrorKind::Unavailable, status, &said).advice("try again later"))
+    }
+
+    /// Returns the error for a list whose headers say that it continues, unless the profile says how it is paged.
+    fn continues(&self, record: &RequestRecord, headers: &HeaderMap, rows: u64) -> Option<Error> {
+        if record.endpoint != Endpoint::List.to_string() || self.profile.list.pages.is_some() {
+            return None;
+        }
+        let sign = more_by_headers(headers, rows)?;
+        let message = format!("the list of saved searches continues: {sign}");
+        Some(Error::new(ErrorKind::Incomplete, message).advice(
+            "declare how the list is paged in the profile: [list] pages = { parameter = \"…\", unit = \"row\" }",
+        ))
     }
 
     /// Classifies the response to an attempt.
@@ -48,7 +61,7 @@ impl Client {
         let now = self.clock.now();
         // An error inside a success is treated as the status that its code maps to.
         let stated = status;
-        let inside = status.is_success() && said != ErrorBody::default();
+        let inside = status.is_success() && said.is_failure();
         let status = if inside { &self.profile.error.status_of(said.code.as_deref()) } else { status };
         let fits = |rules: &[ThrottleRule]| {
             rules.iter().any(|rule| {
@@ -69,8 +82,18 @@ impl Client {
         if let Some(wait) = retry::exhausted(&self.profile.throttle, headers, now) {
             self.limiter.close(wait);
         }
+        if *status == StatusCode::ACCEPTED {
+            // The result is not ready (RFC 9110, section 15.3.3), whatever the body looks like.
+            let wait = retry::retry_after(&self.profile.throttle, headers, now).unwrap_or_default();
+            let error = self.refusal(ErrorKind::Unavailable, *stated, &said).advice("try again later");
+            return Outcome::Again(Cause::Unavailable(wait), error);
+        }
         if status.is_success() {
             let accepted = html(headers, body).map_or_else(|| decode(body), Err);
+            let accepted = accepted.and_then(|(value, rows)| match self.continues(record, headers, rows) {
+                Some(error) => Err(error),
+                None => Ok((value, rows)),
+            });
             // The data beside an error may be a part of the result.
             if accepted.is_ok()
                 && let Some(error) = self.error_beside_data(*status, body)
@@ -101,8 +124,8 @@ impl Client {
                         return Outcome::Again(Cause::Temporary, error);
                     }
                     match error.kind() {
-                        ErrorKind::Malformed => Outcome::Again(Cause::Temporary, error),
-                        _ if error.may_pass() => Outcome::Again(Cause::Temporary, error),
+                        ErrorKind::Malformed => Outcome::Again(Cause::Unusable, error),
+                        _ if error.may_pass() => Outcome::Again(Cause::Unusable, error),
                         _ => Outcome::Failed(error),
                     }
                 }
@@ -111,8 +134,8 @@ impl Client {
         let kind = match status.as_u16() {
             300..=399 => ErrorKind::Redirect,
             401 => ErrorKind::Unauthorized,
-            403 => ErrorKind::Forbidden,
-            404 => ErrorKind::NotFound,
+            403 | 451 => ErrorKind::Forbidden,
+            404 | 410 => ErrorKind::NotFound,
             500..=599 => ErrorKind::Unavailable,
             _ => ErrorKind::Rejected,
         };
@@ -131,6 +154,9 @@ impl Client {
                 error.advice("this key may not read this saved search; saved_searches lists those that it may read"),
             ),
             ErrorKind::NotFound => Outcome::Failed(error.advice(advice::for_not_found(&self.base_url))),
+            _ if *status == StatusCode::URI_TOO_LONG || status.as_u16() == 431 => Outcome::Failed(error.advice(
+                "the values of the query's filters are too long to be sent; set a lower [filters] longest in the profile",
+            )),
             _ => Outcome::Failed(error),
         }
     }
@@ -149,6 +175,33 @@ impl Client {
         }
         Error::new(kind, one_line(&message))
     }
+}
+
+/// The reason why a list of this many entries continues, if its headers name one: a link to the next page (RFC 8288), or a
+/// higher total.
+fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
+    let mut texts = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    texts.find_map(|(name, value)| {
+        let links = name == "link"
+            && value.split(';').map(str::trim).any(|part| {
+                let relation = part.split(',').next().unwrap_or_default().trim();
+                let relation =
+                    relation.strip_prefix("rel").map(|rest| rest.trim_start_matches([' ', '=']).trim_matches('"'));
+                relation
+                    .is_some_and(|names| names.split_ascii_whitespace().any(|name| name.eq_ignore_ascii_case("next")))
+            });
+        let counts =
+            name.contains("total") && !["limit", "rate", "quota", "time"].iter().any(|other| name.contains(other));
+        let total = match name {
+            "content-range" => value.rsplit_once('/').map(|(_, total)| total),
+            _ => counts.then_some(value),
+        };
+        let total = total.and_then(|total| total.trim().parse::<u64>().ok()).filter(|total| *total > rows);
+        match total {
+            Some(total) => Some(format!("the header `{name}` says {total}, and {rows} entries were received")),
+            None => links.then(|| format!("the header `{name}` has a link to a next page")),
+        }
+    })
 }
 
 /// Error for a response that is a web page, recognized by its content type or first byte.

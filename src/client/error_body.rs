@@ -59,12 +59,9 @@ impl ErrorBody {
 
     /// True if the JSON body of a success reports an error: not if its code says that there is none.
     pub(super) fn is_failure(&self) -> bool {
-        const NONE: [&str; 6] = ["", "0", "200", "none", "ok", "success"];
-        match (&self.code, &self.message) {
-            (Some(code), _) => !NONE.contains(&code.to_lowercase().as_str()),
-            (None, Some(message)) => !message.is_empty(),
-            (None, None) => false,
-        }
+        const NONE: [&str; 10] = ["", "0", "200", "none", "ok", "success", "false", "null", "[]", "{}"];
+        let stated = self.code.as_ref().or(self.message.as_ref());
+        stated.is_some_and(|stated| !NONE.contains(&stated.to_lowercase().as_str()))
     }
 }
 
@@ -72,7 +69,9 @@ impl ErrorBody {
 /// well be one of success.
 pub(super) fn may_report_error(profile: &Profile, body: &[u8]) -> bool {
     let pointers = [&profile.error.code, &profile.error.message];
-    let objects = pointers.into_iter().flatten().filter_map(|pointer| pointer.steps().iter().rev().nth(1));
+    // Of an error in an array, the name of the array.
+    let named = |steps: &&String| steps.parse::<usize>().is_err();
+    let objects = pointers.into_iter().flatten().filter_map(|pointer| pointer.steps().iter().rev().skip(1).find(named));
     profile.error.format == ErrorFormat::Json
         && objects.into_iter().any(|name| memmem::find(body, format!("\"{name}\"").as_bytes()).is_some())
 }

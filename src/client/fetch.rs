@@ -2,15 +2,16 @@
 //! deadlines.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ::http::{HeaderMap, HeaderName, HeaderValue};
+use ::http::HeaderMap;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::DataFusionError;
 use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span};
@@ -58,7 +59,6 @@ pub(crate) struct ClientSpec {
 #[derive(Debug)]
 pub struct Client {
     pub(super) base_url: Url,
-    header: (HeaderName, HeaderValue),
     pub(super) key: Secret,
     pub(super) profile: Arc<Profile>,
     pub(super) source: Arc<dyn AnswerSource>,
@@ -73,6 +73,10 @@ pub struct Client {
     pub(super) in_flight: SingleFlight<RequestKey, Result<Exchange, Unsent>>,
     /// Totals that windows are expected to have.
     pub(super) totals: Totals,
+    /// Largest page size that the service was seen to refuse as too small, or as none that it accepts.
+    refused_size: AtomicU64,
+    /// Set if the service was seen to round offsets down to multiples of the page size.
+    rounds_offsets: AtomicBool,
     /// Set once the service refused a single mention beside an overview.
     overview_alone: AtomicBool,
     /// Runtime for requests, if it is not that of their queries.
@@ -86,7 +90,7 @@ impl Client {
     /// [`ErrorKind::Config`] if the key cannot be sent, or if a state folder is needed and none is given.
     pub(crate) fn try_new(spec: ClientSpec) -> Result<Self> {
         let ClientSpec { base_url, key, profile, service, clock, retry, state_folder, exchanges } = spec;
-        let header = key.header(&profile.auth)?;
+        key.header(&profile.auth)?;
         let identity = key.digest(base_url.as_str().trim_end_matches('/'));
         let limiter = Limiter::shared(identity, &profile.budget);
         let ledger = match state_folder {
@@ -104,7 +108,6 @@ impl Client {
         let live = Live { service, limiter: Arc::clone(&limiter), ledger: ledger.clone(), clock: clock.clone() };
         Ok(Self {
             base_url,
-            header,
             log: RequestLog::new(key.clone()),
             key,
             profile,
@@ -117,6 +120,8 @@ impl Client {
             clock,
             in_flight: SingleFlight::default(),
             totals: Totals::default(),
+            refused_size: AtomicU64::new(0),
+            rounds_offsets: AtomicBool::new(false),
             overview_alone: AtomicBool::new(false),
             requests: OnceLock::new(),
         })
@@ -222,6 +227,35 @@ impl Client {
         now.checked_add_signed(skew).unwrap_or(now)
     }
 
+    /// Smallest page size for this many rows that the service accepts, as far as is known.
+    pub(super) fn page_size(&self, rows: u64) -> u64 {
+        let accepted = self.profile.page.accepted(rows);
+        let refused = accepted <= self.refused_size.load(Ordering::Relaxed);
+        if refused { self.profile.page.max.max(accepted) } else { accepted }
+    }
+
+    /// Returns the size to request instead if a page was refused, perhaps because of its size.
+    pub(super) fn larger_size(&self, error: &Error, size: u64) -> Option<u64> {
+        let largest = self.profile.page.max;
+        let named = error.kind() == ErrorKind::Rejected && error.message().contains(&self.profile.page.parameter);
+        (named && (1..largest).contains(&size)).then_some(largest)
+    }
+
+    /// Records that the service refuses pages of this size and accepts larger ones.
+    pub(super) fn note_refused_size(&self, size: u64) {
+        self.refused_size.fetch_max(size, Ordering::Relaxed);
+    }
+
+    /// True if the service was seen to round offsets down to multiples of the page size.
+    pub(super) fn rounds_offsets(&self) -> bool {
+        self.rounds_offsets.load(Ordering::Relaxed)
+    }
+
+    /// Records that the service rounds offsets down to multiples of the page size.
+    pub(super) fn note_rounded_offsets(&self) {
+        self.rounds_offsets.store(true, Ordering::Relaxed);
+    }
+
     /// Time for which the limiter keeps all queries waiting; zero if it does not.
     pub fn throttled_for(&self) -> Duration {
         self.limiter.closed_for()
@@ -314,8 +348,10 @@ impl Client {
         };
         let circuit = circuit_breaker::circuit(request);
         self.breaker.admit(circuit).map_err(|error| error.at(place.clone()))?;
-        let question = Question {
-            request: HttpRequest { url: self.url(request, &key), headers: HeaderMap::from_iter([self.header.clone()]) },
+        let mut renewals = (self.key.renewals(), false);
+        let header = self.key.header(&self.profile.auth)?;
+        let mut question = Question {
+            request: HttpRequest { url: self.url(request, &key), headers: HeaderMap::from_iter([header]) },
             key,
             spending: Spending {
                 query: Arc::clone(&scan.query),
@@ -323,7 +359,7 @@ impl Client {
                 units: self.cost(request),
             },
         };
-        let mut state = RetryState::default();
+        let (mut state, mut last) = (RetryState::default(), None);
         let result = loop {
             match self.attempt(scan, &question, &mut record, &decode).await {
                 Outcome::Done(value) => {
@@ -332,6 +368,15 @@ impl Client {
                     }
                     break Ok(value);
                 }
+                // The key may have expired: it is read again, once.
+                Outcome::Failed(error) if error.kind() == ErrorKind::Unauthorized && !renewals.1 => {
+                    let (key, used) = (self.key.clone(), renewals.0);
+                    let renewed = spawn_blocking(move || key.renew(used)).await;
+                    let header = self.key.header(&self.profile.auth);
+                    let (Ok(Ok(true)), Ok(header)) = (renewed, header) else { break Err(error) };
+                    question.request.headers = HeaderMap::from_iter([header]);
+                    renewals = (self.key.renewals(), true);
+                }
                 Outcome::Failed(error) => {
                     // The service responded: it is healthy, though the request failed.
                     if record.status.is_some() {
@@ -339,7 +384,15 @@ impl Client {
                     }
                     break Err(error);
                 }
+                // A response that is refused for the same reason twice does not pass.
+                Outcome::Again(Cause::Unusable, error)
+                    if error.kind() != ErrorKind::Incomplete && last.as_deref() == Some(error.message()) =>
+                {
+                    self.breaker.failed(circuit);
+                    break Err(error);
+                }
                 Outcome::Again(cause, error) => {
+                    last = (cause == Cause::Unusable).then(|| error.message().to_owned());
                     let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
                         // A time limit below the default says nothing about the service.
                         let impatient =

@@ -216,10 +216,19 @@ pub async fn receive(
         "identity" | "" => collect(wire, limits).await?,
         compressed => {
             let reader = StreamReader::new(wire.map_err(|failure| io::Error::other(Carried(failure))));
+            // A body may be joined from several compressed pieces (RFC 1952, section 2.2; RFC 8878, section 3.1).
             let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match compressed {
-                "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(reader)),
+                "gzip" | "x-gzip" => {
+                    let mut decoder = GzipDecoder::new(reader);
+                    decoder.multiple_members(true);
+                    Box::pin(decoder)
+                }
                 "br" => Box::pin(BrotliDecoder::new(reader)),
-                "zstd" => Box::pin(ZstdDecoder::new(reader)),
+                "zstd" => {
+                    let mut decoder = ZstdDecoder::new(reader);
+                    decoder.multiple_members(true);
+                    Box::pin(decoder)
+                }
                 other => {
                     return Err(HttpFailure {
                         kind: ErrorKind::Malformed,

@@ -40,9 +40,14 @@ pub(super) enum Cause {
     Throttled(Option<Duration>),
     /// A temporary failure.
     Temporary,
+    /// A successful response that is not accepted: it may be cut off, or belong to another request.
+    Unusable,
     /// The service is unavailable, and named this wait; zero if none.
     Unavailable(Duration),
 }
+
+/// Attempts at a request whose responses are not accepted. What does not pass by then is no accident.
+const UNUSABLE: u32 = 3;
 
 /// Decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,7 @@ impl RetryState {
         let (count, bound) = match cause {
             Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
             Cause::Temporary | Cause::Unavailable(_) => (&mut self.failures, policy.failures),
+            Cause::Unusable => (&mut self.failures, policy.failures.min(UNUSABLE)),
         };
         *count += 1;
         if *count >= bound {
@@ -79,7 +85,7 @@ impl RetryState {
             }
             // Throttling without a named wait deserves at least half of the ceiling.
             Cause::Throttled(_) => ceiling.mul_f64(0.5 + random / 2.0),
-            Cause::Temporary => ceiling.mul_f64(random),
+            Cause::Temporary | Cause::Unusable => ceiling.mul_f64(random),
             Cause::Unavailable(named) => named.saturating_add(ceiling.mul_f64(random)),
         })
     }
@@ -98,12 +104,29 @@ pub(crate) fn asked_wait(throttle: &Throttle, headers: &HeaderMap) -> Option<Dur
     named_wait(throttle, headers, Clock::system().now())
 }
 
-/// Returns the wait that `Retry-After` names.
+/// Returns the wait that `Retry-After` names. Of several, the longest.
 pub(super) fn retry_after(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
-    text(headers, throttle.retry_after.as_deref()).and_then(|value| match value.parse::<f64>() {
-        Ok(seconds) => Some(duration(seconds)),
-        Err(_) => Some(until(date(value)?, headers, now)),
-    })
+    let values = headers.get_all(throttle.retry_after.as_deref()?).iter().filter_map(|value| value.to_str().ok());
+    let waits = values.filter_map(|value| wait_of(value.trim(), ResetFormat::Seconds, headers, now));
+    waits.max()
+}
+
+/// Returns the wait that a value names: an instant as a date or as an epoch number, or a number of seconds. `declared` decides
+/// for numbers that may be both.
+fn wait_of(value: &str, declared: ResetFormat, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    /// Seconds of a year.
+    const YEAR: f64 = 366.0 * 86_400.0;
+    let seconds = value.strip_suffix(['s', 'S']).unwrap_or(value);
+    let Ok(number) = seconds.parse::<f64>() else { return Some(until(date(value)?, headers, now)) };
+    #[expect(clippy::cast_precision_loss, reason = "compared with the length of years")]
+    let current = server_date(headers).unwrap_or(now).timestamp_millis() as f64 / 1_000.0;
+    // Services write seconds or milliseconds, whatever they declare; microseconds are seen as well.
+    let epoch = [1.0, 1e3, 1e6].map(|unit| number / unit - current).into_iter().find(|distance| distance.abs() < YEAR);
+    match (declared, epoch) {
+        (ResetFormat::Seconds, Some(distance)) if number > 30.0 * YEAR => Some(duration(distance)),
+        (ResetFormat::EpochS | ResetFormat::Iso, Some(distance)) => Some(duration(distance)),
+        _ => Some(duration(number)),
+    }
 }
 
 /// Returns the wait until the window is reset, if the response says that no request is left in it.
@@ -115,12 +138,7 @@ pub(super) fn exhausted(throttle: &Throttle, headers: &HeaderMap, now: DateTime<
 }
 
 fn reset(throttle: &Throttle, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
-    let value = text(headers, throttle.reset.as_deref())?;
-    Some(match throttle.reset_format {
-        ResetFormat::Seconds => duration(value.parse().ok()?),
-        ResetFormat::EpochS => until(DateTime::from_timestamp(value.parse().ok()?, 0)?, headers, now),
-        ResetFormat::Iso => until(DateTime::parse_from_rfc3339(value).ok()?.to_utc(), headers, now),
-    })
+    wait_of(text(headers, throttle.reset.as_deref())?, throttle.reset_format, headers, now)
 }
 
 /// Returns the value of a header that holds an integer.
@@ -183,6 +201,36 @@ mod tests {
         assert_eq!(wait(&[("x-ratelimit-reset", "1000030")]), Some(Duration::from_secs(30)));
         assert_eq!(wait(&[("retry-after", "soon")]), None);
         assert_eq!(wait(&[]), None);
+    }
+
+    #[test]
+    fn instants_are_told_from_seconds_whatever_is_declared() {
+        let now = DateTime::from_timestamp(1_795_615_332, 0).expect("valid instant");
+        let mut throttle = Profile::v4().throttle;
+        for declared in [ResetFormat::EpochS, ResetFormat::Seconds, ResetFormat::Iso] {
+            throttle.reset_format = declared;
+            for (value, seconds) in [
+                ("1795615335", 3),
+                ("1795615335000", 3),
+                ("1795615335000000", 3),
+                ("1795615300", 0),
+                ("3", 3),
+                ("3s", 3),
+                ("2026-11-25T14:02:15Z", 3),
+                ("Wed, 25 Nov 2026 14:02:15 GMT", 3),
+            ] {
+                for name in ["retry-after", "x-ratelimit-reset"] {
+                    let wait = named_wait(&throttle, &headers(&[(name, value)]), now);
+                    assert_eq!(wait, Some(Duration::from_secs(seconds)), "{name}: {value}, {declared:?}");
+                }
+            }
+        }
+        // Ten years are a number of seconds, and no instant near now.
+        let wait = named_wait(&throttle, &headers(&[("retry-after", "315360000")]), now);
+        assert_eq!(wait, Some(Duration::from_secs(315_360_000)));
+        let mut several = headers(&[("retry-after", "1")]);
+        several.append("retry-after", http::HeaderValue::from_static("3"));
+        assert_eq!(named_wait(&throttle, &several, now), Some(Duration::from_secs(3)));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use crate::client::{Page, PageDecoder, PageFacts};
 use crate::decode::{Decoded, Decoder};
 use crate::error::Result;
-use crate::request::PageRequest;
+use crate::request::{PageRequest, Traits};
 
 impl Page for Decoded {
     fn ids(&self) -> Option<&[u64]> {
@@ -22,6 +22,10 @@ impl Page for Decoded {
         self.versions.as_deref()
     }
 
+    fn traits(&self) -> Option<&[Traits]> {
+        self.traits.as_deref()
+    }
+
     fn bytes(&self) -> usize {
         self.batch.get_array_memory_size()
     }
@@ -38,7 +42,7 @@ impl Page for Decoded {
         } else {
             part
         };
-        Self { batch, ids: None, times: None, keys: None, versions: None, ..self }
+        Self { batch, ids: None, times: None, keys: None, versions: None, traits: None, ..self }
     }
 
     fn last_row(&self) -> Self {
@@ -63,6 +67,8 @@ impl Page for Decoded {
             records: 0,
             present: Vec::new(),
             unknown: Vec::new(),
+            assumed: None,
+            traits: None,
         }
     }
 }

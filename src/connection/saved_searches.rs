@@ -7,16 +7,22 @@ use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
-use crate::decode::{Decoder, check_aids, entries_of};
+use crate::decode::{Decoder, ListEnd, Rest, check_aids, entries_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Origin, Profile, SectionSpec, TableSpec};
+use crate::profile::{ListUnit, Origin, Profile, SectionSpec, TableSpec};
 use crate::request::PageRequest;
 
 /// List of saved searches.
 #[derive(Debug)]
 pub(crate) struct SavedSearches {
-    /// Body of the response, from which the table decodes its own columns.
-    pub(crate) body: Bytes,
+    /// Bodies of its pages, from which the table decodes its own columns.
+    pub(crate) pages: Vec<Bytes>,
+    /// Evidence of the pages about the rest of the list.
+    end: ListEnd,
+    /// Entries by label and aid, if the profile declares pages.
+    entries: HashSet<(String, String)>,
+    /// Entries of the last page that no page before it had.
+    new: usize,
     /// Number of entries.
     pub(super) rows: u64,
     /// Aids that a query without an aid reads, each once, in the order of the list.
@@ -26,30 +32,31 @@ pub(crate) struct SavedSearches {
 }
 
 impl SavedSearches {
-    /// Decodes the response.
+    /// Decodes a page. `first`: set for the first one.
     ///
     /// # Errors
     /// Those of the decoder, and [`ErrorKind::Profile`] if the aids are not strings.
-    pub(super) fn decode(profile: &Arc<Profile>, body: Bytes) -> Result<Self> {
+    pub(super) fn decode(profile: &Arc<Profile>, body: Bytes, first: bool) -> Result<Self> {
         let table = &entries_of(&profile.tables.saved_searches);
         let place = |name: &str| table.columns.iter().position(|column| column.name == name);
         let aid = place("aid")
             .ok_or_else(|| Error::new(ErrorKind::Profile, "the profile declares no column `aid` in saved_searches"))?;
         let label = table.columns.iter().position(|column| column.origin == Origin::Section);
         let decoded = |columns: &[usize], lossy: bool| {
-            let decoder = Decoder::new(Arc::clone(profile), Arc::new(table.clone()), columns).of_table().lossy(lossy);
-            decoder.decode(&PageRequest::list(), &body).map(|decoded| decoded.batch)
+            let decoder = Decoder::new(Arc::clone(profile), Arc::new(table.clone()), columns).lossy(lossy);
+            let decoder = if first { decoder.of_table() } else { decoder.continuing() };
+            decoder.decode_list(&body).map(|(decoded, end)| (decoded.batch, end))
         };
         let of = |columns: [Option<usize>; 3]| columns.into_iter().flatten().collect::<Vec<usize>>();
         let whole = of([Some(aid), place("name"), label]);
         // No query depends on the names.
-        let (wanted, batch, names) = match decoded(&whole, false) {
-            Ok(batch) => (whole, batch, None),
+        let (wanted, (batch, end), names) = match decoded(&whole, false) {
+            Ok(page) => (whole, page, None),
             Err(_) => {
-                let names = decoded(&of([Some(aid), place("name"), None]), true).ok();
+                let names = decoded(&of([Some(aid), place("name"), None]), true).ok().map(|(names, _)| names);
                 let wanted = of([Some(aid), label, None]);
-                let batch = decoded(&wanted, false)?;
-                (wanted, batch, names)
+                let page = decoded(&wanted, false)?;
+                (wanted, page, names)
             }
         };
         let column = |at: Option<usize>| wanted.iter().position(|wanted| Some(*wanted) == at);
@@ -78,17 +85,85 @@ impl SavedSearches {
             None => {
                 let sections = table.sections.iter().filter(|section| section.fan_out).cloned().collect();
                 let table = TableSpec { sections, ..table.clone() };
-                let decoder = Decoder::new(Arc::clone(profile), Arc::new(table), &[aid]);
+                let decoder = Decoder::new(Arc::clone(profile), Arc::new(table), &[aid]).continuing();
                 each_once(texts(&decoder.decode(&PageRequest::list(), &body)?.batch, 0)?.iter())
             }
         };
-        Ok(Self { rows: batch.num_rows() as u64, body, fan_out, names })
+        let labels = column(label).map(|at| texts(&batch, at)).transpose()?;
+        let entry = |(row, aid): (usize, Option<&str>)| {
+            let label = labels.as_ref().map_or("", |labels| labels.value(row));
+            Some((label.to_owned(), aid?.to_owned()))
+        };
+        let entries: HashSet<_> = match profile.list.pages {
+            Some(_) => aids.iter().enumerate().filter_map(entry).collect(),
+            None => HashSet::new(),
+        };
+        let new = entries.len();
+        Ok(Self { rows: batch.num_rows() as u64, pages: vec![body], end, entries, new, fan_out, names })
+    }
+
+    /// The list up to the page `next`.
+    pub(super) fn then(mut self, next: Self) -> Self {
+        let (known, listed): (HashSet<String>, _) = (self.fan_out.iter().cloned().collect(), next.fan_out.into_iter());
+        self.fan_out.extend(listed.filter(|aid| !known.contains(aid)));
+        self.names = self.names.zip(next.names).map(|(mut names, more)| {
+            let known: HashSet<String> = names.iter().map(|(aid, _)| aid.clone()).collect();
+            names.extend(more.into_iter().filter(|(aid, _)| !known.contains(aid)));
+            names
+        });
+        self.pages.extend(next.pages);
+        let before = self.entries.len();
+        self.entries.extend(next.entries);
+        let new = self.entries.len() - before;
+        Self { rows: self.rows + next.rows, end: self.end.then(next.end), new, ..self }
+    }
+
+    /// Returns the request for the page after those that were read; `None` after the last one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Incomplete`] if there are more entries than can be read.
+    pub(super) fn next(&self, profile: &Profile) -> Result<Option<PageRequest>> {
+        let rest = self.end.rest();
+        let Some(pages) = &profile.list.pages else {
+            return match rest {
+                Rest::More(sign) => Err(incomplete(&sign).advice(
+                    "declare how the list is paged in the profile: [list] pages = { parameter = \"…\", unit = \"row\" }",
+                )),
+                Rest::None | Rest::Unknown => Ok(None),
+            };
+        };
+        let (read, next) = (self.pages.len() as u64, self.end.next.clone());
+        let more = match (pages.unit, &rest) {
+            (ListUnit::Cursor, _) => next.is_some(),
+            (_, Rest::None) => false,
+            (_, Rest::More(_)) => true,
+            (_, Rest::Unknown) => self.new > 0,
+        };
+        match rest {
+            Rest::More(sign) if !more || self.new == 0 => {
+                return Err(incomplete(&sign).advice("check [list] pages in the profile"));
+            }
+            _ if !more || self.new == 0 => return Ok(None),
+            _ => {}
+        }
+        // Entries that all pages repeat would make the place of the next one too high.
+        if pages.unit == ListUnit::Row && self.end.entries() > self.entries.len() as u64 {
+            return Err(Error::new(ErrorKind::Contradiction, "the pages of the list repeat entries")
+                .advice("use unit = \"page\" or \"cursor\" in [list] pages of the profile"));
+        }
+        let place = if pages.unit == ListUnit::Row { self.end.entries() } else { read };
+        Ok(Some(PageRequest::list_from(place, next.filter(|_| pages.unit == ListUnit::Cursor))))
     }
 
     /// Aids that a query without an aid reads.
     pub(super) fn fan_out(&self) -> Vec<String> {
         self.fan_out.clone()
     }
+}
+
+/// Error for a list that has more entries than were received.
+fn incomplete(sign: &str) -> Error {
+    Error::new(ErrorKind::Incomplete, format!("the list of saved searches continues: {sign}"))
 }
 
 /// Labels of the sections that a query without an aid reads; `None` if other sections share one of them.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::evidence::Evidence;
 use super::json::{Json, Raw};
 use super::pointer_tree::Tree;
 use super::record::Rows;
@@ -15,6 +16,10 @@ pub(super) struct Envelope<'t> {
     values: Vec<Option<Raw<'t>>>,
     /// For each section, set if it was present.
     pub(super) sections: Vec<bool>,
+    /// Number of rows of each section.
+    pub(super) entries: Vec<u64>,
+    /// Evidence of the response about itself.
+    pub(super) evidence: Evidence,
 }
 
 impl<'t> Envelope<'t> {
@@ -36,8 +41,14 @@ impl<'t> Envelope<'t> {
 /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) for invalid JSON,
 /// [`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction) for values whose type differs from the profile.
 pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_, 't>) -> Result<Envelope<'t>> {
-    let answer = Envelope { values: vec![None; decoder.captures], sections: vec![false; decoder.table.sections.len()] };
-    let mut walk = Walk { decoder, answer, rows };
+    let sections = decoder.table.sections.len();
+    let answer = Envelope {
+        values: vec![None; decoder.captures],
+        sections: vec![false; sections],
+        entries: vec![0; sections],
+        evidence: decoder.evidence(),
+    };
+    let mut walk = Walk { decoder, answer, rows, within: Vec::new() };
     let mut json = Json::new(text);
     walk.value(&mut json, &decoder.envelope)?;
     json.end()?;
@@ -49,6 +60,8 @@ struct Walk<'a, 'r, 't> {
     decoder: &'a Decoder,
     answer: Envelope<'t>,
     rows: &'a mut Rows<'r, 't>,
+    /// Names of the objects around the value.
+    within: Vec<String>,
 }
 
 impl<'t> Walk<'_, '_, 't> {
@@ -56,34 +69,64 @@ impl<'t> Walk<'_, '_, 't> {
     fn value(&mut self, json: &mut Json<'t>, tree: &Tree<Capture>) -> Result<()> {
         let begins = json.peek()?;
         let start = json.clone();
-        for capture in &tree.here {
+        let enters = begins == b'{' || (begins == b'[' && tree.positions);
+        let (foreign, mut read) = (tree.here.contains(&Capture::Foreign), false);
+        for capture in tree.here.iter().filter(|capture| **capture != Capture::Foreign) {
             // Rarely, a value has several targets: it is read for each of them.
             *json = start.clone();
+            read = true;
             match capture {
                 Capture::Section(section) => self.section(json, *section)?,
                 Capture::Value(slot) => self.answer.values[*slot] = Some(json.value()?),
+                Capture::Foreign => {}
             }
         }
-        if !tree.here.is_empty() && (tree.members.is_empty() || begins != b'{') {
-            return Ok(());
+        if tree.members.is_empty() || !enters {
+            match (read, begins) {
+                (true, _) => return Ok(()),
+                // A null object has none of the wanted values; missing ones are reported at the end.
+                (false, b'n') => return json.value().map(drop),
+                (false, _) if foreign => return json.value().map(drop),
+                (false, _) if !enters => return Err(json.mismatch("an object")),
+                (false, _) => {}
+            }
         }
         *json = start;
-        match begins {
-            b'{' => self.members(json, tree),
-            // A null object has none of the wanted values; missing ones are reported at the end.
-            b'n' => json.value().map(drop),
-            _ => Err(json.mismatch("an object")),
-        }
+        if begins == b'[' { self.items(json, tree) } else { self.members(json, tree, foreign) }
     }
 
-    fn members(&mut self, json: &mut Json<'t>, tree: &Tree<Capture>) -> Result<()> {
+    /// Reads the members of an object. Those without a target are evidence, unless the object is `foreign`: its members are
+    /// named by its content.
+    fn members(&mut self, json: &mut Json<'t>, tree: &Tree<Capture>, foreign: bool) -> Result<()> {
         json.enter();
-        let mut first = true;
+        let (mut first, mut others) = (true, Vec::new());
         while let Some(name) = json.member(&mut first)? {
-            match tree.find(&name.unquoted()?) {
-                Some(at) => self.value(json, &tree.members[at].1)?,
+            let name = name.unquoted()?;
+            match tree.find(&name) {
+                Some(at) => {
+                    self.within.push(name.into_owned());
+                    self.value(json, &tree.members[at].1)?;
+                    self.within.pop();
+                }
+                None => {
+                    let value = json.value()?;
+                    others.extend((!foreign).then_some((name, value)));
+                }
+            }
+        }
+        self.answer.evidence.object(&mut self.within, &others)
+    }
+
+    /// Reads the items of an array that pointers enter by position.
+    fn items(&mut self, json: &mut Json<'t>, tree: &Tree<Capture>) -> Result<()> {
+        json.enter();
+        let (mut first, mut at) = (true, 0_usize);
+        while json.item(&mut first)? {
+            match tree.find(&at.to_string()) {
+                Some(known) => self.value(json, &tree.members[known].1)?,
                 None => drop(json.value()?),
             }
+            at += 1;
         }
         Ok(())
     }
@@ -91,6 +134,7 @@ impl<'t> Walk<'_, '_, 't> {
     /// Reads the rows of a section.
     fn section(&mut self, json: &mut Json<'t>, section: usize) -> Result<()> {
         let spec = &self.decoder.table.sections[section];
+        let before = self.rows.count;
         match (json.peek()?, spec.shape, &spec.key, &spec.value) {
             // Null means no rows.
             (b'n', ..) => drop(json.value()?),
@@ -116,6 +160,7 @@ impl<'t> Walk<'_, '_, 't> {
             _ => return Err(json.mismatch(&format!("an object at `{}`", spec.at))),
         }
         self.answer.sections[section] = true;
+        self.answer.entries[section] += (self.rows.count - before) as u64;
         Ok(())
     }
 }

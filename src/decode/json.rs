@@ -121,6 +121,17 @@ impl<'t> Raw<'t> {
         if self.escaped { Json::new(self.text).characters(buffer) } else { Ok(self.inner()) }
     }
 
+    /// The text as JSON: numbers that JSON lacks become null.
+    pub(super) fn json(self) -> Cow<'t, str> {
+        let lacks = |text: &str| memchr::memmem::find(text.as_bytes(), b"NaN").is_some() || text.contains("Infinity");
+        match self.first() {
+            b'N' | b'I' => Cow::Borrowed("null"),
+            b'-' if self.text.ends_with('y') => Cow::Borrowed("null"),
+            b'{' | b'[' if lacks(self.text) => Cow::Owned(without_nan(self.text)),
+            _ => Cow::Borrowed(self.text),
+        }
+    }
+
     /// The text between the quotes of a string.
     pub(super) fn inner(self) -> &'t str {
         self.text.get(1..self.text.len() - 1).unwrap_or_default()
@@ -140,6 +151,27 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     let second = unit(6).filter(|second| (0xdc00..0xe000).contains(second))?;
     let high = (0xd800..0xdc00).contains(&first).then(|| first - 0xd800)?;
     char::from_u32(0x1_0000 + (high << 10) + (second - 0xdc00)).map(|character| (character, 12))
+}
+
+/// A valid text in which numbers that JSON lacks are null.
+fn without_nan(text: &str) -> String {
+    let (mut kept, mut rest, mut quoted) = (String::with_capacity(text.len()), text, false);
+    while let Some(at) = rest.find(['"', '\\', 'N', '-', 'I']) {
+        let (before, from) = rest.split_at(at);
+        kept.push_str(before);
+        let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|name| !quoted && from.starts_with(name));
+        let length = match (from.as_bytes()[0], number) {
+            (_, Some(name)) => name.len(),
+            // The character after a backslash may be longer than a byte only if the text is not valid.
+            (b'\\', None) => from.len().min(2),
+            _ => 1,
+        };
+        quoted ^= from.starts_with('"');
+        let (token, after) = from.split_at(length);
+        kept.push_str(if number.is_some() { "null" } else { token });
+        rest = after;
+    }
+    kept + rest
 }
 
 #[cold]
@@ -338,6 +370,10 @@ impl<'t> Json<'t> {
             Some(b't') => self.literal("true")?,
             Some(b'f') => self.literal("false")?,
             Some(b'n') => self.literal("null")?,
+            // No JSON, and what encoders write for numbers that JSON lacks. They fit no column.
+            Some(b'N') => self.literal("NaN")?,
+            Some(b'I') => self.literal("Infinity")?,
+            Some(b'-') if self.text.as_bytes().get(self.at + 1) == Some(&b'I') => self.literal("-Infinity")?,
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => return Err(self.malformed("a value")),
         }
@@ -633,6 +669,27 @@ fn room(buffer: &mut Vec<u8>, end: usize) -> &mut [u8] {
 mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
+
+    #[test]
+    fn numbers_that_json_lacks_are_read_and_written_as_null() {
+        for (text, json) in [
+            ("NaN", "null"),
+            ("-Infinity", "null"),
+            ("-1.5", "-1.5"),
+            (
+                r#"{"a":[NaN,-Infinity,"NaN \\" Infinity"],"NaN":Infinity}"#,
+                r#"{"a":[null,null,"NaN \\" Infinity"],"NaN":null}"#,
+            ),
+        ] {
+            let mut read = Json::new(text);
+            let raw = read.value().expect("a value");
+            read.end().expect("nothing follows");
+            assert_eq!(raw.json(), json, "{text}");
+        }
+        for text in ["Nan", "-Inf", "Infinit", "nan"] {
+            assert!(Json::new(text).value().is_err(), "{text}");
+        }
+    }
 
     use super::*;
 

@@ -13,6 +13,7 @@
 //! non-nullable column has a value in each row.
 
 mod envelope;
+mod evidence;
 mod json;
 mod list;
 mod lossy_utf8;
@@ -25,27 +26,32 @@ mod value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondBuilder,
+};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+pub use self::evidence::Rest;
 pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
 pub(crate) use self::schema::in_zone_of;
 pub use self::schema::{arrow_schema, data_type};
 
 use self::envelope::Envelope;
+use self::evidence::{Evidence, count_of};
 use self::pointer_tree::Tree;
 use self::record::Rows;
 use self::schema::decoded_schema;
-use self::value::Column;
+use self::value::{Column, InstantForm, Instants, integer_of, joined};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
-    Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind, TableSpec, Trust,
+    ColumnType, CompleteField, Direction, Nulls, Origin, Pointer, Profile, Scope, SectionSpec, Shape, TableKind,
+    TableSpec, Trust, Zone,
 };
-use crate::request::PageRequest;
+use crate::request::{PageRequest, Traits};
 
 /// A decoded answer.
 #[derive(Debug, Clone)]
@@ -86,6 +92,46 @@ pub struct Decoded {
     pub listed: Option<u64>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// First and last instant of the time column that have no zone and are taken for UTC.
+    pub assumed: Option<(i64, i64)>,
+    /// Traits of mentions that distinguish them apart from their ids, as far as they were requested: time, url and source.
+    pub traits: Option<Vec<Traits>>,
+}
+
+/// Evidence of a response about the end of a list.
+struct Ends {
+    next: Option<String>,
+    entries: Vec<u64>,
+    evidence: Evidence,
+}
+
+/// Evidence of the pages of a list about those after them.
+#[derive(Debug)]
+pub struct ListEnd {
+    /// Place of the next page, as the service writes it, if the profile says where it is.
+    pub next: Option<String>,
+    table: Arc<TableSpec>,
+    entries: Vec<u64>,
+    evidence: Evidence,
+}
+
+impl ListEnd {
+    /// Judges the rest of the list by this page and those before it.
+    pub fn rest(&self) -> Rest {
+        self.evidence.rest(&self.table, &self.entries)
+    }
+
+    /// The end of the pages up to `next`.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        let entries = self.entries.iter().zip(&next.entries).map(|(before, entries)| before + entries).collect();
+        Self { entries, ..next }
+    }
+
+    /// Number of entries of the pages.
+    pub fn entries(&self) -> u64 {
+        self.entries.iter().sum()
+    }
 }
 
 /// Decoder for the answers of one table and a fixed set of columns. Built once per scan, used for every page.
@@ -115,6 +161,14 @@ pub struct Decoder {
     lossy: bool,
     /// Set if an answer must have a section of the table.
     needs_section: bool,
+    /// Set for a page of the list after the first one, which may lack sections.
+    continues: bool,
+    /// Values that the profile's `[complete]` judges, with its fields.
+    complete: Vec<(usize, CompleteField)>,
+    /// Columns with the day and the time of day of instants, with their form.
+    joined: Vec<([usize; 2], InstantForm)>,
+    /// Other name of the requested zone that responses use.
+    same_zone: OnceLock<String>,
     /// Captured counts beside mentions, with the place of the count in each entry: of the timeline, and of lists.
     timeline: Option<(usize, Option<Pointer>)>,
     lists: Vec<(usize, Option<Pointer>)>,
@@ -125,6 +179,8 @@ pub struct Decoder {
 enum Source {
     /// The built column with this index.
     Row(usize),
+    /// The instants of this pair of columns, with a day and a time of day.
+    Joined(usize),
     /// The captured value with this index, the same for each row, and the column for its type.
     Answer(usize, usize),
     Aid,
@@ -139,6 +195,8 @@ enum Source {
 enum Capture {
     Section(usize),
     Value(usize),
+    /// Rows of another table, whose members are not named by the service.
+    Foreign,
 }
 
 /// Slots of the values captured from every answer; those of columns follow.
@@ -151,7 +209,8 @@ const WINDOW_FROM: usize = 5;
 const WINDOW_TO: usize = 6;
 const COUNTED: usize = 7;
 const COUNTED_RELATION: usize = 8;
-const FIRST_COLUMN: usize = 9;
+const LIST_NEXT: usize = 9;
+const FIRST_COLUMN: usize = 10;
 
 /// Records that an answer may have even if fewer were requested.
 const MOST: usize = 100_000;
@@ -170,14 +229,29 @@ impl Decoder {
         let mut envelope = Tree::default();
         let mut built = Vec::new();
         let mut sources = vec![None; table.columns.len()];
-        let mut captures = FIRST_COLUMN;
+        let (mut captures, mut joined) = (FIRST_COLUMN, Vec::new());
         for (index, column) in table.columns.iter().enumerate() {
             let wanted = columns.contains(&index);
+            let form = InstantForm { pattern: column.pattern.clone(), zone: column.zone };
+            // Numbers in identifiers are compared with those in other notations.
+            let identifies =
+                Some(&column.name) == table.id.as_ref() || column.name == "aid" || column.name.ends_with("_id");
             let build = |built: &mut Vec<Column>| {
-                built.push(Column::new(column.kind, column.pattern.clone()));
+                built.push(Column::new(column.kind, form.clone()).identifying(identifies));
                 built.len() - 1
             };
             let source = match &column.origin {
+                Origin::Field(at, Scope::Record)
+                    if let Some(time_at) = column.time_at.as_ref().filter(|_| wanted || extra) =>
+                {
+                    let slots = [at, time_at].map(|at| {
+                        built.push(Column::new(ColumnType::Utf8, InstantForm::default()));
+                        records.insert(at.steps(), built.len() - 1);
+                        built.len() - 1
+                    });
+                    joined.push((slots, form));
+                    Source::Joined(joined.len() - 1)
+                }
                 // `extra` must not repeat values of other columns, so these are converted even if not wanted
                 // themselves.
                 Origin::Field(at, Scope::Record) if wanted || extra => {
@@ -205,10 +279,24 @@ impl Decoder {
         for (index, section) in table.sections.iter().enumerate() {
             envelope.insert(section.at.steps(), Capture::Section(index));
         }
+        let own = |at: &Pointer| table.sections.iter().any(|section| section.at == *at);
+        let others = profile.tables.all().filter(|other| other.kind.is_search() == table.kind.is_search());
+        let others = others.flat_map(|other| &other.sections).filter(|section| !own(&section.at));
+        for section in others {
+            envelope.insert(section.at.steps(), Capture::Foreign);
+        }
+        let mut complete = Vec::new();
+        for field in &profile.complete.fields {
+            envelope.insert(field.at.steps(), Capture::Value(captures));
+            complete.push((captures, field.clone()));
+            captures += 1;
+        }
         // Inside a record that is read anyway, the total would be read twice.
         let counted = profile.counted_total();
         let counted = counted.filter(|_| !table.sections.iter().any(|section| section.shape == Shape::Record));
         let (counted, counted_relation) = counted.map_or((None, None), |(at, relation)| (Some(at), relation));
+        let next =
+            profile.list.pages.as_ref().filter(|_| table.kind == TableKind::List).and_then(|pages| pages.next.clone());
         let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
         let mut capture = |(at, count): (Pointer, Option<Pointer>)| {
             envelope.insert(at.steps(), Capture::Value(captures));
@@ -229,6 +317,7 @@ impl Decoder {
             (ECHO_OFFSET, &profile.echo.offset),
             (WINDOW_FROM, &profile.echo.from),
             (WINDOW_TO, &profile.echo.to),
+            (LIST_NEXT, &next),
         ];
         for (slot, pointer) in known {
             if let Some(pointer) = pointer {
@@ -243,6 +332,7 @@ impl Decoder {
             columns.iter().map(|column| sources[*column].expect("every wanted column has a source")).collect();
         let slot = |source: &Source| match source {
             Source::Row(slot) => Some(*slot),
+            Source::Joined(pair) => joined.get(*pair).map(|([day, _], _): &([usize; 2], InstantForm)| *day),
             _ => None,
         };
         let origins = [Origin::Section, Origin::Rank, Origin::Extra];
@@ -268,9 +358,21 @@ impl Decoder {
             extra: extra_at,
             lossy: false,
             needs_section: false,
+            continues: false,
+            complete,
+            joined,
+            same_zone: OnceLock::new(),
             timeline,
             lists,
         }
+    }
+
+    /// Evidence of a response, with nothing read yet.
+    fn evidence(&self) -> Evidence {
+        let error = &self.profile.error;
+        let stated = [&error.code, &error.message, &error.field].into_iter().flatten();
+        let stated = stated.filter(|at| at.steps().len() > 1).filter_map(|at| at.steps().first().cloned());
+        Evidence::new(self.table.kind == TableKind::List, stated.collect())
     }
 
     /// Requires a section of the table in each answer: one without any is an error and not an empty table, unless its
@@ -278,6 +380,12 @@ impl Decoder {
     #[must_use]
     pub fn of_table(self) -> Self {
         Self { needs_section: true, ..self }
+    }
+
+    /// Accepts a page of the list that lacks sections, since others have them.
+    #[must_use]
+    pub fn continuing(self) -> Self {
+        Self { continues: true, needs_section: false, ..self }
     }
 
     /// Sets replacement of invalid characters and escapes in strings.
@@ -302,6 +410,19 @@ impl Decoder {
     /// [`ErrorKind::Malformed`] for invalid JSON, [`ErrorKind::Contradiction`] for valid JSON that disagrees with the
     /// profile or the request.
     pub fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<Decoded> {
+        self.decode_body(request, body).map(|(decoded, _)| decoded)
+    }
+
+    /// Decodes a page of the list.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_list(&self, body: &[u8]) -> Result<(Decoded, ListEnd)> {
+        let (rows, Ends { next, entries, evidence }) = self.decode_body(&PageRequest::list(), body)?;
+        Ok((rows, ListEnd { next, table: Arc::clone(&self.table), entries, evidence }))
+    }
+
+    fn decode_body(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, Ends)> {
         let decoded = match simdutf8::basic::from_utf8(body) {
             // Some services prepend a byte order mark.
             Ok(text) => self.decode_text(request, text.trim_start_matches('\u{feff}')),
@@ -313,7 +434,8 @@ impl Decoder {
                 if self.lossy {
                     let (text, mended) = lossy_utf8::mend(body);
                     let text = text.trim_start_matches('\u{feff}');
-                    return Ok(Decoded { mended, ..self.decode_text(request, text)? });
+                    let (decoded, ends) = self.decode_text(request, text)?;
+                    return Ok((Decoded { mended, ..decoded }, ends));
                 }
                 let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
                 Err(Error::new(ErrorKind::Malformed, message)
@@ -323,22 +445,24 @@ impl Decoder {
         }
     }
 
-    fn decode_text(&self, request: &PageRequest, text: &str) -> Result<Decoded> {
+    fn decode_text(&self, request: &PageRequest, text: &str) -> Result<(Decoded, Ends)> {
         let most = usize::try_from(request.size).unwrap_or(usize::MAX).saturating_mul(100).max(MOST);
         let mut rows = Rows::new((&self.records, self.objects), &self.columns, self.origins, most);
         let answer = envelope::read(self, text, &mut rows)?;
         self.check_echoes(request, &answer)?;
-        let mut sections = self.table.sections.iter().zip(&answer.sections);
+        self.check_complete(&answer)?;
+        let mut sections = self.table.sections.iter().zip(&answer.sections).filter(|_| !self.continues);
         if let Some((SectionSpec { at: missing, .. }, _)) = sections.find(|(spec, there)| !spec.optional && !**there) {
             return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
                 .advice("check the `sections` of this table in the profile, or set optional = true"));
         }
-        let counted = answer.text(COUNTED).and_then(|told| told.parse().ok());
+        let counted = answer.raw(COUNTED).and_then(count_of);
         let exact = |relation: Option<Cow<'_, str>>| relation.is_none_or(|relation| relation == "eq");
         let counted: Option<u64> = counted.filter(|_| exact(answer.text(COUNTED_RELATION)));
-        let total = answer.text(TOTAL);
+        let total = answer.raw(TOTAL).filter(|raw| !raw.is_null());
         let paged = request.plan.pages.is_some() && total.is_some();
-        let nothing = !answer.sections.contains(&true) && !paged && total.as_deref() != Some("0") && counted != Some(0);
+        let nothing =
+            !answer.sections.contains(&true) && !paged && total.and_then(count_of) != Some(0) && counted != Some(0);
         if self.needs_section && nothing {
             let places: Vec<String> =
                 self.table.sections.iter().map(|section| format!("`{}`", section.at)).take(3).collect();
@@ -348,24 +472,31 @@ impl Decoder {
             ));
         }
         let relation = answer.text(RELATION);
-        let total = match (&self.profile.total.trust, answer.text(TOTAL), relation.as_deref()) {
-            (Trust::Exact, Some(total), None | Some("eq")) if request.plan.pages.is_some() => {
-                Some(total.parse().map_err(|_| {
-                    Error::new(ErrorKind::Contradiction, format!("invalid total `{}` in the response", total))
-                })?)
-            }
-            (Trust::Exact, None, _) if request.plan.pages.is_some() => {
+        let told = total.filter(|_| request.plan.pages.is_some());
+        let total = match (&self.profile.total.trust, told, relation.as_deref(), request.plan.pages) {
+            (Trust::Exact, Some(told), None | Some("eq"), _) => Some(count_of(told).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Contradiction,
+                    format!("invalid total `{}` in the response", evidence::shown(told)),
+                )
+                .advice("check [total] in the profile, or set trust = \"advisory\" to read until a page is empty")
+            })?),
+            // Some services count the mentions for the first page only.
+            (Trust::Exact, None, _, Some(pages)) if request.row <= pages.skip => {
                 return Err(Error::new(ErrorKind::Contradiction, "the response has no total")
                     .advice("check [total] in the profile, or set trust = \"absent\" to read without a total"));
             }
             _ => None,
         };
-
-        let told = answer.text(TOTAL).filter(|_| total.is_none() && request.plan.pages.is_some());
-        let hint = told.and_then(|told| told.parse().ok());
+        let hint = told.filter(|_| total.is_none()).and_then(count_of);
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let mut conflicts = rows.conflicts;
+        let time = self.time.map(|time| self.sources[time]);
+        let mut read = match time {
+            Some(Source::Row(slot)) => rows.instants(slot),
+            _ => (None, 0),
+        };
         let mut built = rows.finish();
         let mut columns: Vec<ArrayRef> = self
             .sources
@@ -373,6 +504,17 @@ impl Decoder {
             .zip(self.schema.fields())
             .map(|(source, field)| match *source {
                 Source::Row(slot) => Ok(built.array(slot)),
+                Source::Joined(pair) => {
+                    let ([day, time_of_day], form) = &self.joined[pair];
+                    let mut instants = Instants::of(form.clone());
+                    let (days, times) = (built.array(*day), built.array(*time_of_day));
+                    let (array, unfit) = joined_instants(&mut instants, &days, &times);
+                    conflicts += unfit;
+                    if time == Some(*source) {
+                        read = (instants.assumed, instants.days);
+                    }
+                    Ok(array)
+                }
                 Source::Answer(capture, slot) => {
                     let (array, fits) = self.columns[slot].repeat(answer.raw(capture), count)?;
                     conflicts += u64::from(!fits);
@@ -384,6 +526,10 @@ impl Decoder {
                 Source::Later => Ok(arrow::array::new_null_array(field.data_type(), count)),
             })
             .collect::<Result<_>>()?;
+        let (assumed, days) = read;
+        if days > 0 && days == count && request.row == 0 {
+            self.check_time_of_day(text)?;
+        }
         let unnamed = self.name(request, text, &mut columns)?;
         for (column, field) in columns.iter().zip(self.schema.fields()) {
             if !field.is_nullable() && column.null_count() > 0 {
@@ -402,11 +548,17 @@ impl Decoder {
         let times = self.time.map(|time| micros(&columns[time]));
         let keys = self.sort_keys(request, &columns);
         let versions = self.version.map(|version| micros(&columns[version]));
+        let traits = ids.as_ref().and(times.as_ref()).map(|times| self.traits(times, &columns));
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
-        Ok(Decoded {
+        let window = window(&answer).filter(|(from, to)| from < to);
+        let timeline = self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts));
+        let listed = self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).max();
+        let next = answer.text(LIST_NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
+        let Envelope { entries, evidence, .. } = answer;
+        let decoded = Decoded {
             batch,
             ids,
             times,
@@ -421,10 +573,70 @@ impl Decoder {
             present,
             unknown,
             counted,
-            timeline: self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts)),
-            listed: self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).max(),
-            window: window(&answer).filter(|(from, to)| from < to),
-        })
+            timeline,
+            listed,
+            window,
+            assumed,
+            traits,
+        };
+        Ok((decoded, Ends { next, entries, evidence }))
+    }
+
+    /// Checks that the records of a response whose instants are days have no field with the time of day.
+    fn check_time_of_day(&self, text: &str) -> Result<()> {
+        let (Some(section), Ok(body)) = (self.table.sections.first(), serde_json::from_str::<serde_json::Value>(text))
+        else {
+            return Ok(());
+        };
+        let Some(record) = body.pointer(&section.at.to_string()).and_then(|records| records.get(0)) else {
+            return Ok(());
+        };
+        let declared = self.table.columns.iter().filter_map(|column| match &column.origin {
+            Origin::Field(at, Scope::Record) => Some(at.to_string()),
+            _ => None,
+        });
+        let declared: Vec<String> = declared.collect();
+        // `10:12`, or digits under a name that says so. A length looks like a time.
+        let is_time = |at: &str, value: &serde_json::Value| {
+            let (at, text) = (at.to_lowercase(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let clock = text.split_once(':').is_some_and(|(hour, rest)| {
+                let minute = rest.get(..2).unwrap_or_default();
+                let below = |text: &str, bound: u8| text.parse::<u8>().is_ok_and(|number| number < bound);
+                below(hour, 24) && minute.len() == 2 && below(minute, 60)
+            });
+            let length = ["duration", "length", "runtime", "offset"].iter().any(|word| at.contains(word));
+            !length && (clock || (at.contains("time") && digits(&text) && (4..=6).contains(&text.len())))
+        };
+        let mut fields = Vec::new();
+        for (name, value) in record.as_object().into_iter().flatten() {
+            let at = Pointer::of([name.as_str()]);
+            let inner = value.as_object().into_iter().flatten();
+            fields.extend(inner.map(|(name, value)| (at.join(&Pointer::of([name.as_str()])).to_string(), value)));
+            fields.push((at.to_string(), value));
+        }
+        let Some((at, value)) = fields.iter().find(|(at, value)| is_time(at, value) && !declared.contains(at)) else {
+            return Ok(());
+        };
+        let time = self.table.time.as_deref().unwrap_or_default();
+        let message = format!(
+            "`{time}` is a day without a time, and the field `{at}` of the records has a time, such as {value}"
+        );
+        Err(Error::new(ErrorKind::Contradiction, message).advice(format!(
+            "add time_at = \"{at}\" to the column `{time}` in the profile, or a column for that field if it is another time"
+        )))
+    }
+
+    /// Checks that nothing in a response says that it is incomplete.
+    fn check_complete(&self, answer: &Envelope<'_>) -> Result<()> {
+        for (slot, CompleteField { at, values }) in &self.complete {
+            let Some(value) = answer.raw(*slot).filter(|raw| !raw.is_null()) else { continue };
+            let text = value.unquoted()?;
+            if values.as_ref().is_some_and(|values| !values.iter().any(|known| *known == *text)) {
+                return Err(evidence::incomplete(&at.to_string(), &evidence::shown(value)));
+            }
+        }
+        answer.evidence.check()
     }
 
     /// The fields in the column `extra`, each with the number of records that have it.
@@ -448,7 +660,7 @@ impl Decoder {
         let table =
             TableSpec { id: None, time: None, version: None, stand_in: Vec::new(), ..self.table.as_ref().clone() };
         let decoder = Self::new(Arc::clone(&self.profile), Arc::new(table), &stand_in);
-        let parts = decoder.decode_text(request, text)?.batch;
+        let parts = decoder.decode_text(request, text)?.0.batch;
         let parts: Vec<ArrayRef> = parts
             .columns()
             .iter()
@@ -478,6 +690,24 @@ impl Decoder {
         Ok(unnamed as u64)
     }
 
+    /// Traits that distinguish mentions apart from their ids.
+    fn traits(&self, times: &[i64], columns: &[ArrayRef]) -> Vec<Traits> {
+        let column =
+            |name: &str| self.schema.index_of(name).ok().and_then(|at| columns.get(at)?.as_string_opt::<i32>());
+        let texts = [column("url"), column("source")];
+        let of = |row: usize| {
+            let text = |column: &Option<&StringArray>| {
+                let text = column.filter(|column| column.is_valid(row)).map(|column| column.value(row))?;
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                Some(hasher.finish())
+            };
+            let [url, source] = texts.each_ref().map(text);
+            Traits::new(times[row], url, source)
+        };
+        (0..times.len()).map(of).collect()
+    }
+
     /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
     fn sort_keys(&self, request: &PageRequest, columns: &[ArrayRef]) -> Option<Vec<i64>> {
         let sort = self.profile.sort.values.iter().find(|sort| Some(&sort.value) == request.plan.sort.as_ref())?;
@@ -504,6 +734,28 @@ impl Decoder {
         })
     }
 
+    /// True if a response repeats the offset rounded down to a multiple of the page size.
+    fn is_rounded(&self, request: &PageRequest, echoed: &str) -> bool {
+        let rounded = request.row - request.row % request.size.max(1);
+        let further = request.plan.pages.is_some_and(|pages| request.row > pages.skip);
+        further
+            && self.profile.offset.reaches_any_row()
+            && Ok(self.profile.offset.of(rounded, request.size)) == echoed.parse()
+    }
+
+    /// True if a response names the requested zone otherwise.
+    fn is_same_zone(&self, asked: &str, echoed: &str) -> bool {
+        if self.same_zone.get().is_some_and(|known| known == echoed) {
+            return true;
+        }
+        let (Ok(asked), Some(other)) = (asked.parse::<Zone>(), Zone::named_otherwise(echoed)) else { return false };
+        let same = asked.has_rules_of(other);
+        if same {
+            self.same_zone.get_or_init(|| echoed.to_owned());
+        }
+        same
+    }
+
     fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {
         let plan = request.plan.as_ref();
         let offset = plan.pages.map(|_| self.profile.offset.of(request.row, request.size).to_string());
@@ -512,8 +764,14 @@ impl Decoder {
             (ECHO_TIMEZONE, plan.timezone.as_deref(), "timezone"),
             (ECHO_OFFSET, offset.as_deref(), "offset"),
         ] {
+            // A number may be written as `100.0`.
+            let number = |text: &str| integer_of(text).filter(|_| slot != ECHO_TIMEZONE);
             if let (Some(asked), Some(echoed)) = (asked, answer.text(slot))
                 && *asked != *echoed
+                && (number(asked).is_none() || number(asked) != number(&echoed))
+                && !(slot == ECHO_TIMEZONE && self.is_same_zone(asked, &echoed))
+                // An offset that was rounded down shows in the rows.
+                && !(slot == ECHO_OFFSET && self.is_rounded(request, &echoed))
             {
                 return Err(Error::new(
                     ErrorKind::Contradiction,
@@ -550,6 +808,21 @@ impl Decoder {
             _ => Ok(()),
         }
     }
+}
+
+/// Joins days and times of day, and counts those that are none.
+fn joined_instants(instants: &mut Instants, days: &ArrayRef, times: &ArrayRef) -> (ArrayRef, u64) {
+    let (mut builder, mut unfit) = (TimestampMicrosecondBuilder::new().with_timezone("UTC"), 0);
+    for (day, time) in days.as_string::<i32>().iter().zip(times.as_string::<i32>()) {
+        let instant = match (day, time) {
+            (Some(day), Some(time)) => joined(instants, day, time),
+            (Some(day), None) => instants.read(day),
+            (None, _) => None,
+        };
+        unfit += u64::from(instant.is_none() && day.is_some());
+        builder.append_option(instant);
+    }
+    (Arc::new(builder.finish()), unfit)
 }
 
 /// Sum of captured counts beside the first page; `None` if they have other values than counts.

@@ -125,6 +125,14 @@ impl<'t, 'j> Rows<'t, 'j> {
         self.count as u64 - self.missing[slot]
     }
 
+    /// First and last instant of a builder that are UTC as an assumption, and the number of days without a time.
+    pub(super) fn instants(&self, slot: usize) -> (Option<(i64, i64)>, usize) {
+        match &self.builders[slot] {
+            ColumnBuilder::Timestamp(_, instants) => (instants.assumed, instants.days),
+            _ => (None, 0),
+        }
+    }
+
     pub(super) fn finish(self) -> Built<'t> {
         Built { arrays: vec![None; self.columns.len()], columns: self.columns, builders: self.builders }
     }
@@ -317,7 +325,7 @@ impl<'t, 'j> Rows<'t, 'j> {
 
     /// A value that no column takes, if `extra` is wanted.
     fn left(&self, raw: Raw<'j>) -> Option<Cow<'j, str>> {
-        self.extra_slot.map(|_| Cow::Borrowed(raw.text))
+        self.extra_slot.map(|_| raw.json())
     }
 }
 

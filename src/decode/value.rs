@@ -8,30 +8,37 @@ use arrow::array::{
     TimestampMicrosecondBuilder,
 };
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use chrono::{NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::json::{Json, Raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnType, instant_by};
+use crate::profile::{ColumnType, Instant, Zone, instant_by};
 
 /// A column of a page, before its values are known.
 #[derive(Debug)]
 pub(super) struct Column {
     kind: ColumnType,
-    /// Pattern of timestamps in strings, for a format of their own.
-    pattern: Option<Arc<str>>,
+    /// Set for identifiers.
+    identifies: bool,
+    form: InstantForm,
     /// Rows, and size in bytes of the texts, of the last page. The next builder has room for as many.
     last: [AtomicUsize; 2],
 }
 
 impl Column {
-    pub(super) fn new(kind: ColumnType, pattern: Option<Arc<str>>) -> Self {
-        Self { kind, pattern, last: Default::default() }
+    pub(super) fn new(kind: ColumnType, form: InstantForm) -> Self {
+        Self { kind, identifies: false, form, last: Default::default() }
+    }
+
+    /// Sets whether the values are identifiers.
+    pub(super) fn identifying(self, identifies: bool) -> Self {
+        Self { identifies, ..self }
     }
 
     pub(super) fn builder(&self) -> ColumnBuilder {
         let [rows, bytes] = self.last.each_ref().map(|last| last.load(Ordering::Relaxed));
         match self.kind {
+            ColumnType::Utf8 if self.identifies => ColumnBuilder::Id(StringBuilder::with_capacity(rows, bytes)),
             ColumnType::Utf8 => ColumnBuilder::Utf8(StringBuilder::with_capacity(rows, bytes)),
             ColumnType::Json => ColumnBuilder::Json(StringBuilder::with_capacity(rows, bytes)),
             ColumnType::Int64 => ColumnBuilder::Int64(Int64Builder::with_capacity(rows)),
@@ -39,7 +46,7 @@ impl Column {
             ColumnType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
             ColumnType::Timestamp => {
                 let builder = TimestampMicrosecondBuilder::with_capacity(rows).with_timezone("UTC");
-                ColumnBuilder::Timestamp(builder, self.pattern.clone())
+                ColumnBuilder::Timestamp(builder, Instants { form: self.form.clone(), ..Instants::default() })
             }
             ColumnType::Utf8List => {
                 ColumnBuilder::Utf8List(ListBuilder::with_capacity(StringBuilder::with_capacity(rows, bytes), rows))
@@ -50,7 +57,7 @@ impl Column {
     /// Returns the values of a builder.
     pub(super) fn finish(&self, builder: &mut ColumnBuilder) -> ArrayRef {
         let (array, bytes): (ArrayRef, usize) = match builder {
-            ColumnBuilder::Utf8(builder) | ColumnBuilder::Json(builder) => {
+            ColumnBuilder::Utf8(builder) | ColumnBuilder::Id(builder) | ColumnBuilder::Json(builder) => {
                 let array = builder.finish();
                 let bytes = array.value_data().len();
                 (Arc::new(array), bytes)
@@ -95,12 +102,13 @@ impl Column {
 #[derive(Debug)]
 pub(super) enum ColumnBuilder {
     Utf8(StringBuilder),
+    /// Identifiers: a number in whatever notation is one identifier.
+    Id(StringBuilder),
     Json(StringBuilder),
     Int64(Int64Builder),
     Float64(Float64Builder),
     Boolean(BooleanBuilder),
-    /// With the pattern of timestamps in strings, for a format of their own.
-    Timestamp(TimestampMicrosecondBuilder, Option<Arc<str>>),
+    Timestamp(TimestampMicrosecondBuilder, Instants),
     Utf8List(ListBuilder<StringBuilder>),
 }
 
@@ -130,7 +138,7 @@ impl ColumnBuilder {
                 self.append_null();
                 return Ok(None);
             }
-            (b'"', Self::Utf8(builder)) => {
+            (b'"', Self::Utf8(builder) | Self::Id(builder)) => {
                 builder.append_value(json.characters(buffer)?);
                 return Ok(None);
             }
@@ -140,7 +148,7 @@ impl ColumnBuilder {
                     return Ok(None);
                 }
             }
-            (b'"', Self::Timestamp(builder, None)) => {
+            (b'"', Self::Timestamp(builder, Instants { form: InstantForm { pattern: None, .. }, .. })) => {
                 if let Some(micros) = json.string_of(|text: &[u8; 20]| utc(text)) {
                     builder.append_value(micros);
                     return Ok(None);
@@ -171,18 +179,25 @@ impl ColumnBuilder {
         let fits = match self {
             Self::Utf8(builder) => append_text(builder, raw, buffer)?,
             Self::Json(builder) => {
-                builder.append_value(raw.text);
+                builder.append_value(raw.json());
                 Some(())
             }
-            Self::Int64(builder) => integer(&raw.unquoted()?).map(|value| builder.append_value(value)),
+            Self::Id(builder) => match raw.first() {
+                b'-' | b'0'..=b'9' => {
+                    let number = integer(raw.text).map(|number| number.to_string());
+                    builder.append_value(number.as_deref().unwrap_or(raw.text));
+                    Some(())
+                }
+                _ => append_text(builder, raw, buffer)?,
+            },
+            Self::Int64(builder) => integer_of(&raw.unquoted()?).map(|value| builder.append_value(value)),
             Self::Float64(builder) => {
                 let value = raw.unquoted()?.parse().ok().filter(|value: &f64| value.is_finite());
                 value.map(|value| builder.append_value(value))
             }
             Self::Boolean(builder) => raw.unquoted()?.parse().ok().map(|value| builder.append_value(value)),
-            Self::Timestamp(builder, None) => micros(raw)?.map(|value| builder.append_value(value)),
-            Self::Timestamp(builder, Some(pattern)) => {
-                instant_by(pattern, &raw.unquoted()?).map(|value| builder.append_value(value))
+            Self::Timestamp(builder, instants) => {
+                instants.read(&raw.unquoted()?).map(|value| builder.append_value(value))
             }
             Self::Utf8List(builder) => append_list(builder, raw)?,
         };
@@ -195,7 +210,7 @@ impl ColumnBuilder {
 
     pub(super) fn append_null(&mut self) {
         match self {
-            Self::Utf8(builder) | Self::Json(builder) => builder.append_null(),
+            Self::Utf8(builder) | Self::Id(builder) | Self::Json(builder) => builder.append_null(),
             Self::Int64(builder) => builder.append_null(),
             Self::Float64(builder) => builder.append_null(),
             Self::Boolean(builder) => builder.append_null(),
@@ -217,6 +232,20 @@ impl ColumnBuilder {
             builder.append_value(rank);
         }
     }
+}
+
+/// Parses an integer as [`integer`] does, also with separators of thousands: `1,234`, `1 234`, `1'234`, `1_234`.
+pub(super) fn integer_of(text: &str) -> Option<i64> {
+    const SEPARATORS: [char; 7] = [',', ' ', '_', '\'', '\u{a0}', '\u{202f}', '\u{2019}'];
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let Some(separator) = digits.chars().find(|character| SEPARATORS.contains(character)) else { return integer(text) };
+    let mut groups = digits.split(separator);
+    let first = groups.next().filter(|first| (1..4).contains(&first.len()))?;
+    let number = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    if !number(first) || !groups.all(|group| group.len() == 3 && number(group)) {
+        return None;
+    }
+    integer(&text.replace(separator, ""))
 }
 
 /// Parses an integer, also in a decimal notation whose value is exactly an integer.
@@ -249,15 +278,65 @@ fn integer(text: &str) -> Option<i64> {
     i64::try_from(if negative { -value } else { value }).ok()
 }
 
-/// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time (treated as UTC) or a date; numbers
-/// count seconds, milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one
-/// reading.
-fn micros(raw: Raw<'_>) -> Result<Option<i64>> {
-    /// The years from 0 to 9999, which all formats can represent.
-    const REPRESENTABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
-    let text = raw.unquoted()?;
-    let micros = utc(text.as_bytes()).or_else(|| any_micros(&text));
-    Ok(micros.filter(|micros| REPRESENTABLE.contains(micros)))
+/// Form of the instants of a column.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InstantForm {
+    /// Pattern of strings, for a format of their own.
+    pub(super) pattern: Option<Arc<str>>,
+    /// Zone of instants that have none. Absent: UTC, as an assumption.
+    pub(super) zone: Option<Zone>,
+}
+
+/// Reader of the instants of a column.
+#[derive(Debug, Default)]
+pub(super) struct Instants {
+    form: InstantForm,
+    /// First and last of the instants that are UTC as an assumption.
+    pub(super) assumed: Option<(i64, i64)>,
+    /// Number of instants that are days without a time.
+    pub(super) days: usize,
+}
+
+/// The years from 0 to 9999, which all formats can represent, in microseconds since 1970.
+const REPRESENTABLE: std::ops::Range<i64> = -62_167_219_200_000_000..253_402_300_800_000_000;
+
+impl Instants {
+    pub(super) fn of(form: InstantForm) -> Self {
+        Self { form, ..Self::default() }
+    }
+
+    /// Parses an instant as microseconds since 1970. Strings are RFC 3339, a local time or a date; numbers count seconds,
+    /// milliseconds or microseconds, distinguished by their size: any instant after March 1973 has one reading. Numbers of 8, 12,
+    /// 14 and 17 digits that are a date of the calendar are that: as a count, they would be years apart from now.
+    pub(super) fn read(&mut self, text: &str) -> Option<i64> {
+        let known = match &self.form.pattern {
+            Some(pattern) => instant_by(pattern, text)?,
+            None => match utc(text.as_bytes()) {
+                Some(micros) => Instant::Zoned(micros),
+                None => any_instant(text)?,
+            },
+        };
+        let (local, day) = match known {
+            Instant::Zoned(micros) => return Some(micros).filter(|micros| REPRESENTABLE.contains(micros)),
+            Instant::Local(micros) => (micros, false),
+            Instant::Day(micros) => (micros, true),
+        };
+        if !REPRESENTABLE.contains(&local) {
+            return None;
+        }
+        self.days += usize::from(day);
+        let Some(zone) = self.form.zone else {
+            let (first, last) = self.assumed.unwrap_or((local, local));
+            self.assumed = Some((first.min(local), last.max(local)));
+            return Some(local);
+        };
+        let wanted = DateTime::from_timestamp_micros(local)?.naive_utc();
+        // Of the two instants of an hour that is repeated, the first; a time that the clock skips is read an hour later.
+        let instant = zone.instants(wanted).earliest().or_else(|| {
+            zone.instants(wanted - TimeDelta::hours(1)).earliest().map(|before| before + TimeDelta::hours(1))
+        });
+        instant.map(|instant| instant.timestamp_micros())
+    }
 }
 
 /// Reads the usual form, `2026-01-31T12:00:00Z` with or without milliseconds; `None` for any other.
@@ -291,21 +370,93 @@ fn digit(byte: u8) -> Option<u32> {
     (digit < 10).then_some(u32::from(digit))
 }
 
-fn any_micros(text: &str) -> Option<i64> {
+/// Parses an instant in any form but the usual one.
+fn any_instant(text: &str) -> Option<Instant> {
+    if let Some(instant) = compact(text) {
+        return Some(instant);
+    }
     if let Some(number) = integer(text) {
         let unit = match number.unsigned_abs() {
             0..100_000_000_000 => 1_000_000,
             100_000_000_000..100_000_000_000_000 => 1_000,
             _ => 1,
         };
-        return number.checked_mul(unit);
+        return number.checked_mul(unit).map(Instant::Zoned);
     }
     if let Ok(seconds) = text.parse::<f64>() {
         let micros = seconds * 1e6;
         #[expect(clippy::cast_possible_truncation, reason = "within the range of plausible instants, rounded")]
-        return (seconds.abs() < 1e11).then_some(micros.round() as i64);
+        return (seconds.abs() < 1e11).then_some(Instant::Zoned(micros.round() as i64));
     }
-    string_to_datetime(&Utc, text).ok().map(|at| at.timestamp_micros())
+    let micros = string_to_datetime(&Utc, text).ok()?.timestamp_micros();
+    Some(match text.get(10..) {
+        None | Some("") => Instant::Day(micros),
+        // After the `T` or the blank, a letter or a sign begins a zone.
+        Some(time) if time.char_indices().any(|(at, c)| at > 0 && (c.is_alphabetic() || matches!(c, '+' | '-'))) => {
+            Instant::Zoned(micros)
+        }
+        Some(_) => Instant::Local(micros),
+    })
+}
+
+/// Parses a date and time of the calendar that is written without separators: `20261124`, `202611241012`, `20261124101213`,
+/// `20261124101213500`, and the basic format of ISO 8601, `20261124T101213Z`.
+fn compact(text: &str) -> Option<Instant> {
+    /// Years that a time may have, so that a count of seconds is not taken for one.
+    const YEARS: std::ops::Range<i32> = 1900..2200;
+    let whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (digits, zone) = match text.split_once('T') {
+        Some((date, time)) if date.len() == 8 => {
+            let end = time.find(|c: char| !c.is_ascii_digit()).unwrap_or(time.len());
+            let (time, zone) = time.split_at(end);
+            (format!("{date}{time}"), zone)
+        }
+        Some(_) => return None,
+        None => (text.to_owned(), ""),
+    };
+    let lengths: &[usize] = if text.contains('T') { &[12, 14] } else { &[8, 12, 14, 17] };
+    if !lengths.contains(&digits.len()) || !whole(&digits) {
+        return None;
+    }
+    let number = |from: usize, to: usize| digits.get(from..to).map_or(Some(0), |part| part.parse::<u32>().ok());
+    let year = i32::try_from(number(0, 4)?).ok().filter(|year| YEARS.contains(year))?;
+    let date = NaiveDate::from_ymd_opt(year, number(4, 6)?, number(6, 8)?)?;
+    let second = if digits.len() > 12 { number(12, 14)? } else { 0 };
+    let milli = if digits.len() > 14 { number(14, 17)? } else { 0 };
+    let (hour, minute) = if digits.len() > 8 { (number(8, 10)?, number(10, 12)?) } else { (0, 0) };
+    let micros = date.and_hms_milli_opt(hour, minute, second, milli)?.and_utc().timestamp_micros();
+    let zone = zone.replace(':', "");
+    Some(match (zone.as_str(), digits.len()) {
+        ("", 8) => Instant::Day(micros),
+        ("", _) => Instant::Local(micros),
+        ("Z", _) => Instant::Zoned(micros),
+        (offset, _) => {
+            let (sign, offset) = offset.split_at_checked(1).filter(|(sign, _)| *sign == "+" || *sign == "-")?;
+            let part = |from: usize, to: usize| offset.get(from..to).map_or(Some(0), |part| part.parse::<i64>().ok());
+            let minutes = (offset.len() == 4 || offset.len() == 2).then_some(part(0, 2)? * 60 + part(2, 4)?)?;
+            let east = if sign == "+" { minutes } else { -minutes };
+            Instant::Zoned(micros - east * 60_000_000)
+        }
+    })
+}
+
+/// Parses the instant of a day and a time of day in fields of their own.
+pub(super) fn joined(instants: &mut Instants, day: &str, time: &str) -> Option<i64> {
+    if instants.form.pattern.is_some() {
+        return instants.read(&format!("{day} {time}"));
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A number has lost the zeros that it begins with.
+    let time = if digits(time) {
+        format!("{time:0>width$}", width = if time.len() > 4 { 6 } else { 4 })
+    } else {
+        time.to_owned()
+    };
+    if digits(day) && digits(&time) {
+        return instants.read(&format!("{day}{time}"));
+    }
+    let time = if time.len() == 5 && time.contains(':') { time + ":00" } else { time };
+    instants.read(&format!("{day}T{time}"))
 }
 
 /// Appends the text of a scalar; `None`, and nothing is appended, for anything else.
@@ -358,7 +509,7 @@ mod tests {
     use super::*;
 
     fn built(kind: ColumnType, raws: &[&str]) -> (ArrayRef, Vec<Fit>) {
-        let column = Column::new(kind, None);
+        let column = Column::new(kind, InstantForm::default());
         let mut builder = column.builder();
         let fits =
             raws.iter().map(|raw| builder.append(Raw::of(raw), &mut Vec::new()).expect("valid escapes")).collect();
@@ -400,6 +551,26 @@ mod tests {
     }
 
     #[test]
+    fn separators_of_thousands_are_read_and_nothing_else_is() {
+        for (text, value) in [
+            ("1,234", Some(1_234)),
+            ("-12 345 678", Some(-12_345_678)),
+            ("999", Some(999)),
+            ("1\u{202f}234", Some(1_234)),
+            ("450.0", Some(450)),
+            ("1,23", None),
+            ("1234,567", None),
+            ("1,234,56", None),
+            ("1,234 567", None),
+            (",123", None),
+            ("1,234.5", None),
+            ("1.234", None),
+        ] {
+            assert_eq!(integer_of(text), value, "{text}");
+        }
+    }
+
+    #[test]
     fn floats_are_finite_or_a_conflict() {
         let (array, fits) = built(ColumnType::Float64, &["-0.41", "\"2\"", "1e400", "\"NaN\"", "null"]);
         let values: Vec<_> = array.as_primitive::<Float64Type>().iter().collect();
@@ -408,12 +579,24 @@ mod tests {
     }
 
     #[test]
+    fn an_identifier_is_one_in_whatever_notation() {
+        let column = Column::new(ColumnType::Utf8, InstantForm::default()).identifying(true);
+        let mut builder = column.builder();
+        for raw in ["183000.0", "1.83e5", "\"183000\"", "183000", "1.5", "\"183000.0\""] {
+            builder.append(Raw::of(raw), &mut Vec::new()).expect("valid");
+        }
+        let array = column.finish(&mut builder);
+        let values: Vec<_> = array.as_string::<i32>().iter().flatten().collect();
+        assert_eq!(values, ["183000", "183000", "183000", "183000", "1.5", "183000.0"]);
+    }
+
+    #[test]
     fn texts_keep_numbers_as_they_were_written() {
         let (array, fits) = built(ColumnType::Utf8, &["\"a\\n\\u00e9\"", "90071992547409931234", "1.50", "true", "{}"]);
         let values: Vec<_> = array.as_string::<i32>().iter().collect();
         assert_eq!(values, [Some("a\né"), Some("90071992547409931234"), Some("1.50"), Some("true"), None]);
         assert_eq!(fits[4], Fit::Conflict);
-        let mut builder = Column::new(ColumnType::Utf8, None).builder();
+        let mut builder = Column::new(ColumnType::Utf8, InstantForm::default()).builder();
         let half = builder.append(Raw::of("\"\\ud800\""), &mut Vec::new()).expect_err("half a pair");
         assert_eq!(half.kind(), ErrorKind::Malformed);
     }
@@ -448,13 +631,82 @@ mod tests {
         assert_eq!((array.null_count(), fits), (raws.len(), vec![Fit::Conflict; raws.len()]));
     }
 
+    #[test]
+    fn dates_without_separators_are_no_counts() {
+        let read = |text: &str| {
+            let micros = Instants::default().read(text);
+            micros.and_then(DateTime::from_timestamp_micros).map(|at| at.to_rfc3339())
+        };
+        for (text, at) in [
+            ("20261124101213", "2026-11-24T10:12:13+00:00"),
+            ("20261124", "2026-11-24T00:00:00+00:00"),
+            ("202611241012", "2026-11-24T10:12:00+00:00"),
+            ("20261124101213500", "2026-11-24T10:12:13.500+00:00"),
+            ("20261124T101213Z", "2026-11-24T10:12:13+00:00"),
+            ("20261124T101213+0530", "2026-11-24T04:42:13+00:00"),
+            ("20261124T1012", "2026-11-24T10:12:00+00:00"),
+            // Counts.
+            ("1774738800", "2026-03-28T23:00:00+00:00"),
+            ("20261324", "1970-08-23T12:08:44+00:00"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(at), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_without_a_zone_are_those_of_the_declared_one() {
+        let zone = "Europe/Berlin".parse().expect("a zone");
+        let mut instants = Instants::of(InstantForm { zone: Some(zone), pattern: None });
+        let mut read =
+            |text: &str| instants.read(text).and_then(DateTime::from_timestamp_micros).map(|at| at.to_rfc3339());
+        for (text, at) in [
+            ("2026-11-24T10:12:13", "2026-11-24T09:12:13+00:00"),
+            ("2026-06-24 10:12:13", "2026-06-24T08:12:13+00:00"),
+            ("2026-11-24T10:12:13Z", "2026-11-24T10:12:13+00:00"),
+            ("2026-11-24", "2026-11-23T23:00:00+00:00"),
+            ("20261124101213", "2026-11-24T09:12:13+00:00"),
+            ("1774738800", "2026-03-28T23:00:00+00:00"),
+            // Repeated, and skipped.
+            ("2026-10-25T02:30:00", "2026-10-25T00:30:00+00:00"),
+            ("2026-03-29T02:30:00", "2026-03-29T01:30:00+00:00"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(at), "{text}");
+        }
+        assert_eq!(instants.assumed, None);
+        let mut instants = Instants::default();
+        for text in ["2026-11-24T10:12:13", "2026-11-24T10:12:13Z", "2026-11-25"] {
+            instants.read(text).expect("an instant");
+        }
+        let (first, last) = instants.assumed.expect("two are assumed to be UTC");
+        assert_eq!(((last - first) / 1_000_000, instants.days), (13 * 3_600 + 47 * 60 + 47, 1));
+    }
+
+    #[test]
+    fn a_day_and_a_time_are_joined() {
+        let read = |day: &str, time: &str| {
+            joined(&mut Instants::default(), day, time)
+                .and_then(DateTime::from_timestamp_micros)
+                .map(|at| at.to_rfc3339())
+        };
+        for (day, time) in [
+            ("2026-11-24", "09:12:13"),
+            ("20261124", "091213"),
+            ("20261124", "91213"),
+            ("2026-11-24", "10:12:13+01:00"),
+        ] {
+            assert_eq!(read(day, time).as_deref(), Some("2026-11-24T09:12:13+00:00"), "{day} {time}");
+        }
+        assert_eq!(read("2026-11-24", "09:12").as_deref(), Some("2026-11-24T09:12:00+00:00"));
+        assert_eq!(read("2026-11-24", "soon"), None);
+    }
+
     proptest! {
         #[test]
         fn the_usual_form_is_read_as_the_general_parser_reads_it(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{3})?Z",
         ) {
             if let Some(micros) = utc(text.as_bytes()) {
-                prop_assert_eq!(Some(micros), any_micros(&text), "{}", text);
+                prop_assert_eq!(Some(Instant::Zoned(micros)), any_instant(&text), "{}", text);
             }
         }
     }

@@ -7,8 +7,9 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray,
 };
-use arrow::compute::{SortOptions, and, filter_record_batch, is_not_null};
+use arrow::compute::{SortOptions, and, concat_batches, filter_record_batch, is_not_null};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DataFusionResult;
@@ -21,7 +22,7 @@ use crate::decode::{Decoded, Decoder, OneRowAnAid, arrow_schema, entries_of, in_
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Origin, Shape, TableKind};
 use crate::pushdown::ServiceOrder;
-use crate::request::RequestPlan;
+use crate::request::{PageRequest, RequestPlan};
 
 /// Converts pages to output batches.
 pub(super) struct Reader {
@@ -97,8 +98,14 @@ impl Reader {
         let shown = spec.zone.is_some().then(|| arrow_schema(spec).project(&read)).transpose()?.map(Arc::new);
         let records = if list { Arc::new(entries_of(spec)) } else { Arc::clone(spec) };
         let decoder = Decoder::new(Arc::clone(connection.profile()), records, &read).lossy(lossy);
-        // A list may come without a history.
-        let decoder = if spec.kind == TableKind::History { decoder } else { decoder.of_table() };
+        let paged = !spec.kind.is_search() && connection.profile().list.pages.is_some();
+        let decoder = match spec.kind {
+            // Sections may be on any page of the list.
+            _ if paged => decoder.continuing(),
+            // A list may come without a history.
+            TableKind::History => decoder,
+            _ => decoder.of_table(),
+        };
         let predicate = predicate
             .as_ref()
             .map(|predicate| reassign_expr_columns(Arc::clone(predicate), decoder.schema()))
@@ -128,7 +135,16 @@ impl Reader {
     }
 
     /// Returns the rows of a list: one an aid, or the entries of the history as they came.
-    pub(super) fn listed(&self, entries: Decoded) -> Result<Decoded> {
+    pub(super) fn listed(&self, request: &PageRequest, pages: &[Bytes]) -> Result<Decoded> {
+        let mut pages: Vec<Decoded> =
+            pages.iter().map(|page| self.decoder.decode(request, page)).collect::<Result<_>>()?;
+        let batch = concat_batches(self.decoder.schema(), pages.iter().map(|page| &page.batch));
+        let batch =
+            batch.map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot join the list: {error}")))?;
+        let Some(last) = pages.pop() else {
+            return Err(Error::new(ErrorKind::Contradiction, "the list has no page"));
+        };
+        let entries = Decoded { batch, ..last };
         Ok(match &self.entries {
             Some(rule) => Decoded { batch: rule.rows(&entries.batch)?, ..entries },
             None => entries,

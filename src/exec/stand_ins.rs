@@ -586,6 +586,8 @@ pub(super) fn totals(counts: &Counts, rest: Option<Pointer>, overview: &TableSpe
         nullable: true,
         origin: rest.map_or(total.origin, |rest| Origin::Field(rest, Scope::Record)),
         pattern: None,
+        zone: None,
+        time_at: None,
     }));
     table.columns.extend(counts.relation.as_deref().and_then(|relation| overview.column(relation)).cloned());
     table

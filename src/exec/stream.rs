@@ -17,7 +17,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -48,7 +48,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
-use crate::request::{Endpoint, PageRequest, RequestPlan};
+use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
@@ -427,6 +427,7 @@ impl Driver {
                 }
                 let page = page.map_err(|error| self.at_table(error))?;
                 self.check_clock(&plan).map_err(|error| self.at_table(error))?;
+                self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
                 // A period that was requested for a range reaches back to its beginning.
                 if let (Some((_, since)), Some(told)) = (&config.plan.until, page.window)
                     && told.0 > *since
@@ -482,7 +483,7 @@ impl Driver {
             let page = match request.plan.endpoint {
                 Endpoint::List => {
                     let list = config.connection.list(query, scan).await;
-                    list.and_then(|list| reader.listed(reader.decoder.decode(&request, &list.body)?))
+                    list.and_then(|list| reader.listed(&request, &list.pages))
                 }
                 Endpoint::Search => {
                     let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
@@ -578,6 +579,33 @@ impl Driver {
             return Ok(());
         }
         Err(self.clock_is_behind(plan))
+    }
+
+    /// Checks that no time without a zone is ahead of the service's clock: it is not UTC, as assumed.
+    fn check_zone(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
+        let connection = &self.config.connection;
+        let Some(newest) = page.assumed.and_then(|(_, last)| DateTime::from_timestamp_micros(last)) else {
+            return Ok(());
+        };
+        let now = connection.clock().now() + connection.client().ahead();
+        let ahead = newest - now;
+        if ahead <= CLOCK_SKEW {
+            return Ok(());
+        }
+        let time = connection.profile().tables.mentions.time.as_deref().unwrap_or_default();
+        let shift = match (ahead.num_hours(), ahead.num_minutes()) {
+            (0, minutes) => format!("{minutes} min"),
+            (hours, _) => format!("{hours} h"),
+        };
+        let message = format!(
+            "`{time}` has no time zone, and {newest} is {shift} ahead of the service's clock, {}",
+            now.trunc_subsecs(0)
+        );
+        Err(Error::new(ErrorKind::Contradiction, message)
+            .advice(format!(
+                "set `zone` of the column `{time}` in the profile to the zone of its times, or to \"UTC\" if they are right"
+            ))
+            .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
     /// Checks that a window with an open end, which was requested until `end`, ends after the service's current time.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::effects::DAY;
 use super::shape::{Path, at, instant, leaves, pattern_of, said};
 use super::vocabulary;
-use crate::profile::instant_by;
+use crate::profile::{Instant, instant_by};
 
 /// Ranks a field as a candidate for a column by its name (0 is likeliest); `None` if the name suggests another column
 /// or none.
@@ -53,7 +53,7 @@ pub(super) fn moment(pages: &[Vec<&Value>], now: Option<i64>) -> Option<Path> {
         let texts = values.iter().filter_map(|value| value.as_str());
         let pattern = if texts.clone().count() == values.len() { pattern_of(texts) } else { None };
         let read = |value: &Value| match (value.as_str(), pattern) {
-            (Some(text), Some(pattern)) => instant_by(pattern, text),
+            (Some(text), Some(pattern)) => instant_by(pattern, text).map(Instant::as_utc),
             _ => instant(value),
         };
         let times: Vec<i64> = values.iter().filter_map(|value| read(value)).collect();

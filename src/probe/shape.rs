@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::Value;
 
 use super::vocabulary::{self, Names, plain};
-use crate::profile::instant_by;
+use crate::profile::{Instant, instant_by};
 
 /// Member names from the top level to a value.
 pub(super) type Path = Vec<String>;
@@ -394,7 +394,7 @@ impl Columns {
     pub(super) fn instant(&self, path: &Path, record: &Value) -> Option<i64> {
         let value = at(record, path)?;
         match self.patterns.iter().find(|(known, _)| known == path) {
-            Some((_, pattern)) => instant_by(pattern, value.as_str()?),
+            Some((_, pattern)) => instant_by(pattern, value.as_str()?).map(Instant::as_utc),
             None => instant(value),
         }
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::spec::{Evidence, TableKind};
+use super::zone::Zone;
 
 /// A table: the sections of a response that hold its rows, and the columns of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -125,6 +126,11 @@ pub struct ColumnSpec {
     pub origin: Origin,
     /// Format of timestamps in `strftime` notation (`%d/%m/%Y %H:%M`). Absent: RFC 3339 or a number.
     pub pattern: Option<Arc<str>>,
+    /// Zone of timestamps that have none. Absent: UTC, unless they contradict it.
+    #[schemars(with = "Option<String>")]
+    pub zone: Option<Zone>,
+    /// Pointer to the time of day, if `at` is the day alone.
+    pub time_at: Option<Pointer>,
 }
 
 /// Origin of a column's value.
@@ -195,7 +201,12 @@ struct RawColumn {
     at: Option<Pointer>,
     from: Option<RawOrigin>,
     scope: Option<Scope>,
+    /// Format of timestamps in `strftime` notation.
     pattern: Option<String>,
+    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00.
+    zone: Option<String>,
+    /// Pointer to the time of day, if `at` is the day alone. A pattern then reads both, with a blank between them.
+    time_at: Option<Pointer>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -217,7 +228,7 @@ impl TryFrom<RawColumn> for ColumnSpec {
     type Error = String;
 
     fn try_from(raw: RawColumn) -> Result<Self, String> {
-        let RawColumn { name, kind, null: nullable, at, from, scope, pattern } = raw;
+        let RawColumn { name, kind, null: nullable, at, from, scope, pattern, zone, time_at } = raw;
         if name.is_empty() {
             return Err("expected a column name, found an empty one".into());
         }
@@ -254,21 +265,47 @@ impl TryFrom<RawColumn> for ColumnSpec {
                 ));
             }
         }
-        Ok(Self { name, kind, nullable, origin, pattern: pattern.map(Arc::from) })
+        let in_record = matches!(origin, Origin::Field(_, Scope::Record));
+        if (zone.is_some() || time_at.is_some()) && (kind != ColumnType::Timestamp || !in_record) {
+            return Err(format!(
+                "column `{name}`: expected `zone` and `time_at` only on a timestamp column of the record"
+            ));
+        }
+        let zone = zone.map(|zone| zone.parse()).transpose().map_err(|error| format!("column `{name}`: {error}"))?;
+        Ok(Self { name, kind, nullable, origin, pattern: pattern.map(Arc::from), zone, time_at })
     }
 }
 
-/// Parses an instant by a `strftime` pattern, to microseconds since 1970. Without a zone it is UTC; without a time of
-/// day it is the start of the day.
-pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<i64> {
-    let zoned = DateTime::parse_from_str(text, pattern).map(|at| at.timestamp_micros());
-    let local = || NaiveDateTime::parse_from_str(text, pattern).map(|at| at.and_utc().timestamp_micros());
-    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
-    zoned.or_else(|_| local()).or_else(|_| day().map(|at| at.timestamp_micros())).ok()
+/// An instant as it is written, in microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instant {
+    /// With a zone, or as a count.
+    Zoned(i64),
+    /// A local time, as if it were UTC.
+    Local(i64),
+    /// A day without a time, as if its start were UTC.
+    Day(i64),
 }
 
-/// A JSON pointer (RFC 6901). Within a record it may enter arrays, by 0-based position; on the way to a section, or to
-/// a value of the entire response, it passes through objects only.
+impl Instant {
+    /// The instant, in UTC if it has no zone.
+    #[cfg(feature = "probe")]
+    pub(crate) fn as_utc(self) -> i64 {
+        let (Self::Zoned(micros) | Self::Local(micros) | Self::Day(micros)) = self;
+        micros
+    }
+}
+
+/// Parses an instant by a `strftime` pattern.
+pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<Instant> {
+    let zoned = DateTime::parse_from_str(text, pattern).map(|at| Instant::Zoned(at.timestamp_micros()));
+    let local =
+        || NaiveDateTime::parse_from_str(text, pattern).map(|at| Instant::Local(at.and_utc().timestamp_micros()));
+    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    zoned.or_else(|_| local()).or_else(|_| day().map(|at| Instant::Day(at.timestamp_micros()))).ok()
+}
+
+/// A JSON pointer (RFC 6901). It enters arrays by 0-based position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Pointer(Vec<String>);
@@ -277,6 +314,11 @@ impl Pointer {
     /// Steps of the path, outermost first; empty for the root.
     pub fn steps(&self) -> &[String] {
         &self.0
+    }
+
+    /// Pointer of these steps.
+    pub(crate) fn of<'s>(steps: impl IntoIterator<Item = &'s str>) -> Self {
+        Self(steps.into_iter().map(str::to_owned).collect())
     }
 
     /// Pointer to the place that `inner` names below this one.

@@ -11,8 +11,9 @@ use super::column::{Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
 use super::extends::extended;
 use super::keys::{Dimension, dimensions, key_at, span_of};
 use super::spec::{
-    Auth, Budget, Checks, CountList, Counts, Depth, EchoSpec, Endpoint, ErrorSpec, Filters, MentionsRequest, Offset,
-    PageSpec, RequestedBy, Retention, SearchEndpoint, Sort, Tables, Throttle, Timezone, Total, Trust,
+    Auth, Budget, Checks, Complete, CountList, Counts, Depth, EchoSpec, ErrorSpec, Filters, ListEndpoint,
+    MentionsRequest, Offset, PageSpec, RequestedBy, Retention, SearchEndpoint, Sort, Tables, Throttle, Timezone, Total,
+    Trust,
 };
 use super::window::WindowSpec;
 use crate::error::{Error, ErrorKind, Result, one_line};
@@ -37,7 +38,7 @@ pub struct Profile {
     /// Authentication of requests.
     pub auth: Auth,
     /// List endpoint.
-    pub list: Endpoint,
+    pub list: ListEndpoint,
     /// Search endpoint.
     pub search: SearchEndpoint,
     /// Requests for mention records.
@@ -69,6 +70,9 @@ pub struct Profile {
     /// Age at which the mentions of a day stop changing.
     #[serde(default)]
     pub store: Retention,
+    /// Fields that say whether a response is complete.
+    #[serde(default)]
+    pub complete: Complete,
     /// Layout of errors.
     pub error: ErrorSpec,
     /// Layout of tables and columns.

@@ -22,13 +22,13 @@ mod window;
 mod zone;
 
 pub use column::{ColumnSpec, ColumnType, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
-pub(crate) use column::{RECENT, instant_by};
+pub(crate) use column::{Instant, RECENT, instant_by};
 pub use document::{Profile, SummedCounts};
 pub use spec::{
-    Auth, Budget, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, Endpoint, ErrorFormat, ErrorSpec,
-    Evidence, FilterParameter, Filters, Flag, MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, PageSpec,
-    RateWindow, RequestedBy, ResetFormat, Retention, SearchEndpoint, Several, Sort, SortValue, TableKind, Tables,
-    Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
+    Auth, Budget, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, ErrorFormat,
+    ErrorSpec, Evidence, FilterParameter, Filters, Flag, ListEndpoint, ListPages, ListSize, ListUnit, MentionsRequest,
+    Nulls, Offset, OffsetUnit, Oversize, PageSpec, RateWindow, RequestedBy, ResetFormat, Retention, SearchEndpoint,
+    Several, Sort, SortValue, TableKind, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
 };
 pub use window::{End, Grid, Instants, Period, WindowSpec};
 pub use zone::Zone;

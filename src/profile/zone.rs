@@ -22,6 +22,23 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
+    /// Parses a zone in one of the notations in which services repeat it: as people write them, or a distance with `UTC` or `GMT`.
+    pub fn named_otherwise(text: &str) -> Option<Self> {
+        let offset = || {
+            let text = text.trim();
+            let rest = ["UTC", "GMT"].iter().find_map(|name| text.strip_prefix(name))?;
+            Self::meant(rest)
+        };
+        Self::meant(text).or_else(offset)
+    }
+
+    /// True if both zones have the same local times, as far as clocks were or will be set in living memory.
+    pub fn has_rules_of(self, other: Self) -> bool {
+        let first = DateTime::UNIX_EPOCH + TimeDelta::days(20 * 365) + TimeDelta::minutes(30);
+        self == other
+            || (0..50 * 366).map(|day| first + TimeDelta::days(day)).all(|at| self.local(at) == other.local(at))
+    }
+
     /// Coordinated Universal Time.
     pub const UTC: Self = Self::Named(Tz::UTC);
 
@@ -170,6 +187,41 @@ mod tests {
         let east = "+02:00".parse::<Zone>().expect("a zone");
         assert_eq!(east.in_database().map(|zone| zone.name()), Some("Etc/GMT-2"));
         assert_eq!("+05:30".parse::<Zone>().expect("a zone").in_database(), None);
+    }
+
+    #[test]
+    fn a_zone_has_other_names() {
+        let same = |zone: &str, other: &str| {
+            let zone: Zone = zone.parse().expect("a zone");
+            Zone::named_otherwise(other).is_some_and(|other| zone.has_rules_of(other))
+        };
+        for (zone, other) in [
+            ("UTC", "Etc/UTC"),
+            ("UTC", "+00:00"),
+            ("UTC", "Z"),
+            ("UTC", "utc"),
+            ("UTC", "GMT"),
+            ("UTC", "UTC+0"),
+            ("Asia/Kolkata", "Asia/Calcutta"),
+            ("Asia/Kolkata", "UTC+05:30"),
+            ("Asia/Tokyo", "+0900"),
+            ("Asia/Tokyo", "GMT+9"),
+            ("+05:30", "Asia/Kolkata"),
+            ("Europe/Berlin", "europe/berlin"),
+        ] {
+            assert!(same(zone, other), "{zone} {other}");
+        }
+        for (zone, other) in [
+            ("UTC", "Europe/London"),
+            ("Europe/Berlin", "+01:00"),
+            ("Europe/Berlin", "Europe/London"),
+            ("America/New_York", "America/Havana"),
+            ("UTC", ""),
+            ("UTC", "+01:00"),
+            ("UTC", "local"),
+        ] {
+            assert!(!same(zone, other), "{zone} {other}");
+        }
     }
 
     #[test]

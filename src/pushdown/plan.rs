@@ -483,12 +483,19 @@ impl Known {
         let can_be_sent = |value: &String| {
             !value.is_empty() && (spec.several != Several::Separated || !value.contains(&spec.separator))
         };
+        let mut left = spec.longest;
         let taken = spec.parameters.iter().filter_map(|FilterParameter { parameter, column }| {
             let values = self.values.get(column)?;
             let one = spec.several != Several::None || values.len() == 1;
             if !one || !values.iter().all(can_be_sent) {
                 return None;
             }
+            // Each value with its separator, or its parameter.
+            let between = if spec.several == Several::Separated { &spec.separator } else { parameter };
+            let encoded =
+                |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).map(str::len).sum::<usize>();
+            let length: usize = values.iter().map(|value| encoded(value) + encoded(between) + 2).sum();
+            left = left.checked_sub(length)?;
             let values = self.values.remove(column).unwrap_or_default();
             Some(FilterTerm { parameter: parameter.clone(), values: values.into_iter().collect() })
         });

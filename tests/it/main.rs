@@ -31,6 +31,7 @@ mod proofs;
 mod queries;
 mod real_data;
 mod release;
+mod services;
 mod shell;
 mod sql_files;
 mod standard_sql;

@@ -38,7 +38,7 @@ use self::reader::PageReader;
 pub(super) use self::totals::Totals;
 use super::{Client, Scan};
 use crate::error::Result;
-use crate::request::{PageRequest, RequestPlan};
+use crate::request::{PageRequest, RequestPlan, Traits};
 
 /// Rows of a page, as returned by the decoder.
 pub trait Page: Clone + Send + 'static {
@@ -50,6 +50,10 @@ pub trait Page: Clone + Send + 'static {
     fn keys(&self) -> Option<&[i64]>;
     /// Time of each row's last change, in microseconds since 1970; the least value if it is not known.
     fn versions(&self) -> Option<&[i64]>;
+    /// Traits of each row that distinguish it apart from its id, if they are known.
+    fn traits(&self) -> Option<&[Traits]> {
+        None
+    }
     /// Size in bytes.
     fn bytes(&self) -> usize;
     /// Keeps the rows whose flag is set.

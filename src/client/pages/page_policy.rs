@@ -8,7 +8,7 @@
 //! The unit of offsets matters only here: [`Layout`] covers both. Pure; [`proof`](super::proof) decides what the rows
 //! prove, and reports the progress in [`Seen`].
 
-use crate::profile::{OffsetUnit, Oversize, Profile};
+use crate::profile::{Offset, Oversize, Profile};
 use crate::request::Pages;
 
 /// Times that a page without new rows is requested again before it is believed.
@@ -39,11 +39,8 @@ enum Layout {
 }
 
 impl Layout {
-    fn of(unit: OffsetUnit) -> Self {
-        match unit {
-            OffsetUnit::Row => Self::RowOffsets,
-            OffsetUnit::Page => Self::PageNumbers,
-        }
+    fn of(offset: &Offset) -> Self {
+        if offset.reaches_any_row() { Self::RowOffsets } else { Self::PageNumbers }
     }
 
     /// True if pages of this size share a row.
@@ -130,7 +127,7 @@ pub(super) struct PagePolicy {
 impl PagePolicy {
     /// Creates the policy of a window.
     pub(super) fn new(pages: Pages, profile: &Profile) -> Self {
-        let layout = Layout::of(profile.offset.unit);
+        let layout = Layout::of(&profile.offset);
         Self {
             pages,
             layout,
@@ -146,6 +143,18 @@ impl PagePolicy {
             gaps: 0,
             largest: 0,
         }
+    }
+
+    /// Continues with adjacent pages after the first one, which had this many rows: the service rounds offsets down to multiples of
+    /// the page size.
+    pub(super) fn align(&mut self, rows: u64) {
+        (self.layout, self.overlapping) = (Layout::PageNumbers, false);
+        (self.row, self.asked, self.short) = (self.pages.skip + rows, self.pages.skip + rows, None);
+    }
+
+    /// True if pages are adjacent.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.layout == Layout::PageNumbers
     }
 
     /// Starts another pass.

@@ -162,9 +162,15 @@ impl Proof {
         self.within_reach = true;
     }
 
+    /// Ids of the first page of the pass.
+    pub(super) fn first_page(&self) -> &[u64] {
+        &self.first_page
+    }
+
     /// Records a total.
     pub(super) fn announce(&mut self, total: Option<u64>) {
-        self.pass.steady &= self.pass.total.is_none() || self.pass.total == total;
+        // A page may have no total, which shows nothing.
+        self.pass.steady &= self.pass.total.is_none() || total.is_none() || self.pass.total == total;
         self.pass.total = total.or(self.pass.total);
         self.first_total = self.first_total.or(self.pass.total);
         self.constant &= self.pass.steady && self.first_total == self.pass.total;

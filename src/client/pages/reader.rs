@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::continuity::Rows;
-use super::ids::Ids;
+use super::ids::{Ids, Known};
 use super::page_policy::Span;
 use super::proof::Verdict;
 use super::reading::{Reading, refused_behind};
@@ -59,6 +59,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     queue: FuturesOrdered<Asked<D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
     withheld: Option<Withheld<D::Page>>,
+    /// Traits of the mentions of the window.
+    known: Known,
     /// Memory of the ids.
     ids: Held,
     /// Rows emitted.
@@ -191,6 +193,7 @@ impl<D: PageDecoder> PageReader<D> {
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
             withheld: None,
+            known: Known::default(),
             // Holding zero bytes never fails.
             ids: scan.hold(0).unwrap_or_default(),
             given: 0,
@@ -226,6 +229,11 @@ impl<D: PageDecoder> PageReader<D> {
                     self.conclude();
                     return Ok(None);
                 };
+                if self.client.rounds_offsets() && pages.skip > 0 {
+                    let message = "the service rounds offsets down to multiples of the page size";
+                    return Err(Error::new(ErrorKind::Contradiction, message)
+                        .advice("set aligned = true in [offset] of the profile"));
+                }
                 self.begin_window(window, pages);
             }
             if self.queue.is_empty() && self.has_spent_all() {
@@ -262,12 +270,14 @@ impl<D: PageDecoder> PageReader<D> {
         let stops = self.pace == Pace::OnDemand || pages.fetch.is_some();
         let early = stops && pages.ordered && self.sort.is_some();
         let reading = if early { reading.stopping_early() } else { reading };
+        let reading = if self.client.rounds_offsets() { reading.aligned() } else { reading };
         self.reading = Some(match (window.again, window.cut) {
             (true, _) => reading.careful(),
             (false, true) => reading.rest(self.stride.unwrap_or(u64::MAX)),
             (false, false) => reading,
         });
         self.window = window;
+        self.known = Known::default();
         self.begun = false;
     }
 
@@ -393,14 +403,28 @@ impl<D: PageDecoder> PageReader<D> {
     fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> Asked<D::Page> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
+        // Without mentions, there is no size.
+        let sized = |size: u64| if size == 0 { span } else { Span { size: client.page_size(size), ..span } };
+        let span = sized(span.size);
         let request = PageRequest { plan, row: span.row, size: span.size, frozen };
         Box::pin(async move {
-            let decode = |body: &Bytes| {
-                let (page, facts) = decoder.decode(&request, body)?;
+            let decode_for = |request: &PageRequest, body: &Bytes| {
+                let (page, facts) = decoder.decode(request, body)?;
                 let memory = scan.hold(page.bytes())?;
                 Ok(((page, facts, memory), facts.rows))
             };
-            let answer = client.fetch_logged(&scan, &request, decode).await;
+            let mut answer = client.fetch_logged(&scan, &request, |body| decode_for(&request, body)).await;
+            let mut span = span;
+            if let Err(error) = &answer
+                && let Some(size) = client.larger_size(error, span.size)
+            {
+                let larger = PageRequest { size, ..request.clone() };
+                answer = client.fetch_logged(&scan, &larger, |body| decode_for(&larger, body)).await;
+                if answer.is_ok() {
+                    client.note_refused_size(span.size);
+                    span.size = size;
+                }
+            }
             (span, answer.map(|((page, facts, memory), call)| PageAnswer { page, facts, memory, call }))
         })
     }
@@ -437,6 +461,11 @@ impl<D: PageDecoder> PageReader<D> {
             Err(error) if span.row > 0 && is_refusal(&error) => return Err(refused_behind(span.row, error)),
             Err(error) => return Err(error),
         };
+        if self.reading.as_mut().is_some_and(|reading| reading.aligns(span, rows(&answer.page))) {
+            self.client.note_rounded_offsets();
+            self.queue = FuturesOrdered::new();
+            return Ok(());
+        }
         let (mut tried, mut rounds) = (0, 0);
         while !self.links(span, &answer.page) {
             rounds += 1;
@@ -501,6 +530,9 @@ impl<D: PageDecoder> PageReader<D> {
     fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
         let PageAnswer { page, facts, memory, call } = answer;
         self.check_times(span, &page)?;
+        if let (Some(ids), Some(traits)) = (page.ids(), page.traits()) {
+            self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
+        }
         self.last_call = call.or(self.last_call);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
@@ -524,13 +556,14 @@ impl<D: PageDecoder> PageReader<D> {
         // Duplicates of a further pass are expected.
         self.history.doubles += if self.history.passes == 0 && self.history.repaired == 0 { doubles } else { 0 };
         let more = reading.goes_on() && matches!(self.pace, Pace::Ahead(_));
-        self.ids.resize(reading.proof.chain.bytes())?;
+        self.ids.resize(reading.proof.chain.bytes() + self.known.bytes())?;
         // Drops the rows outside the window's own instants.
         let half_open = self.client.profile().window.is_half_open();
         if let Some(times) = page.times().filter(|times| !times.iter().all(|at| self.window.holds(*at, half_open))) {
             // They count as some of the rows that a limit asked for.
             if reading.satisfied() && !self.window.is_wider() {
-                return Err(self.outside(span));
+                let outside = times.iter().find(|at| !self.window.holds(**at, half_open));
+                return Err(self.outside(span, outside.copied().unwrap_or_default()));
             }
             taken.keep.iter_mut().zip(times).for_each(|(keep, at)| *keep &= self.window.holds(*at, half_open));
         }
@@ -567,15 +600,22 @@ impl<D: PageDecoder> PageReader<D> {
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
     /// return others instead, or those of one period for several.
     fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
-        match page.times().is_none_or(|times| times.iter().all(|at| self.window.may_have(*at))) {
-            true => Ok(()),
-            false => Err(self.outside(span)),
-        }
+        let mut outside = page.times().into_iter().flatten().filter(|at| !self.window.may_have(**at));
+        outside.next().map_or(Ok(()), |at| Err(self.outside(span, *at)))
     }
 
-    fn outside(&self, span: Span) -> Error {
-        Error::new(ErrorKind::Contradiction, "the response contains mentions outside the requested period")
-            .advice("the service ignores the period or interprets it differently: check the profile's [window]")
+    fn outside(&self, span: Span, at: i64) -> Error {
+        let shift = self.window.wider.or(self.window.instants).map(|(from, to)| {
+            let (distance, side) = if at < from { (from - at, "before its start") } else { (at - to, "after its end") };
+            let (instant, minutes) = (DateTime::from_timestamp_micros(at).unwrap_or_default(), distance / 60_000_000);
+            format!(", such as one of {instant}, {} h {} min {side}", minutes / 60, minutes % 60)
+        });
+        let message = "the response contains mentions outside the requested period";
+        Error::new(ErrorKind::Contradiction, format!("{message}{}", shift.unwrap_or_default()))
+            .advice(
+                "the service ignores the period or interprets it differently: check the profile's [window], and `zone` of the \
+                 column if its times have no zone",
+            )
             .at(self.place(span))
     }
 

@@ -60,6 +60,25 @@ impl Reading {
         self
     }
 
+    /// Returns the reading in adjacent pages from the beginning, for a service that was seen to round offsets down.
+    pub(super) fn aligned(mut self) -> Self {
+        self.policy.align(0);
+        self
+    }
+
+    /// Switches to adjacent pages if this one, requested from a row within the first page on, is the first page: the service rounds
+    /// offsets down to multiples of the page size. Returns true if so.
+    pub(super) fn aligns(&mut self, span: Span, rows: Option<Rows<'_>>) -> bool {
+        let first = self.proof.first_page();
+        let within = span.row > self.policy.pages.skip && span.row < self.policy.pages.skip + first.len() as u64;
+        let again = first.len() > 1 && first.len() as u64 == span.size && rows.is_some_and(|rows| rows.ids == first);
+        if self.policy.is_aligned() || self.policy.pages.skip > 0 || !within || !again {
+            return false;
+        }
+        self.policy.align(span.size);
+        true
+    }
+
     /// Returns the reading for the rest of a window that was cut, in pages of a size that the service was seen to
     /// honour.
     pub(super) fn rest(mut self, stride: u64) -> Self {

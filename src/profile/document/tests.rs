@@ -21,11 +21,11 @@ fn the_built_in_profile_parses_and_lists_its_dimensions() {
 fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
     let (kind, text) = refused("unit = \"row\"", "unit = \"rows\"");
     assert_eq!(kind, ErrorKind::Profile);
-    assert_eq!(text, "mine.toml: line 37: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
+    assert_eq!(text, "mine.toml: line 40: key `offset.unit`: unknown variant `rows`, expected `row` or `page`");
 
     let (_, text) = refused("first = 0", "first = 0\nfrist = 1");
     assert!(
-        text.starts_with("mine.toml: line 39: key `offset.frist`: unknown field `frist`, expected one of"),
+        text.starts_with("mine.toml: line 42: key `offset.frist`: unknown field `frist`, expected one of"),
         "{text}"
     );
 
@@ -49,6 +49,39 @@ fn a_bad_profile_is_refused_with_file_line_key_and_what_was_expected() {
 
     let (_, text) = refused("[auth]", "[auth");
     assert!(text.starts_with("mine.toml: line 14:"), "{text}");
+}
+
+#[test]
+fn entries_that_contradict_each_other_are_refused() {
+    for (from, to, says) in [
+        (
+            "path = \"list\"",
+            "path = \"list\"\npages = { parameter = \"x\", unit = \"cursor\" }",
+            "key `list.pages`: expected `next`",
+        ),
+        (
+            "path = \"list\"",
+            "path = \"list\"\npages = { parameter = \"x\", unit = \"row\", first = 2 }",
+            "expected `first` to be 0 or 1",
+        ),
+        ("max = 100", "max = 100\nmin = 101", "key `page.min`: expected 1 to 100"),
+        ("max = 100", "max = 100\nsizes = [10, 50]", "key `page.sizes`: expected sizes from 1 to 100, and that one"),
+        ("unit = \"row\"", "unit = \"page\"\naligned = true", "key `offset.aligned`: expected unit = \"row\""),
+        (
+            "at = \"/publishedAt\" }",
+            "at = \"/publishedAt\", zone = \"Mars\" }",
+            "column `published_at`: invalid time zone `Mars`",
+        ),
+        (
+            "name = \"url\", type = \"utf8\", at",
+            "name = \"url\", type = \"utf8\", time_at = \"/t\", at",
+            "only on a timestamp column",
+        ),
+    ] {
+        let (kind, text) = refused(from, to);
+        assert_eq!(kind, ErrorKind::Profile, "{text}");
+        assert!(text.contains(says), "{text}\ndoes not contain: {says}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::column::Pointer;
 use super::{Checks, Evidence};
 
 /// Authentication of requests (API description, section 5).
@@ -28,14 +29,86 @@ impl Auth {
     }
 }
 
-/// An endpoint, relative to the base URL (API description, section 4).
+/// List endpoint (API description, section 4.1).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Endpoint {
+pub struct ListEndpoint {
     /// Evidence for this section.
     pub evidence: Evidence,
     /// Path below the base URL.
     pub path: String,
+    /// Pages of the list. Absent: one response contains all entries, and one that says that there are more is an error.
+    pub pages: Option<ListPages>,
+}
+
+impl ListEndpoint {
+    pub(super) fn check(&self, checks: &mut Checks) {
+        let Some(pages) = &self.pages else { return };
+        checks.expect(
+            (pages.unit == ListUnit::Cursor) == pages.next.is_some(),
+            "list.pages",
+            "expected `next` if and only if unit = \"cursor\"",
+        );
+        checks.expect(pages.first <= 1, "list.pages", format!("expected `first` to be 0 or 1, found {}", pages.first));
+    }
+}
+
+/// Requests for the pages of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListPages {
+    /// Parameter of the place where a page begins.
+    pub parameter: String,
+    /// Unit of that place.
+    pub unit: ListUnit,
+    /// Number of the first row or page: 0 or 1.
+    #[serde(default)]
+    pub first: u64,
+    /// Pointer to the value of the parameter for the next page, or to a link that contains it. Absent, or NULL, on the last
+    /// page. With unit = "cursor" only.
+    pub next: Option<Pointer>,
+    /// Page size, if it is sent.
+    pub size: Option<ListSize>,
+}
+
+impl ListPages {
+    /// Parameters of the page that begins at `place`, in the unit and counted from 0, or at a cursor or link.
+    pub fn parameters(&self, place: u64, next: Option<&str>) -> Vec<(String, String)> {
+        let size = self.size.iter().map(|size| (size.parameter.clone(), size.rows.to_string()));
+        match (self.unit, next) {
+            (ListUnit::Cursor, Some(next)) => match next.split_once('?') {
+                Some((_, query)) => url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+                None => size.chain([(self.parameter.clone(), next.to_owned())]).collect(),
+            },
+            (ListUnit::Cursor, None) => size.collect(),
+            _ => [(self.parameter.clone(), self.first.saturating_add(place).to_string())]
+                .into_iter()
+                .chain(size)
+                .collect(),
+        }
+    }
+}
+
+/// Unit of the place where a page of the list begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ListUnit {
+    /// Entries.
+    Row,
+    /// Pages.
+    Page,
+    /// A value, or a link, that the page before contains.
+    Cursor,
+}
+
+/// Page size of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListSize {
+    /// Parameter name.
+    pub parameter: String,
+    /// Entries of a page.
+    pub rows: u64,
 }
 
 /// Search endpoint (API description, section 4.2).

@@ -27,6 +27,27 @@ pub struct EchoSpec {
     pub to: Option<Pointer>,
 }
 
+/// Fields that say whether a response is complete.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Complete {
+    /// Evidence for this section.
+    pub evidence: Evidence,
+    /// Fields outside the records. Others are judged by their names: `timed_out = true`, `errors = […]`.
+    #[serde(default)]
+    pub fields: Vec<CompleteField>,
+}
+
+/// A field that says whether a response is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteField {
+    /// Pointer to the field.
+    pub at: Pointer,
+    /// Values of a complete response, as text; so are NULL and no field. Absent: the field says nothing.
+    pub values: Option<Vec<String>>,
+}
+
 /// Layout of errors.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

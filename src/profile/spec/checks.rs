@@ -15,6 +15,7 @@ impl Checks {
     pub(in super::super) fn of(profile: &Profile) -> Self {
         let mut checks = Self::default();
         profile.auth.check(&mut checks);
+        profile.list.check(&mut checks);
         profile.mentions.check(&mut checks);
         profile.offset.check(&mut checks);
         profile.page.check(&mut checks);

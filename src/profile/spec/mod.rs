@@ -16,8 +16,8 @@ mod tables;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::access::{Auth, Endpoint, SearchEndpoint};
-pub use self::answer::{EchoSpec, ErrorFormat, ErrorSpec};
+pub use self::access::{Auth, ListEndpoint, ListPages, ListSize, ListUnit, SearchEndpoint};
+pub use self::answer::{Complete, CompleteField, EchoSpec, ErrorFormat, ErrorSpec};
 pub(super) use self::checks::Checks;
 pub use self::counts::{CountList, Counts};
 pub use self::limits::{Budget, RateWindow, ResetFormat, Throttle, ThrottleRule};
@@ -31,12 +31,13 @@ pub use self::retention::Retention;
 pub use self::tables::{TableKind, Tables};
 
 /// Evidence for the statements of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// Stated by the published API description.
     Given,
     /// Not stated anywhere: an assumption.
+    #[default]
     Assumed,
     /// Observed on a live service.
     Probed,

@@ -69,12 +69,15 @@ pub struct Offset {
     pub unit: OffsetUnit,
     /// Number of the first row or page: 0 or 1.
     pub first: u64,
+    /// Set if the service rounds an offset in rows down to a multiple of the page size, so that a page cannot begin at any row.
+    #[serde(default)]
+    pub aligned: bool,
 }
 
 impl Offset {
     /// True if a page can begin at any row.
     pub fn reaches_any_row(&self) -> bool {
-        self.unit == OffsetUnit::Row
+        self.unit == OffsetUnit::Row && !self.aligned
     }
 
     /// Returns the offset of a 0-based row, for pages of this size.
@@ -88,6 +91,8 @@ impl Offset {
 
     pub(super) fn check(&self, checks: &mut Checks) {
         checks.expect(self.first <= 1, "offset.first", format!("expected 0 or 1, found {}", self.first));
+        let rows = self.unit == OffsetUnit::Row;
+        checks.expect(rows || !self.aligned, "offset.aligned", "expected unit = \"row\": pages are aligned anyway");
     }
 }
 
@@ -113,11 +118,31 @@ pub struct PageSpec {
     pub max: u64,
     /// Response to a larger size.
     pub beyond: Oversize,
+    /// Minimum number of rows per page, which is requested if fewer are wanted. Absent: 1.
+    pub min: Option<u64>,
+    /// Sizes that the service accepts, if not all from `min` to `max`. The smallest that suffices is requested.
+    #[serde(default)]
+    pub sizes: Vec<u64>,
 }
 
 impl PageSpec {
     pub(super) fn check(&self, checks: &mut Checks) {
         checks.expect(self.max > 0, "page.max", "expected at least 1");
+        let least = self.min.is_none_or(|min| (1..=self.max).contains(&min));
+        checks.expect(least, "page.min", format!("expected 1 to {}, the value of `max`", self.max));
+        let sizes =
+            self.sizes.is_empty() || (self.sizes.contains(&self.max) && self.sizes.iter().all(|size| *size > 0));
+        let largest = self.sizes.iter().all(|size| *size <= self.max);
+        checks.expect(sizes && largest, "page.sizes", format!("expected sizes from 1 to {}, and that one", self.max));
+    }
+
+    /// Smallest size that the service accepts for this many rows; `max` if there is none.
+    pub fn accepted(&self, rows: u64) -> u64 {
+        let rows = rows.max(self.min.unwrap_or(1));
+        match self.sizes.is_empty() {
+            true => rows,
+            false => self.sizes.iter().copied().filter(|size| *size >= rows).min().unwrap_or(self.max),
+        }
     }
 }
 

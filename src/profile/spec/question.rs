@@ -145,8 +145,16 @@ pub struct Filters {
     /// Separator of values, with `several = "separated"`.
     #[serde(default)]
     pub separator: String,
+    /// Maximum length of the values of all filters in a URL, in bytes. Longer ones are not sent: mentions are compared with them
+    /// here. Most web servers reject URLs of more than 8 KB.
+    #[serde(default = "longest")]
+    pub longest: usize,
     /// Parameters.
     pub parameters: Vec<FilterParameter>,
+}
+
+fn longest() -> usize {
+    6_000
 }
 
 impl Filters {

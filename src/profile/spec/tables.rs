@@ -171,7 +171,7 @@ fn history_of(list: &TableSpec) -> Option<TableSpec> {
 
 /// Returns a column that no profile declares.
 fn derived(name: &str, kind: ColumnType, origin: Origin) -> ColumnSpec {
-    ColumnSpec { name: name.to_owned(), kind, nullable: false, origin, pattern: None }
+    ColumnSpec { name: name.to_owned(), kind, nullable: false, origin, pattern: None, zone: None, time_at: None }
 }
 
 /// Key of a table in the document.

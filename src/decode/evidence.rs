@@ -1,0 +1,480 @@
+//! Evidence in a response that it is not everything: failures and partial results that it reports outside its records, and signs
+//! that a list continues on another page.
+//!
+//! A service has its own names for these, so they are recognized by the words of a name together with the value: `timedOut: true`,
+//! `_shards: {total: 5, failed: 2}`, `status: "partial"`. A field that the profile declares in `[complete]` is judged by what the
+//! profile says about it, and by that alone.
+
+use std::borrow::Cow;
+
+use super::json::{Json, Raw};
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Pointer, TableSpec};
+
+/// Objects within objects that are examined.
+const DEPTH: usize = 4;
+/// Bytes of an undeclared object that is examined. What a response says about itself is short.
+const LONGEST: usize = 16 << 10;
+/// Characters of a value that an error shows.
+const SHOWN: usize = 120;
+
+/// A member of an object outside the records that no column takes.
+pub(super) type Member<'t> = (Cow<'t, str>, Raw<'t>);
+
+/// Evidence of a response about itself.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    /// Set for responses whose sections may continue on another page.
+    list: bool,
+    /// Members of the response that are errors by the profile, and examined elsewhere if they are objects.
+    errors: Vec<String>,
+    /// Place and value of the first member that says that the response is incomplete.
+    incomplete: Option<(String, String)>,
+    /// Members beside the sections of a list that say how long it is.
+    beside: Vec<Beside>,
+}
+
+/// A member beside the sections of a list that says how long it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Beside {
+    /// Names of the objects around it.
+    within: Vec<String>,
+    name: String,
+    value: String,
+    says: Says,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// The number of entries of the sections that it stands beside.
+    Entries(u64),
+    /// There is another page.
+    More,
+    /// There is none.
+    NoMore,
+}
+
+/// Rest of a list, as the pages that were read describe it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing.
+    Unknown,
+    /// There is none.
+    None,
+    /// There is more: the reason.
+    More(String),
+}
+
+impl Evidence {
+    pub(super) fn new(list: bool, errors: Vec<String>) -> Self {
+        Self { list, errors, ..Self::default() }
+    }
+
+    /// Examines the members of an object. `within`: the names of the objects around it, and its own.
+    pub(super) fn object(&mut self, within: &mut Vec<String>, members: &[Member<'_>]) -> Result<()> {
+        for (name, raw) in members {
+            let words = words(name);
+            let stated = within.is_empty() && self.errors.iter().any(|error| error == name);
+            if self.incomplete.is_none() && !(stated && raw.first() == b'{') && reports_failure(&words, *raw, members) {
+                self.incomplete = Some((path(within, name), shown(*raw)));
+            }
+            if self.list
+                && let Some(says) = length(&words, *raw)
+            {
+                let (within, name) = (within.clone(), name.clone().into_owned());
+                self.beside.push(Beside { within, name, value: shown(*raw), says });
+            }
+            if raw.first() == b'{' && within.len() < DEPTH && raw.text.len() <= LONGEST && !stated {
+                let inner = members_of(*raw)?;
+                within.push(name.clone().into_owned());
+                self.object(within, &inner)?;
+                within.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Incomplete`] if the response says that it is incomplete.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.incomplete {
+            None => Ok(()),
+            Some((at, value)) => Err(incomplete(at, value)),
+        }
+    }
+
+    /// Judges the rest of a list of which these numbers of entries were read, by section.
+    pub(super) fn rest(&self, table: &TableSpec, entries: &[u64]) -> Rest {
+        let mut rest = Rest::Unknown;
+        for Beside { within, name, value, says } in &self.beside {
+            let at = path(within, name);
+            match says {
+                Says::More => return Rest::More(format!("`{at}` is {value}")),
+                Says::NoMore => rest = Rest::None,
+                Says::Entries(total) => {
+                    let read = read_beside(table, entries, within);
+                    if *total > read {
+                        return Rest::More(format!("`{at}` is {value}, and {read} entries were received"));
+                    }
+                    rest = Rest::None;
+                }
+            }
+        }
+        rest
+    }
+}
+
+/// Error for a response that says that it is incomplete.
+pub(super) fn incomplete(at: &str, value: &str) -> Error {
+    Error::new(ErrorKind::Incomplete, format!("the response says that it is incomplete: `{at}` is {value}"))
+        .advice(format!(
+            "try again later; if this value means a complete response, declare it in the profile: [complete] fields = \
+             [{{ at = \"{at}\", values = […] }}]"
+        ))
+        .passing()
+}
+
+/// Entries of the sections that an object stands beside: those in the same object, else all in the nearest object around it.
+fn read_beside(table: &TableSpec, entries: &[u64], within: &[String]) -> u64 {
+    let sum = |of: &dyn Fn(&[String]) -> bool| {
+        let sections = table.sections.iter().zip(entries).filter(|(section, _)| of(section.at.steps()));
+        let (count, sum) = sections.fold((0, 0_u64), |(count, sum), (_, entries)| (count + 1, sum + entries));
+        (count > 0).then_some(sum)
+    };
+    let beside = sum(&|steps| steps.split_last().is_some_and(|(_, parent)| parent == within));
+    let around = || (0..=within.len()).rev().find_map(|length| sum(&|steps| steps.starts_with(&within[..length])));
+    beside.or_else(around).unwrap_or_default()
+}
+
+/// True if a member reports a failure, or a partial result.
+fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> bool {
+    const BAD: [&str; 14] = [
+        "error",
+        "errors",
+        "failed",
+        "failure",
+        "failures",
+        "incomplete",
+        "partial",
+        "partially",
+        "truncated",
+        "degraded",
+        "aborted",
+        "interrupted",
+        "timeout",
+        "timedout",
+    ];
+    const GOOD: [&str; 7] = ["complete", "completed", "success", "successful", "succeeded", "ok", "whole"];
+    // What was asked for, or is possible, is not what happened.
+    const OPTION: [&str; 13] = [
+        "allow", "allowed", "allows", "accept", "support", "supports", "include", "ignore", "retry", "show", "return",
+        "enable", "can",
+    ];
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    if has(&OPTION) {
+        return false;
+    }
+    let timed_out = words.windows(2).any(|pair| (pair[0] == "timed" || pair[0] == "time") && pair[1] == "out");
+    let bad = has(&BAD) || timed_out;
+    let failure = |word: &String| BAD[..5].contains(&word.as_str());
+    match raw.first() {
+        b't' => bad,
+        b'f' => has(&GOOD) && !bad,
+        b'[' => words.last().is_some_and(failure) && has_items(raw),
+        b'{' => words.last().is_some_and(failure) && tells(raw, 0),
+        b'"' => {
+            const STATES: [&str; 6] = ["status", "state", "result", "completeness", "coverage", "outcome"];
+            let text = raw.inner().to_lowercase();
+            let text = text.replace([' ', '-'], "_");
+            let partial =
+                BAD.contains(&text.as_str()) || ["timed_out", "partial_content", "partial_success"].contains(&&*text);
+            let message = matches!(words, [word] if word == "error" || word == "errors")
+                || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
+            (words.last().is_some_and(|word| STATES.contains(&word.as_str())) && partial)
+                || (message && !is_none(&text))
+        }
+        b'1'..=b'9' => {
+            let of =
+                |name: &str| siblings.iter().find(|(sibling, _)| self::words(sibling) == [name]).map(|(_, raw)| *raw);
+            let number = |name: &str| of(name).and_then(|raw| raw.text.parse::<u64>().ok());
+            const PARTS: [&str; 10] = [
+                "shard",
+                "shards",
+                "node",
+                "nodes",
+                "partition",
+                "partitions",
+                "backend",
+                "backends",
+                "replicas",
+                "servers",
+            ];
+            let parts = has(&PARTS) || of("total").is_some() || of("successful").is_some() || of("succeeded").is_some();
+            // `total: 5, successful: 3`
+            let missing = matches!(words, [word] if word == "total")
+                && number("successful").is_some_and(|good| {
+                    let skipped = number("skipped").unwrap_or_default();
+                    number("total").is_some_and(|total| good.saturating_add(skipped) < total)
+                });
+            (words.iter().any(failure) && parts) || missing
+        }
+        _ => false,
+    }
+}
+
+/// Length of a list, as a member describes it.
+fn length(words: &[String], raw: Raw<'_>) -> Option<Says> {
+    const ENTRIES: [&str; 24] = [
+        "total",
+        "count",
+        "counts",
+        "number",
+        "num",
+        "of",
+        "found",
+        "hits",
+        "matches",
+        "all",
+        "available",
+        "results",
+        "result",
+        "items",
+        "records",
+        "entries",
+        "entry",
+        "rows",
+        "elements",
+        "objects",
+        "searches",
+        "search",
+        "saved",
+        "size",
+    ];
+    const PLACES: [&str; 13] = [
+        "next",
+        "page",
+        "link",
+        "url",
+        "uri",
+        "href",
+        "cursor",
+        "token",
+        "offset",
+        "start",
+        "from",
+        "key",
+        "continuation",
+    ];
+    let is = |list: &[&str]| words.iter().all(|word| list.contains(&word.as_str()));
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let told = |more: bool| Some(if more { Says::More } else { Says::NoMore });
+    match raw.first() {
+        first @ (b't' | b'f') => {
+            let yes = first == b't';
+            match () {
+                () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => told(yes),
+                () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
+                // `next: false`
+                () if words.last().is_some_and(|word| word == "next") && !yes => told(false),
+                () => None,
+            }
+        }
+        b'0'..=b'9' => {
+            let number = count_of(raw)?;
+            let pages = has(&["pages"]) || (has(&["page"]) && has(&["count", "last", "total"]));
+            match () {
+                () if pages && !has(&["per", "size", "max"]) => told(number > 1),
+                () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
+                () if has(&["total", "count", "found", "hits", "matches", "num", "number"]) && is(&ENTRIES) => {
+                    Some(Says::Entries(number))
+                }
+                () if has(&["next"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str())) => told(true),
+                () => None,
+            }
+        }
+        b'"' => {
+            let link =
+                has(&["next", "continuation"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str()));
+            match () {
+                () if link => told(!raw.inner().is_empty()),
+                () if has(&["total", "count"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
+                () => None,
+            }
+        }
+        b'n' if has(&["next", "continuation"]) => told(false),
+        // `next: {href: …}`
+        b'{' if matches!(words, [word] if word == "next") => told(tells(raw, 0)),
+        _ => None,
+    }
+}
+
+/// The number of a count: an integer, in whatever notation, with or without separators of thousands.
+pub(super) fn count_of(raw: Raw<'_>) -> Option<u64> {
+    super::value::integer_of(&raw.unquoted().ok()?).and_then(|number| u64::try_from(number).ok())
+}
+
+/// True if an array has an item.
+fn has_items(raw: Raw<'_>) -> bool {
+    !raw.text[1..raw.text.len() - 1].trim().is_empty()
+}
+
+/// True if a value says something: not null, zero, false, empty, or that all is well.
+fn tells(raw: Raw<'_>, depth: usize) -> bool {
+    match raw.first() {
+        b'{' => {
+            members_of(raw).is_ok_and(|members| depth < DEPTH && members.iter().any(|(_, raw)| tells(*raw, depth + 1)))
+        }
+        b'[' => has_items(raw),
+        b'"' => !is_none(&raw.inner().to_lowercase()),
+        _ => !matches!(raw.text, "null" | "false" | "0" | "200"),
+    }
+}
+
+/// True for a word that means that there is no error.
+fn is_none(word: &str) -> bool {
+    ["", "0", "200", "none", "null", "ok", "okay", "success", "successful", "false", "no error", "no_error"]
+        .contains(&word)
+}
+
+/// The members of an object.
+fn members_of<'t>(raw: Raw<'t>) -> Result<Vec<Member<'t>>> {
+    let (mut json, mut first, mut members) = (Json::new(raw.text), true, Vec::new());
+    json.enter();
+    while let Some(name) = json.member(&mut first)? {
+        members.push((name.unquoted()?, json.value()?));
+    }
+    Ok(members)
+}
+
+/// The words of a name in lower case: split at all characters that are no letters or digits, and before capital letters.
+fn words(name: &str) -> Vec<String> {
+    let (mut words, mut before) = (vec![String::new()], ' ');
+    for character in name.chars() {
+        let begins = character.is_uppercase() && (before.is_lowercase() || before.is_numeric());
+        if begins || !character.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if character.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(character.to_lowercase());
+        }
+        before = character;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The JSON pointer of a member.
+fn path(within: &[String], name: &str) -> String {
+    Pointer::of(within.iter().map(String::as_str).chain([name])).to_string()
+}
+
+/// The beginning of a value.
+pub(super) fn shown(raw: Raw<'_>) -> String {
+    let text: String = raw.text.chars().take(SHOWN).collect();
+    if text.len() < raw.text.len() { text + "…" } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn of(text: &str, list: bool) -> Evidence {
+        let mut evidence = Evidence::new(list, vec!["error".to_owned()]);
+        let members = members_of(Raw::of(text)).expect("an object");
+        evidence.object(&mut Vec::new(), &members).expect("valid members");
+        evidence
+    }
+
+    #[test]
+    fn failures_that_a_response_reports_are_found_whatever_they_are_called() {
+        for text in [
+            r#"{"errors":[{"code":"SHARD_FAILED"}]}"#,
+            r#"{"timed_out":true}"#,
+            r#"{"timedOut":true}"#,
+            r#"{"meta":{"isPartial":true}}"#,
+            r#"{"_shards":{"total":5,"failed":2,"successful":3}}"#,
+            r#"{"_shards":{"total":5,"successful":3}}"#,
+            r#"{"incompleteResults":true}"#,
+            r#"{"complete":false}"#,
+            r#"{"success":false}"#,
+            r#"{"status":"partial"}"#,
+            r#"{"status":{"state":"TIMED_OUT"}}"#,
+            r#"{"error":"shard 3 is down"}"#,
+            r#"{"data":{"errors":{"team":"unavailable"}}}"#,
+            r#"{"failedShards":1}"#,
+        ] {
+            assert!(of(text, false).check().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn responses_that_report_none_are_complete() {
+        for text in [
+            r#"{"errors":[]}"#,
+            r#"{"errors":null,"error":""}"#,
+            r#"{"errors":{}}"#,
+            r#"{"timed_out":false,"took":5}"#,
+            r#"{"_shards":{"total":5,"failed":0,"successful":5}}"#,
+            r#"{"_shards":{"total":5,"skipped":2,"successful":3}}"#,
+            r#"{"complete":true,"success":true,"status":"ok"}"#,
+            r#"{"allowPartialResults":true,"timeout":30,"timeout_ms":"500"}"#,
+            r#"{"error":{"code":"x"}}"#,
+            r#"{"error":false,"errorCount":0}"#,
+            r#"{"warnings":["deprecated"]}"#,
+            r#"{"query":"errors","name":"partial"}"#,
+            r#"{"stats":{"failed":3}}"#,
+        ] {
+            assert!(of(text, false).check().is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_list_is_told_in_many_words() {
+        let table = &Profile::v4().tables.saved_searches;
+        let rest = |text: &str| of(text, true).rest(table, &[8, 2, 0]);
+        for text in [
+            r#"{"paging":{"next":"/v4/list?dataFrom=10"}}"#,
+            r#"{"data":{"total":30}}"#,
+            r#"{"data":{"total":"1,030"}}"#,
+            r#"{"totalCount":11}"#,
+            r#"{"data":{"hasMore":true}}"#,
+            r#"{"meta":{"page":1,"pages":3}}"#,
+            r#"{"meta":{"last":false}}"#,
+            r#"{"_links":{"next":{"href":"/x"}}}"#,
+            r#"{"nextPageToken":"abc"}"#,
+            r#"{"@odata.nextLink":"https://x"}"#,
+            r#"{"nextOffset":10}"#,
+            r#"{"isTruncated":true}"#,
+        ] {
+            assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
+        }
+        for text in [
+            r#"{"data":{"total":10,"size":10}}"#,
+            r#"{"paging":{"next":null}}"#,
+            r#"{"hasMore":false,"pages":1,"page":1}"#,
+            r#"{"next":""}"#,
+        ] {
+            assert_eq!(rest(text), Rest::None, "{text}");
+        }
+        for text in [
+            r#"{"limit":100,"perPage":50,"max":1000,"quota":5000}"#,
+            r#"{"totalMentions":16332,"unreadCount":40}"#,
+            r#"{"requestId":"1","nextUpdate":"2026-01-01"}"#,
+        ] {
+            assert_eq!(rest(text), Rest::Unknown, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_counts_the_sections_that_it_stands_beside() {
+        let mut table = Profile::v4().tables.saved_searches;
+        table.sections[0].at = Pointer::of(["data", "saved", "items"]);
+        table.sections[1].at = Pointer::of(["data", "team", "items"]);
+        let rest = |text: &str| of(text, true).rest(&table, &[10, 10, 0]);
+        assert!(matches!(rest(r#"{"data":{"saved":{"total":15},"team":{"total":10}}}"#), Rest::More(_)));
+        assert_eq!(rest(r#"{"data":{"saved":{"total":10},"team":{"total":10}},"total":20}"#), Rest::None);
+    }
+}

@@ -1,0 +1,665 @@
+//! Services that differ from their profile: each difference that a response shows is read correctly, or is a typed error that names
+//! the field, what it says, and what to set. What a profile declares is honoured at the least number of requests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use datafusion::prelude::SessionContext;
+use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{now, rows};
+
+/// A request, as the service sees it.
+struct Asked {
+    /// Number of the request, from 1.
+    number: u64,
+    list: bool,
+    key: String,
+    parameters: BTreeMap<String, String>,
+}
+
+impl Asked {
+    fn text(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> usize {
+        self.text(name).parse().unwrap_or_default()
+    }
+}
+
+struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl Answer {
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+}
+
+fn ok(body: &Value) -> Answer {
+    status(200, body)
+}
+
+fn status(status: u16, body: &Value) -> Answer {
+    Answer { status, headers: Vec::new(), body: body.to_string() }
+}
+
+type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
+
+/// A service that answers as its script says.
+struct Scripted {
+    script: Script,
+    requests: AtomicU64,
+    seen: Mutex<Vec<BTreeMap<String, String>>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+#[async_trait]
+impl HttpService for Scripted {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
+        let key =
+            request.headers.get("authorization").unwrap().to_str().unwrap().trim_start_matches("Bearer ").to_owned();
+        let asked = Asked {
+            number: self.requests.fetch_add(1, Ordering::Relaxed) + 1,
+            list: request.url.path().ends_with("/list"),
+            key,
+            parameters: request.url.query_pairs().into_owned().collect(),
+        };
+        self.seen.lock().unwrap().push(asked.parameters.clone());
+        let Answer { status, headers: given, body } = (self.script)(&asked);
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        let wire_bytes = body.len() as u64;
+        Ok(HttpResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into(), wire_bytes })
+    }
+}
+
+struct Lab {
+    service: Arc<Scripted>,
+    context: SessionContext,
+}
+
+impl Lab {
+    fn new(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::with("", script)
+    }
+
+    /// With these changes of the built-in profile.
+    fn with(changes: &str, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::keyed(Secret::new("a-key").unwrap(), changes, script)
+    }
+
+    fn keyed(key: Secret, changes: &str, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        // Connections with the same key and address share a rate limiter, so each has a unique address.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let address = format!("http://services{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let (script, requests, seen) = (Box::new(script) as Script, AtomicU64::new(0), Mutex::default());
+        let service = Arc::new(Scripted { script, requests, seen });
+        let profile = Profile::parse(&format!("extends = \"v4\"\nname = \"changed\"\n{changes}"), "changed.toml");
+        let connection = Connection::builder(address, key)
+            .service(Arc::clone(&service) as Arc<dyn HttpService>)
+            .clock(Clock::fixed(now()))
+            .profile(profile.unwrap())
+            .build()
+            .unwrap();
+        Self { service, context: session(&connection).unwrap() }
+    }
+
+    async fn ask(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        let result = match self.context.sql(sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(error) => Err(error),
+        };
+        result
+            .map(|batches| rows(&batches))
+            .map_err(|error| Error::find(&error).unwrap_or_else(|| panic!("untyped error: {error}")).clone())
+    }
+
+    /// The rows of a query, and the number of its requests.
+    async fn count(&self, sql: &str) -> (usize, u64) {
+        let before = self.service.requests.load(Ordering::Relaxed);
+        let rows = self.ask(sql).await.unwrap_or_else(|error| panic!("{error}")).len();
+        (rows, self.service.requests.load(Ordering::Relaxed) - before)
+    }
+
+    /// The error of a query, which must be of this kind and contain these texts.
+    async fn fails(&self, sql: &str, kind: ErrorKind, texts: &[&str]) -> Error {
+        let error = self.ask(sql).await.expect_err(sql);
+        assert_eq!(error.kind(), kind, "{error}");
+        for text in texts {
+            assert!(error.to_string().contains(text), "{error}\ndoes not contain: {text}");
+        }
+        error
+    }
+
+    fn requests(&self) -> u64 {
+        self.service.requests.load(Ordering::Relaxed)
+    }
+}
+
+const ALL: &str = "SELECT id FROM mentions WHERE aid = '1'";
+
+/// The time of a mention: one a minute, the first one the oldest.
+fn time_of(number: usize) -> DateTime<Utc> {
+    now() - TimeDelta::minutes(5_000) + TimeDelta::minutes(i64::try_from(number).unwrap())
+}
+
+fn mention(number: usize) -> Value {
+    json!({
+        "id": format!("m{number}"), "publishedAt": time_of(number).to_rfc3339(), "url": format!("https://x.test/{number}"),
+        "source": {"name": "x.test"}, "language": "en", "text": "text",
+    })
+}
+
+/// The mentions that a request asks for, all of one saved search.
+fn selected(asked: &Asked, mentions: &[Value]) -> Vec<Value> {
+    let mut all = mentions.to_vec();
+    if asked.text("sortBy") == "date_desc" {
+        all.reverse();
+    }
+    all
+}
+
+/// The response of a service as the profile describes it.
+fn search(asked: &Asked, mentions: &[Value]) -> Value {
+    let all = selected(asked, mentions);
+    let (from, size) = (asked.number("dataFrom"), asked.number("dataSize"));
+    let page: Vec<Value> = all.iter().skip(from).take(size).cloned().collect();
+    let mut body = json!({"search": {"aid": asked.text("aid")}, "overview": {"totalMentions": all.len()}});
+    if size > 0 {
+        body["mentions"] = json!({"total": all.len(), "from": from, "items": page});
+    }
+    body
+}
+
+fn mentions(count: usize) -> Vec<Value> {
+    (0..count).map(mention).collect()
+}
+
+fn entry(aid: usize) -> Value {
+    json!({"aid": aid.to_string(), "name": format!("Topic {aid}")})
+}
+
+/// The entries of a page of the list, and the page itself.
+fn list(entries: impl Iterator<Item = usize>) -> Value {
+    json!({"data": {"savedSearches": entries.map(entry).collect::<Vec<_>>(), "teamSavedSearches": []}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_continues_is_an_error_whatever_says_so() {
+    type Change = fn(Value, Answer) -> Answer;
+    fn body(mut body: Value, change: impl FnOnce(&mut Value)) -> Answer {
+        change(&mut body);
+        ok(&body)
+    }
+    let changes: [(&str, Change); 9] = [
+        ("`/data/total` is 30, and 10 entries were received", |list, _| {
+            body(list, |list| list["data"]["total"] = json!(30))
+        }),
+        ("`/totalCount` is \"30\"", |list, _| body(list, |list| list["totalCount"] = json!("30"))),
+        ("`/paging/next` is", |list, _| body(list, |list| list["paging"] = json!({"next": "/v4/list?dataFrom=10"}))),
+        ("`/data/hasMore` is true", |list, _| body(list, |list| list["data"]["hasMore"] = json!(true))),
+        ("`/meta/pages` is 3", |list, _| body(list, |list| list["meta"] = json!({"page": 1, "pages": 3}))),
+        ("`/_links/next` is", |list, _| {
+            body(list, |list| list["_links"] = json!({"next": {"href": "/v4/list?page=2"}}))
+        }),
+        ("header `link`", |_, answer| answer.with("link", "<https://x.test/v4/list?page=2>; rel=\"next\"")),
+        ("header `x-total-count` says 30", |_, answer| answer.with("x-total-count", "30")),
+        ("header `content-range` says 30", |_, answer| answer.with("content-range", "items 0-9/30")),
+    ];
+    for (says, change) in changes {
+        let lab = Lab::new(move |asked| match asked.list {
+            true => change(list(0..10), ok(&list(0..10))),
+            false => ok(&search(asked, &mentions(3))),
+        });
+        for sql in ["SELECT aid FROM saved_searches", "SELECT id FROM mentions", "SELECT count(*) FROM mentions"] {
+            let error = lab.fails(sql, ErrorKind::Incomplete, &[says, "[list] pages"]).await;
+            assert!(error.attempts() <= 1, "{error}");
+        }
+        assert_eq!(lab.requests(), 3, "{says}: not repeated");
+    }
+    // Numbers that count something else, and a list that is whole.
+    for whole in [
+        json!({"total": 10, "limit": 100, "hasMore": false, "next": null}),
+        json!({"quota": 5_000, "totalMentions": 900, "perPage": 50, "page": 1, "pages": 1}),
+    ] {
+        let lab = Lab::new(move |_| {
+            let mut list = list(0..10);
+            list["meta"] = whole.clone();
+            ok(&list).with("link", "<https://x.test/v4/list?page=1>; rel=\"prev\"").with("x-total-count", "10")
+        });
+        assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (10, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_in_pages_is_read_as_the_profile_says() {
+    let read = |pages: &str, next: fn(usize) -> Value| {
+        let changes = format!("[list]\npages = {pages}\n");
+        Lab::with(&changes, move |asked| {
+            if !asked.list {
+                return ok(&search(asked, &mentions(3)));
+            }
+            let from = match asked.parameters.iter().next() {
+                Some((name, page)) if name == "page" => (page.parse::<usize>().unwrap() - 1) * 10,
+                Some((_, from)) => from.trim_start_matches("at").parse().unwrap(),
+                None => 0,
+            };
+            let mut page = list((from..from + 10).take_while(|aid| *aid < 25));
+            page["paging"] = next(from);
+            ok(&page)
+        })
+    };
+    let cases: [(&str, fn(usize) -> Value); 4] = [
+        (r#"{ parameter = "from", unit = "row" }"#, |_| json!({"total": 25})),
+        (r#"{ parameter = "page", unit = "page", first = 1 }"#, |from| json!({"hasMore": from < 20})),
+        (r#"{ parameter = "cursor", unit = "cursor", next = "/paging/next" }"#, |from| match from {
+            20 => json!({"total": 25}),
+            _ => json!({"next": format!("at{}", from + 10), "total": 25}),
+        }),
+        (r#"{ parameter = "cursor", unit = "cursor", next = "/paging/next" }"#, |from| match from {
+            20 => Value::Null,
+            _ => json!({"next": format!("https://x.test/v4/list?cursor=at{}", from + 10)}),
+        }),
+    ];
+    for (pages, next) in cases {
+        let lab = read(pages, next);
+        assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (25, 3), "{pages}");
+        assert_eq!(lab.count("SELECT aid, id FROM mentions").await, (75, 3 + 25), "{pages}");
+        assert_eq!(lab.count("SELECT aid FROM saved_searches WHERE name = 'Topic 24'").await, (1, 3), "{pages}");
+    }
+    // Nothing says how many there are: another page is requested, and is empty.
+    let lab = read(r#"{ parameter = "from", unit = "row" }"#, |_| Value::Null);
+    assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (25, 4));
+    // The parameter has no effect.
+    let lab = Lab::with("[list]\npages = { parameter = \"from\", unit = \"row\" }\n", |_| {
+        let mut list = list(0..10);
+        list["total"] = json!(25);
+        ok(&list)
+    });
+    lab.fails("SELECT aid FROM saved_searches", ErrorKind::Incomplete, &["`/total` is 25", "check [list] pages"]).await;
+    assert_eq!(lab.requests(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_not_ready_is_waited_for() {
+    let pending = |until: u64| {
+        Lab::new(move |asked| {
+            if asked.number <= until {
+                let nothing = search(asked, &[]);
+                return status(202, &nothing).with("retry-after", "1");
+            }
+            ok(&search(asked, &mentions(30)))
+        })
+    };
+    let begun = tokio::time::Instant::now();
+    assert_eq!(pending(2).count(ALL).await, (30, 3));
+    assert!(begun.elapsed().as_secs() >= 2);
+    assert_eq!(pending(1).ask("SELECT count(*) FROM mentions WHERE aid = '1'").await.unwrap(), [["30"]]);
+    pending(99).fails(ALL, ErrorKind::Unavailable, &["202 Accepted"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_says_that_it_is_incomplete_is_no_result() {
+    let lab = |changes: &str, sign: Value| {
+        Lab::with(changes, move |asked| {
+            let mut body = if asked.list { list(0..3) } else { search(asked, &mentions(30)) };
+            body.as_object_mut().unwrap().extend(sign.as_object().unwrap().clone());
+            ok(&body)
+        })
+    };
+    for (sign, text) in [
+        (json!({"errors": [{"code": "SHARD_FAILED"}]}), "`/errors` is [{\"code\":\"SHARD_FAILED\"}]"),
+        (json!({"timed_out": true}), "`/timed_out` is true"),
+        (json!({"_shards": {"total": 5, "failed": 2, "successful": 3}}), "`/_shards/"),
+        (json!({"meta": {"partial": true}}), "`/meta/partial` is true"),
+        (json!({"incompleteResults": true}), "`/incompleteResults` is true"),
+        (json!({"status": "PARTIAL"}), "`/status` is \"PARTIAL\""),
+    ] {
+        let lab = lab("", sign);
+        for sql in [ALL, "SELECT count(*) FROM mentions WHERE aid = '1'", "SELECT aid FROM saved_searches"] {
+            let error = lab.fails(sql, ErrorKind::Incomplete, &[text, "[complete] fields"]).await;
+            assert_eq!(error.attempts(), 3, "{error}");
+        }
+    }
+    // The profile says which values mean a complete response.
+    let whole = "[complete]\nfields = [{ at = \"/timed_out\", values = [\"false\"] }, { at = \"/partial\" }]\n";
+    assert_eq!(lab(whole, json!({"timed_out": false, "partial": true})).count(ALL).await, (30, 1));
+    lab(whole, json!({"timed_out": "some"})).fails(ALL, ErrorKind::Incomplete, &["`/timed_out` is \"some\""]).await;
+    // Errors of the profile in an array, and a field that stands for them.
+    let array = "[error]\ncode = \"/errors/0/code\"\nmessage = \"/errors/0/message\"\n";
+    let error = json!({"errors": [{"code": "SHARD_FAILED", "message": "3 of 5"}]});
+    lab(array, error.clone()).ask(ALL).await.expect_err("an error beside the data");
+    let inside = format!("{array}inside_success = true\n");
+    lab(&inside, error).fails(ALL, ErrorKind::Unavailable, &["SHARD_FAILED: 3 of 5"]).await;
+    assert_eq!(lab(&inside, json!({"errors": []})).count(ALL).await, (30, 1));
+    let flag = "[error]\ncode = \"/timed_out\"\nmessage = \"/timed_out\"\ninside_success = true\n";
+    assert_eq!(lab(flag, json!({"timed_out": false})).count(ALL).await, (30, 1));
+    lab(flag, json!({"timed_out": true})).ask(ALL).await.expect_err("a failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_pass_is_not_repeated() {
+    for (body, kind, requests) in [
+        ("no JSON", ErrorKind::Malformed, 2),
+        (r#"{"search":{"aid":"2"},"mentions":{"total":0,"items":[]}}"#, ErrorKind::Contradiction, 2),
+        (r#"{"search":{"aid":"1"},"mentions":{"total":0}}"#, ErrorKind::Contradiction, 1),
+    ] {
+        let lab = Lab::new(move |_| Answer { status: 200, headers: Vec::new(), body: body.to_owned() });
+        lab.fails(ALL, kind, &[]).await;
+        assert_eq!(lab.requests(), requests, "{body}");
+    }
+}
+
+/// A service whose mentions have their times written otherwise.
+fn written(changes: &str, write: fn(&mut Value, DateTime<Utc>)) -> Lab {
+    Lab::with(changes, move |asked| {
+        let written = (0..30).map(|number| {
+            let mut mention = mention(number + 4_960);
+            write(&mut mention, time_of(number + 4_960));
+            mention
+        });
+        ok(&search(asked, &written.collect::<Vec<_>>()))
+    })
+}
+
+const NEWEST: &str = "SELECT max(published_at) FROM mentions WHERE aid = '1'";
+
+#[tokio::test(start_paused = true)]
+async fn times_are_read_as_they_are_meant_or_contradict() {
+    let newest = [[time_of(4_989).format("%Y-%m-%dT%H:%M:%SZ").to_string()]];
+    let compact =
+        |mention: &mut Value, at: DateTime<Utc>| mention["publishedAt"] = json!(at.format("%Y%m%d%H%M%S").to_string());
+    assert_eq!(written("", compact).ask(NEWEST).await.unwrap(), newest);
+    let number = |mention: &mut Value, at: DateTime<Utc>| {
+        mention["publishedAt"] = json!(at.format("%Y%m%d%H%M%S").to_string().parse::<u64>().unwrap());
+    };
+    assert_eq!(written("", number).ask(NEWEST).await.unwrap(), newest);
+    // Local times of Tokyo, without a zone.
+    let tokyo = |mention: &mut Value, at: DateTime<Utc>| {
+        mention["publishedAt"] = json!((at + TimeDelta::hours(9)).format("%Y-%m-%dT%H:%M:%S").to_string());
+    };
+    let texts = ["`published_at` has no time zone", "8 h ahead of the service's clock", "set `zone`"];
+    written("", tokyo).fails(ALL, ErrorKind::Contradiction, &texts).await;
+    let column = |more: &str| {
+        format!(
+            "[tables.mentions]\ncolumns = [\n{}]\n",
+            Profile::builtin_document("v4")
+                .unwrap()
+                .split_once("[tables.mentions]")
+                .unwrap()
+                .1
+                .split_once("columns = [\n")
+                .unwrap()
+                .1
+                .split_once("\n]")
+                .unwrap()
+                .0
+                .replace("at = \"/publishedAt\" }", &format!("at = \"/publishedAt\", {more} }}"))
+                + "\n"
+        )
+    };
+    assert_eq!(written(&column("zone = \"Asia/Tokyo\""), tokyo).ask(NEWEST).await.unwrap(), newest);
+    assert_eq!(written(&column("zone = \"+09:00\""), tokyo).ask(NEWEST).await.unwrap(), newest);
+    // With a zone in the text, times ahead of the clock are what the service says.
+    let ahead = |mention: &mut Value, at: DateTime<Utc>| {
+        mention["publishedAt"] = json!((at + TimeDelta::hours(9)).to_rfc3339())
+    };
+    assert_eq!(written("", ahead).count(ALL).await, (30, 1));
+    // The day and the time in fields of their own.
+    let apart = |mention: &mut Value, at: DateTime<Utc>| {
+        mention["publishedAt"] = json!(at.format("%Y-%m-%d").to_string());
+        mention["publishedTime"] = json!(at.format("%H:%M:%S").to_string());
+    };
+    let texts = ["`published_at` is a day without a time", "`/publishedTime`", "time_at"];
+    written("", apart).fails(ALL, ErrorKind::Contradiction, &texts).await;
+    assert_eq!(written(&column("time_at = \"/publishedTime\""), apart).ask(NEWEST).await.unwrap(), newest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_id_of_two_mentions_is_a_contradiction() {
+    let lab = |change: fn(usize, &mut Value)| {
+        Lab::new(move |asked| {
+            let mut all = mentions(300);
+            all.iter_mut().enumerate().for_each(|(number, mention)| change(number, mention));
+            ok(&search(asked, &all))
+        })
+    };
+    let some = "SELECT id, url FROM mentions WHERE aid = '1' LIMIT 150";
+    let by_source = lab(|number, mention| mention["id"] = json!((number / 2).to_string()));
+    by_source
+        .fails(some, ErrorKind::Contradiction, &["two mentions have the same id", "`id` of [tables.mentions]"])
+        .await;
+    // Of one time, with other urls, in different pages.
+    let same_time = lab(|number, mention| {
+        mention["publishedAt"] = json!(time_of(number / 2).to_rfc3339());
+        mention["id"] = json!((number / 2).to_string());
+    });
+    same_time.fails(some, ErrorKind::Contradiction, &["with different urls or sources"]).await;
+    assert_eq!(lab(|_, _| {}).count(some).await.0, 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_may_have_another_name() {
+    let lab = |name: &'static str| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(30));
+            body["window"] = json!({"timezone": name});
+            ok(&body)
+        })
+    };
+    for name in ["Etc/UTC", "+00:00", "Z", "utc", "UTC+00:00"] {
+        assert_eq!(lab(name).count(ALL).await, (30, 1), "{name}");
+    }
+    let calcutta = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Asia/Kolkata'";
+    assert_eq!(lab("Asia/Calcutta").count(calcutta).await, (30, 1));
+    lab("Europe/London").fails(ALL, ErrorKind::Contradiction, &["requested timezone `UTC`", "`Europe/London`"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn offsets_that_are_rounded_down_are_seen() {
+    let lab = |changes: &str, echoes: bool| {
+        Lab::with(changes, move |asked| {
+            let mut asked = Asked { parameters: asked.parameters.clone(), key: String::new(), ..*asked };
+            let (from, size) = (asked.number("dataFrom"), asked.number("dataSize").max(1));
+            asked.parameters.insert("dataFrom".to_owned(), (from / size * size).to_string());
+            let mut body = search(&asked, &mentions(450));
+            if !echoes && body["mentions"].is_object() {
+                body["mentions"]["from"] = json!(from);
+            }
+            ok(&body)
+        })
+    };
+    for echoes in [false, true] {
+        // Pages that were requested ahead are lost once.
+        let seen = lab("", echoes);
+        let (rows, requests) = seen.count(ALL).await;
+        assert!(rows == 450 && requests <= 10, "{rows} rows in {requests} requests");
+        assert_eq!(seen.count(ALL).await, (450, 5), "it is remembered");
+        assert_eq!(lab("[offset]\naligned = true\n", echoes).count(ALL).await, (450, 5));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_sizes_are_those_that_the_service_accepts() {
+    let lab = |changes: &str, accepts: fn(usize) -> bool| {
+        Lab::with(changes, move |asked| {
+            let size = asked.number("dataSize");
+            if size > 0 && !accepts(size) {
+                let error =
+                    json!({"code": "INVALID_PARAMETER", "message": "dataSize is not accepted", "field": "dataSize"});
+                return status(400, &json!({ "error": error }));
+            }
+            ok(&search(asked, &mentions(450)))
+        })
+    };
+    let five = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 5";
+    let newest = [[format!("m{}", 449)]];
+    let cases: [(&str, fn(usize) -> bool); 2] = [
+        ("[page]\nmin = 10\n", |size| size >= 10),
+        ("[page]\nsizes = [10, 25, 50, 100]\n", |size| [10, 25, 50, 100].contains(&size)),
+    ];
+    for (changes, accepts) in cases {
+        // Without the entry, a refusal shows it, once.
+        let seen = lab("", accepts);
+        assert_eq!(seen.count(five).await, (5, 2));
+        assert_eq!(seen.count(five).await, (5, 1));
+        let told = lab(changes, accepts);
+        assert_eq!(told.count(five).await, (5, 1));
+        assert_eq!(told.service.seen.lock().unwrap()[0]["dataSize"], "10");
+        let last = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 1";
+        assert_eq!(told.ask(last).await.unwrap(), newest);
+        assert_eq!(told.count(ALL).await, (450, 5));
+    }
+    // A refusal of something else is not repeated.
+    let lab = Lab::new(|_| status(400, &json!({"error": {"code": "X", "message": "no such aid", "field": "aid"}})));
+    lab.fails(five, ErrorKind::Rejected, &["no such aid"]).await;
+    assert_eq!(lab.requests(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_that_is_too_long_for_a_url_is_compared_here() {
+    let lab = |changes: &str| {
+        Lab::with(changes, |asked| {
+            let url: usize = asked.parameters.iter().map(|(name, value)| name.len() + value.len() * 3 + 2).sum();
+            match url {
+                0..8_000 => ok(&search(asked, &mentions(50))),
+                _ => Answer { status: 414, headers: Vec::new(), body: "<html>too long</html>".to_owned() },
+            }
+        })
+    };
+    let sql = |values: usize| {
+        let values: Vec<String> = (0..values).map(|number| format!("'site-{number:04}.example.org'")).collect();
+        format!("SELECT id FROM mentions WHERE aid = '1' AND source IN ('x.test', {})", values.join(", "))
+    };
+    let long = lab("");
+    assert_eq!(long.count(&sql(600)).await, (50, 1));
+    assert!(!long.service.seen.lock().unwrap()[0].contains_key("source"));
+    assert_eq!(long.count(&sql(20)).await, (50, 1));
+    assert!(long.service.seen.lock().unwrap()[1].contains_key("source"));
+    let texts = ["414 URI Too Long", "[filters] longest"];
+    lab("[filters]\nlongest = 100000\n").fails(&sql(600), ErrorKind::Rejected, &texts).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn totals_are_read_in_every_notation() {
+    let lab = |write: fn(usize, usize) -> Value| {
+        Lab::new(move |asked| {
+            let mut body = search(asked, &mentions(1_234));
+            let total = write(1_234, asked.number("dataFrom"));
+            body["overview"]["totalMentions"] = total.clone();
+            if body["mentions"].is_object() {
+                body["mentions"]["total"] = total;
+            }
+            ok(&body)
+        })
+    };
+    for write in [
+        (|_, _| json!("1,234")) as fn(usize, usize) -> Value,
+        |_, _| json!("1234"),
+        |_, _| json!(1_234.0),
+        |_, _| json!("1 234"),
+        // On the first page only.
+        |total, from| if from == 0 { json!(total) } else { Value::Null },
+    ] {
+        let lab = lab(write);
+        assert_eq!(lab.count(ALL).await, (1_234, 13));
+        assert_eq!(lab.ask("SELECT count(*) FROM mentions WHERE aid = '1'").await.unwrap(), [["1234"]]);
+    }
+    lab(|_, _| json!("about 1,200"))
+        .fails(ALL, ErrorKind::Contradiction, &["invalid total `\"about 1,200\"`", "advisory"])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_that_json_lacks_are_null() {
+    let lab = Lab::new(|asked| {
+        let mut answer = ok(&search(asked, &mentions(30)));
+        let score = r#""sentiment":{"label":"positive","score":NaN},"more":[-Infinity,"NaN"],"text":"#;
+        answer.body = answer.body.replace(r#""text":"#, score);
+        answer
+    });
+    let found =
+        lab.ask("SELECT DISTINCT sentiment, sentiment_score, extra FROM mentions WHERE aid = '1'").await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0][0], "positive");
+    let extra: Value = serde_json::from_str(&found[0][2]).unwrap();
+    assert_eq!(extra["more"], json!([null, "NaN"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_is_gone_is_left_out_of_partial_results() {
+    for gone in [410, 404, 403, 451] {
+        let lab = Lab::new(move |asked| match (asked.list, asked.text("aid")) {
+            (true, _) => ok(&list(0..3)),
+            (false, "1") => status(gone, &json!({"error": {"code": "GONE", "message": "deleted"}})),
+            _ => ok(&search(asked, &mentions(3))),
+        });
+        lab.ask("SELECT aid, id FROM mentions").await.expect_err("refused");
+        lab.ask("SET savedsearch.partial = on").await.unwrap();
+        assert_eq!(lab.count("SELECT aid, id FROM mentions").await.0, 6, "{gone}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_expires_is_read_again_once() {
+    let lab = |keys: &'static [&'static str]| {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let source = move || {
+            let number = usize::try_from(count.fetch_add(1, Ordering::Relaxed)).unwrap();
+            Secret::new(keys[number.min(keys.len() - 1)])
+        };
+        let key = Secret::new("first-key").unwrap().renewed_by(source);
+        let lab = Lab::keyed(key, "", |asked| match asked.key.as_str() {
+            "first-key" if asked.number <= 2 => ok(&search(asked, &mentions(450))),
+            "second-key" => ok(&search(asked, &mentions(450))),
+            key => status(401, &json!({"error": {"code": "TOKEN_EXPIRED", "message": format!("{key} has expired")}})),
+        });
+        (lab, asked)
+    };
+    let (renewed, asked) = lab(&["second-key"]);
+    assert_eq!(renewed.count(ALL).await.0, 450);
+    assert_eq!(asked.load(Ordering::Relaxed), 1, "requests in flight share the new key");
+    // The same key again, and another one that is not accepted either.
+    for keys in [&["first-key"], &["third-key"]] {
+        let (refused, asked) = lab(keys);
+        let error = refused.fails(ALL, ErrorKind::Unauthorized, &["check the API key"]).await;
+        assert!(!error.to_string().contains("first-key") && !error.to_string().contains("third-key"), "{error}");
+        assert!(asked.load(Ordering::Relaxed) <= 5 && refused.requests() <= 12);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_identifier_is_one_in_whatever_notation() {
+    let lab = Lab::new(|asked| match asked.list {
+        true => ok(&json!({"data": {"savedSearches": [{"aid": 183_000.0, "name": "one"}], "teamSavedSearches": []}})),
+        false if asked.text("aid") == "183000" => {
+            let mut body = search(asked, &mentions(3));
+            body["search"]["aid"] = json!(183_000.0);
+            ok(&body)
+        }
+        false => status(403, &json!({"error": {"code": "FORBIDDEN", "message": "not yours"}})),
+    });
+    assert_eq!(lab.ask("SELECT aid FROM saved_searches").await.unwrap(), [["183000"]]);
+    assert_eq!(lab.ask("SELECT DISTINCT aid FROM mentions").await.unwrap(), [["183000"]]);
+}
