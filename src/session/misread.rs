@@ -6,6 +6,7 @@
 //! | `EXCEPT ALL`, `INTERSECT ALL` | how often a row occurs is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
 //! | other comparisons with `ANY` and `ALL` of a subquery | the same | refused |
+//! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
 //! | `a JOIN b` without a condition | a cross join | refused |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
 //! | `LIMIT (SELECT n)` | refused | as `LIMIT n` |
@@ -18,7 +19,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Ident, JoinConstraint, JoinOperator, LimitClause,
     ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
-    TimezoneInfo, Value, ValueWithSpan, WildcardAdditionalOptions,
+    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::nodes::{call, select_of};
@@ -124,6 +125,16 @@ impl Editor for Standard {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) {
         let of_subquery = |right: &Expr| matches!(right, Expr::Subquery(_));
+        if let Some(exists) = first_operand(expr)
+            && let Expr::Exists { negated, .. } = exists
+            && *negated
+        {
+            // The parser attaches NOT to EXISTS at once, although it binds weaker than what follows.
+            *negated = false;
+            let operand = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+            *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(operand) };
+            return;
+        }
         match expr {
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
                 "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
@@ -235,6 +246,31 @@ fn join_without_condition(from: &[TableWithJoins]) -> Option<&'static str> {
 
 fn is_empty(value: &ValueWithSpan) -> bool {
     matches!(&value.value, Value::SingleQuotedString(text) if text.is_empty())
+}
+
+/// The operand that an operator which binds stronger than NOT begins with.
+fn first_operand(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::IsNull(first)
+        | Expr::IsNotNull(first)
+        | Expr::IsTrue(first)
+        | Expr::IsNotTrue(first)
+        | Expr::IsFalse(first)
+        | Expr::IsNotFalse(first)
+        | Expr::IsUnknown(first)
+        | Expr::IsNotUnknown(first)
+        | Expr::IsDistinctFrom(first, _)
+        | Expr::IsNotDistinctFrom(first, _)
+        | Expr::InList { expr: first, .. }
+        | Expr::InSubquery { expr: first, .. }
+        | Expr::Between { expr: first, .. } => Some(first),
+        Expr::BinaryOp { left, op, .. }
+            if !matches!(op, BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor) =>
+        {
+            Some(left)
+        }
+        _ => None,
+    }
 }
 
 /// True for AND, OR and XOR without parentheses around them.

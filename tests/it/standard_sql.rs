@@ -54,6 +54,18 @@ async fn check(cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
+async fn not_before_exists_applies_to_the_whole_condition() {
+    check(&[
+        ("SELECT NOT EXISTS (SELECT 1) IS NULL", "true"),
+        ("SELECT NOT EXISTS (SELECT 1) IS NOT NULL", "false"),
+        ("SELECT NOT EXISTS (SELECT 1 WHERE false) IS NULL AND true", "true"),
+        ("SELECT (NOT EXISTS (SELECT 1)) IS NULL", "false"),
+        ("SELECT NOT EXISTS (SELECT 1) OR true", "true"),
+    ])
+    .await;
+}
+
+#[tokio::test]
 async fn merged_columns_have_the_values_of_the_side_that_has_a_row() {
     check(&[
         ("SELECT k FROM a FULL JOIN b USING (k) ORDER BY k, x", "1; 2; 3; ; "),
