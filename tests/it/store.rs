@@ -295,7 +295,8 @@ struct KeepsFirstPage {
 impl HttpService for KeepsFirstPage {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         let parameters: HashMap<String, String> = request.url.query_pairs().into_owned().collect();
-        let page = parameters.get("dataSize").is_some_and(|size| size != "0");
+        // An overview has one mention beside it.
+        let page = parameters.get("dataSize").is_some_and(|size| size != "0" && size != "1");
         let first = parameters.get("dataFrom").is_some_and(|row| row == "0");
         let answer = self.service.call(request).await;
         match (page && self.armed.load(Ordering::Relaxed)).then_some(first) {
