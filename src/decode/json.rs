@@ -677,8 +677,8 @@ mod tests {
             ("-Infinity", "null"),
             ("-1.5", "-1.5"),
             (
-                r#"{"a":[NaN,-Infinity,"NaN \\" Infinity"],"NaN":Infinity}"#,
-                r#"{"a":[null,null,"NaN \\" Infinity"],"NaN":null}"#,
+                r#"{"a":[NaN,-Infinity,"NaN \" Infinity"],"NaN":Infinity}"#,
+                r#"{"a":[null,null,"NaN \" Infinity"],"NaN":null}"#,
             ),
         ] {
             let mut read = Json::new(text);
@@ -711,7 +711,7 @@ mod tests {
             string,
             "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,4})?([eE][+-]?[0-9]{1,3})?",
             "[-+0-9.eE]{1,6}",
-            prop::sample::select(vec!["true", "false", "null", "nul", "True", "", "NaN"]).prop_map(str::to_owned),
+            prop::sample::select(vec!["true", "false", "null", "nul", "True", "", "Na"]).prop_map(str::to_owned),
         ];
         scalar.prop_recursive(5, 40, 4, |value| {
             let spaced = ("[ \n\t\r]{0,2}", value, "[ \n\t\r]{0,2}").prop_map(|(a, value, b)| format!("{a}{value}{b}"));

@@ -3,12 +3,14 @@
 //! A time with a zone is written in the zone of the session. Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
 use std::fmt::Write;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, AsArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use chrono::{Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
@@ -69,7 +71,7 @@ impl ScalarUDFImpl for PostgresToChar {
         let times = times.to_array(rows)?;
         let zone = match times.data_type() {
             DataType::Timestamp(_, None) => None,
-            _ => Some(arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Tz>()?),
+            _ => Some(arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Zone>()?),
         };
         let times =
             cast(&times, &DataType::Timestamp(TimeUnit::Microsecond, None).clone()).map(|plain| match zone {
@@ -117,11 +119,30 @@ struct Moment {
 
 impl Moment {
     /// `at` is in UTC where there is a zone.
-    fn new(at: NaiveDateTime, zone: Option<Tz>) -> Self {
-        let Some(zone) = zone else { return Self { at, zone: None } };
-        let there = zone.from_utc_datetime(&at);
+    fn new(at: NaiveDateTime, zone: Option<Zone>) -> Self {
+        let Some(Zone { offsets, names }) = zone else { return Self { at, zone: None } };
+        let there = offsets.from_utc_datetime(&at);
         let ahead = there.offset().fix().local_minus_utc();
-        Self { at: there.naive_local(), zone: Some((there.format("%Z").to_string(), ahead)) }
+        let abbreviation = match names {
+            Some(names) => names.from_utc_datetime(&at).format("%Z").to_string(),
+            None => there.format("%Z").to_string(),
+        };
+        Self { at: there.naive_local(), zone: Some((abbreviation, ahead)) }
+    }
+}
+
+/// A time zone: arrow's, which may be an offset, and the named one, which has abbreviations.
+#[derive(Debug, Clone, Copy)]
+struct Zone {
+    offsets: Tz,
+    names: Option<chrono_tz::Tz>,
+}
+
+impl FromStr for Zone {
+    type Err = ArrowError;
+
+    fn from_str(name: &str) -> Result<Self, ArrowError> {
+        Ok(Self { offsets: name.parse()?, names: name.parse().ok() })
     }
 }
 

@@ -689,8 +689,8 @@ mod tests {
             ("SELECT typreceive::text FROM pg_type", "SELECT pg_proc_name(typreceive) AS \"typreceive\" FROM pg_type"),
             (
                 "SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = n.oid), n.xmin FROM pg_namespace n",
-                "SELECT ((SELECT count(1) FROM pg_class AS c WHERE c.oid = n.oid) >= 1) AS \"?column?\", 0 AS \"xmin\" \
-                 FROM pg_namespace AS n",
+                "SELECT ((SELECT count(1) AS \"count\" FROM pg_class c WHERE c.oid = n.oid) >= 1) AS \"?column?\", 0 AS \"xmin\" \
+                 FROM pg_namespace n",
             ),
             (
                 "SELECT unnest((SELECT array_agg(1))) AS a FROM pg_constraint fk WHERE fk.contype = 'f'",
