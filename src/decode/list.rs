@@ -77,7 +77,7 @@ impl OneRowAnAid {
     /// [`ErrorKind::Contradiction`] for an entry without an aid outside of the history.
     pub(crate) fn rows(&self, entries: &RecordBatch) -> Result<RecordBatch> {
         let (aids, kinds) = (texts(entries, self.aid)?, texts(entries, self.kind)?);
-        let kind_of = |entry: usize| kinds.is_valid(entry).then(|| kinds.value(entry)).unwrap_or_default();
+        let kind_of = |entry: usize| if kinds.is_valid(entry) { kinds.value(entry) } else { "" };
         if !self.nullable {
             check_aids(&aids, &kind_of)?;
         }

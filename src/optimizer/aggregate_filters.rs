@@ -5,6 +5,8 @@
 //! none. Other conditions lose their columns when they are simplified. Each is tied to a result of the aggregate ([`Opaque`]); that
 //! costs nothing, because it is evaluated for a single row.
 
+use std::sync::Arc;
+
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, Result};
@@ -34,7 +36,7 @@ impl AnalyzerRule for AggregateFilters {
                 false => conjunct,
             });
             let predicate = conjunction(conjuncts).unwrap_or_else(|| lit(true));
-            let input = input.clone();
+            let input = Arc::clone(input);
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
         })
         .data()

@@ -67,8 +67,8 @@ fn if_interval(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn boxed(expr: Box<Expr>) -> Box<Expr> {
-    Box::new(comparable(*expr))
+fn boxed(expr: Expr) -> Box<Expr> {
+    Box::new(comparable(expr))
 }
 
 fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -76,15 +76,15 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op) && is_interval(&left, schema) && is_interval(&right, schema) =>
         {
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(left), op, right: boxed(right) }))
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(*left), op, right: boxed(*right) }))
         }
         Expr::Between(Between { expr, negated, low, high }) if is_interval(&expr, schema) => {
-            let (expr, low, high) = (boxed(expr), boxed(low), boxed(high));
+            let (expr, low, high) = (boxed(*expr), boxed(*low), boxed(*high));
             Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
         }
         Expr::InList(InList { expr, list, negated }) if is_interval(&expr, schema) => {
             let list = list.into_iter().map(comparable).collect();
-            Transformed::yes(Expr::InList(InList { expr: boxed(expr), list, negated }))
+            Transformed::yes(Expr::InList(InList { expr: boxed(*expr), list, negated }))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) if is_interval(&expr, schema) => {
             let input = subquery.subquery.as_ref().clone();
@@ -96,11 +96,11 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let columns: Vec<Expr> = columns.collect();
             let compared = LogicalPlanBuilder::from(input).project(columns)?.build()?;
             let subquery = Subquery { subquery: Arc::new(compared), ..subquery };
-            Transformed::yes(Expr::InSubquery(InSubquery { expr: boxed(expr), subquery, negated }))
+            Transformed::yes(Expr::InSubquery(InSubquery { expr: boxed(*expr), subquery, negated }))
         }
         Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) if is_interval(&of, schema) => {
-            let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(when), then)).collect();
-            Transformed::yes(Expr::Case(Case { expr: Some(boxed(of)), when_then_expr, else_expr }))
+            let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(*when), then)).collect();
+            Transformed::yes(Expr::Case(Case { expr: Some(boxed(*of)), when_then_expr, else_expr }))
         }
         Expr::ScalarFunction(mut function)
             if matches!(function.name(), "nullif" | "greatest" | "least")

@@ -65,7 +65,7 @@ pub(super) enum Destination {
     /// The terminal. Each result is separate, so that any format may follow another.
     Prompt,
     /// One output for all results of a script.
-    Script(Output),
+    Script(Box<Output>),
 }
 
 impl Destination {
@@ -369,7 +369,7 @@ impl Interpreter {
             if !output.is_stdout() {
                 return Err(Failure::line("the format of the -o file cannot change: use --format"));
             }
-            *output = Output::stdout(format)?.charts(self.charts.clone());
+            **output = Output::stdout(format)?.charts(self.charts.clone());
         }
         (self.format, self.chosen) = (format, true);
         self.confirm(&format!("format: {}", format.name()));

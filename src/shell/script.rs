@@ -69,7 +69,7 @@ pub async fn run_scripts(
         check_syntax(&shell, script).await?;
     }
     check_files(scripts, format, &output)?;
-    let mut interpreter = Interpreter::new(shell, format, Destination::Script(output));
+    let mut interpreter = Interpreter::new(shell, format, Destination::Script(Box::new(output)));
     for Script { text, path } in scripts {
         let within = path.as_deref().map(Within::file);
         if interpreter.run_text(text, within).await? == Next::Leave {

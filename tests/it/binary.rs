@@ -913,6 +913,7 @@ fn a_password_becomes_a_line_of_the_users_file() {
 fn a_sync_that_is_stopped_says_what_is_stored_and_long_commands_show_that_they_live() {
     let service = Simulate::start(&["--mentions", "4000", "--searches", "1", "--delay-ms", "2000"]);
     let folder = tempfile::tempdir().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the program under test reads the wall clock as well")]
     let since = (chrono::Utc::now() - chrono::TimeDelta::days(60)).date_naive().to_string();
     let sync = |name: &str| {
         let store = folder.path().join(name);

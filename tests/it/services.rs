@@ -204,6 +204,9 @@ fn list(entries: impl Iterator<Item = usize>) -> Value {
     json!({"data": {"savedSearches": entries.map(entry).collect::<Vec<_>>(), "teamSavedSearches": []}})
 }
 
+/// A name, and a value for each number.
+type Case<T> = (&'static str, fn(usize) -> T);
+
 #[tokio::test(start_paused = true)]
 async fn a_list_that_continues_is_an_error_whatever_says_so() {
     type Change = fn(Value, Answer) -> Answer;
@@ -269,7 +272,7 @@ async fn a_list_in_pages_is_read_as_the_profile_says() {
             ok(&page)
         })
     };
-    let cases: [(&str, fn(usize) -> Value); 4] = [
+    let cases: [Case<Value>; 4] = [
         (r#"{ parameter = "from", unit = "row" }"#, |_| json!({"total": 25})),
         (r#"{ parameter = "page", unit = "page", first = 1 }"#, |from| json!({"hasMore": from < 20})),
         (r#"{ parameter = "cursor", unit = "cursor", next = "/paging/next" }"#, |from| match from {
@@ -514,7 +517,7 @@ async fn page_sizes_are_those_that_the_service_accepts() {
     };
     let five = "SELECT id FROM mentions WHERE aid = '1' ORDER BY published_at DESC LIMIT 5";
     let newest = [[format!("m{}", 449)]];
-    let cases: [(&str, fn(usize) -> bool); 2] = [
+    let cases: [Case<bool>; 2] = [
         ("[page]\nmin = 10\n", |size| size >= 10),
         ("[page]\nsizes = [10, 25, 50, 100]\n", |size| [10, 25, 50, 100].contains(&size)),
     ];
