@@ -840,6 +840,9 @@ fn subscripts(root: &SqlExpr, chain: &mut [AccessExpr]) -> Result<Option<SqlExpr
                 if least(upper_bound).is_some_and(|at| at < 1) {
                     (*lower_bound, *upper_bound) = (Some(number("2")), Some(number("1")));
                 }
+                // The engine requires both; beyond the last item there is nothing.
+                lower_bound.get_or_insert_with(|| number("1"));
+                upper_bound.get_or_insert_with(|| number(&i32::MAX.to_string()));
             }
             _ => {}
         }
