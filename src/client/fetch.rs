@@ -35,9 +35,7 @@ use super::trace;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Profile, RateWindow, RequestedBy};
-#[cfg(feature = "store")]
-use crate::request::RequestPlan;
-use crate::request::{Endpoint, PageRequest, RequestKey};
+use crate::request::{Endpoint, PageRequest, RequestKey, RequestPlan};
 
 /// Parts that a client is built from.
 #[derive(Debug)]

@@ -6,9 +6,7 @@
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-#[cfg(feature = "store")]
-use super::ErrorKind;
-use super::{Error, between, nearest_name, one_line};
+use super::{Error, ErrorKind, between, nearest_name, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {

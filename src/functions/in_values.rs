@@ -77,7 +77,9 @@ fn in_one_list(values: &ArrayRef, list: Option<&ArrayRef>) -> Result<BooleanArra
     let listed: HashSet<&[u8]> =
         (0..list.len()).filter(|row| list.is_valid(*row)).map(|row| listed.row(row).data()).collect();
     let absent = if list.null_count() > 0 { None } else { Some(false) };
-    let found = (0..values.len()).map(|row| match values.is_valid(row) {
+    // An array without a type reports no NULLs.
+    let typed = !values.data_type().is_null();
+    let found = (0..values.len()).map(|row| match typed && values.is_valid(row) {
         true if listed.contains(sought.row(row).data()) => Some(true),
         true => absent,
         false => None,

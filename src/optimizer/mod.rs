@@ -114,15 +114,15 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     // After the engine's own sort pushdown, which handles orders that a scan satisfies completely; before filters that
     // refer to plan nodes, which must not be replaced afterwards.
     let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
-    let mut own: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
+    let own: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
         Arc::new(ReleaseOffsetOrder),
         Arc::new(OrderedScan),
         Arc::new(LimitPushdown::new()),
         Arc::new(OffsetPushdown),
         Arc::new(SortHere),
+        #[cfg(feature = "store")]
+        Arc::new(DivideRows),
     ];
-    #[cfg(feature = "store")]
-    own.push(Arc::new(DivideRows));
     rules.splice(behind..behind, own);
     for rule in rules.iter_mut().filter(|rule| rule.name().starts_with(FilterNames::INNER)) {
         *rule = Arc::new(FilterNames::over(Arc::clone(rule)));

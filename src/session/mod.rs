@@ -124,6 +124,7 @@ pub fn session(connection: &Arc<Connection>) -> Result<SessionContext> {
 ///
 /// # Errors
 /// As [`catalog`].
+#[cfg(feature = "flight")]
 pub(crate) fn session_with(
     connection: &Arc<Connection>,
     config: SessionConfig,

@@ -550,8 +550,8 @@ async fn clients_of_a_server_see_no_difference() {
     let small =
         all_rows(&mut client, "EXPLAIN SELECT id FROM mentions WHERE aid = '183772' LIMIT 3").await.concat().join("");
     assert!(!small.contains("SpreadExec"), "{small}");
-    let wrong = "SELECT language, sum(1 / (reach - reach)) FROM mentions WHERE published_at >= '2026-04-01' \
-                 AND published_at < '2026-06-29' GROUP BY language";
+    let wrong = "SELECT language, sum(1 / (reach - reach)) FROM mentions WHERE published_at >= '2026-04-01T00:00:00Z' \
+                 AND published_at < '2026-06-29T00:00:00Z' GROUP BY language";
     let status = refusal(&mut client, wrong).await;
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
     // The list, once.

@@ -179,6 +179,9 @@ impl ScalarUDFImpl for PostgresCast {
         let numeric = matches!(rest, [ColumnarValue::Scalar(ScalarValue::Boolean(Some(true)))]);
         let constant = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if constant { 1 } else { arguments.number_rows })?;
+        // A constant NULL without a type: its array does not report NULLs.
+        let values =
+            if values.data_type().is_null() { arrow::compute::cast(&values, &DataType::Utf8)? } else { values };
         check(&target, values.data_type())?;
         let zone = arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC");
         let array = match target {

@@ -50,7 +50,7 @@ pub(crate) fn put_text(out: &mut impl Write, column: &ArrayRef, row: usize) {
             let _ = out.write_char('{');
             for at in 0..items.len() {
                 let _ = if at > 0 { out.write_char(',') } else { Ok(()) };
-                if items.is_null(at) {
+                if items.data_type().is_null() || items.is_null(at) {
                     let _ = out.write_str("NULL");
                     continue;
                 }
