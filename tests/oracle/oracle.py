@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -167,6 +168,8 @@ def message(error):
 
 
 def main():
+    # Ends the services and PostgreSQL as well when it is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     seed = os.environ.get("ORACLE_SEED", "1")
     cases = int(os.environ.get("ORACLE_CASES", "1500"))
     first = int(os.environ.get("ORACLE_FIRST", "0"))
