@@ -91,6 +91,9 @@ fn unsound_inputs(plan: &dyn ExecutionPlan) -> [bool; 2] {
 /// True if a column is constant in each partition of an operator, with another value in each. Only operators whose inputs have no such
 /// column: above them, a node hides it.
 fn differs_between_partitions(plan: &dyn ExecutionPlan) -> bool {
+    if plan.output_partitioning().partition_count() < 2 {
+        return false;
+    }
     let constants = plan.equivalence_properties().constants();
     constants.iter().any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
 }

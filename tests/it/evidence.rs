@@ -102,11 +102,12 @@ fn shows(sql: &str, faults: &[&str]) -> bool {
 
 async fn judge(sql: &str, faults: &[&str], right: &(Result<Vec<Vec<String>>, Error>, u64)) -> Result<(), String> {
     let (result, requests) = outcome(&world(faults), sql).await;
-    // A service that returns less than was requested costs more than one that does not.
-    let share = if faults.iter().any(|fault| fault.starts_with("clamp")) { 4 } else { 1 };
+    // A service that returns less than was requested costs more than one that does not, and so do rows that were not requested.
+    let clamped = faults.iter().any(|fault| fault.starts_with("clamp"));
+    let share = if clamped { 4 } else { 1 + u64::from(faults.contains(&"filters-wider")) };
     let most = 3 * right.1.max(1) * share + SLACK;
     // Where counts prove nothing, the mentions are read.
-    let read = 500_u64.div_ceil(if share > 1 { 6 } else { 19 }) * 3 + SLACK;
+    let read = 500_u64.div_ceil(if clamped { 6 } else { 19 }) * 3 + SLACK;
     let most = if sql.contains("count(") || sql.contains("reach") { most.max(read) } else { most };
     let shown = format!("{sql}\n{faults:?}: {requests} requests, honest {}", right.1);
     if requests > most {
