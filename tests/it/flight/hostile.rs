@@ -291,7 +291,10 @@ async fn statements_that_are_nested_deeply_end_nothing() {
         (nested("coalesce(", ", 2)", 24).replace('1', "value") + SERIES, Code::ResourceExhausted),
         (nested("nvl(", ", 2)", 24).replace('1', "value") + SERIES, Code::ResourceExhausted),
         (nested("(", " between 1 and 2)::int", 24).replacen('1', "value", 1) + SERIES, Code::ResourceExhausted),
-        (nested("case when ", " > 1 then value > 2 else value < 3 end", 24) + SERIES, Code::ResourceExhausted),
+        (
+            nested("case when ", " then value > 2 else value < 3 end", 24).replacen('1', "value > 1", 1) + SERIES,
+            Code::ResourceExhausted,
+        ),
         (added(40), Code::ResourceExhausted),
         (nested_subqueries(9), Code::ResourceExhausted),
         (nested_subqueries(14), Code::ResourceExhausted),

@@ -186,7 +186,7 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
             assert_eq!(names, ["breakdowns", "mentions", "overview", "recent_searches", "saved_searches", "volume"]);
         }
         let all = told(&mut client, any_table()).await;
-        assert_eq!(all.num_rows(), 10);
+        assert_eq!(all.num_rows(), 11);
         let nobody = CommandGetTables { catalog: Some("other".into()), ..any_table() };
         assert_eq!(told(&mut client, nobody).await.num_rows(), 0);
         let one = CommandGetTables { table_name_filter_pattern: Some("men_ions".into()), ..any_table() };
