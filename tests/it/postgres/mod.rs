@@ -207,7 +207,7 @@ async fn parameters_have_types_and_reach_the_service() {
     // Several at once, in both orders, on one connection.
     let named = client.prepare("SELECT name FROM saved_searches WHERE aid = $1").await.unwrap();
     let (first, second) = tokio::join!(client.query(&named, &[&BIG]), client.query(&named, &[&OTHER]));
-    assert_eq!((first.unwrap().len(), second.unwrap().len()), (1, 2), "the other is the search of two users");
+    assert_eq!((first.unwrap().len(), second.unwrap().len()), (1, 1), "a search of two users is one row");
     let limited = client.query("SELECT id FROM mentions WHERE aid = $1 LIMIT $2", &[&BIG, &3_i64]).await.unwrap();
     assert_eq!(limited.len(), 3);
     let error = client.query(&statement, &[&BIG]).await;
