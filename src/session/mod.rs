@@ -11,6 +11,7 @@ mod output_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
 mod plan_size;
+mod search_names;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
@@ -30,6 +31,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
+#[cfg(feature = "postgres")]
+pub(crate) use self::nodes::call;
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]

@@ -66,7 +66,7 @@ pub(super) fn select_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Se
 }
 
 /// Call of a function.
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

@@ -12,6 +12,7 @@ use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
 use super::output_names::{DistinctNames, is_marked, shown_name, unique_names};
 use super::parse::parse_statements;
+use super::search_names::{lacks_name, with_search_names};
 use super::syntax;
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
@@ -46,6 +47,16 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     let statement = merge_columns(state, as_standard(resolve_time_zone(statement))?).await?;
+    match planned(state, statement.clone()).await {
+        Err(refused) if lacks_name(&refused) => match with_search_names(state, statement).await? {
+            Some(statement) => planned(state, statement).await,
+            None => Err(refused),
+        },
+        outcome => outcome,
+    }
+}
+
+async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
     let again = is_query(&statement).then(|| statement.clone());
     let (refused, statement) = match (state.statement_to_plan(statement).await, again) {
         (Ok(plan), _) => return Ok(plan),

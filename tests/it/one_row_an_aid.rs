@@ -238,3 +238,93 @@ async fn joins_on_the_aid_multiply_nothing() {
         assert_eq!(world.rows(joined).await, world.rows(alone).await, "{joined}");
     }
 }
+
+/// The name of the saved search, in the tables whose responses do not have it.
+mod names {
+    use datafusion_saved_search::sql;
+
+    use crate::support::{BIG, OTHER, World, pages, rows};
+
+    /// Rows of a statement, and the requests that it cost.
+    async fn cost(world: &World, statement: &str) -> (Vec<Vec<String>>, u64) {
+        let before = world.service.requests();
+        let frame = sql(&world.context, statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        let batches = frame.collect().await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        (rows(&batches), world.service.requests() - before)
+    }
+
+    #[tokio::test]
+    async fn a_name_is_that_of_the_list_and_costs_it() {
+        let world = World::new().await;
+        let names = cost(&world, "SELECT aid, name, kind FROM saved_searches").await.0;
+        let name = |aid: &str| names.iter().find(|row| row[0] == aid).map(|row| row[1].clone()).unwrap();
+        // Recent searches are read only if their aid is named.
+        let searches = u64::try_from(names.iter().filter(|row| row[2] != "recent").count()).unwrap();
+        let quoted = name(BIG).replace('\'', "''");
+        let by_aid =
+            |statement: &str| statement.replace("{BIG}", BIG).replace("{OTHER}", OTHER).replace("{NAME}", &quoted);
+        // One list, and what the rows cost without the name.
+        for (statement, column, requests) in [
+            ("SELECT aid, name, count(*) FROM mentions GROUP BY aid, name", 1, 1 + searches),
+            ("SELECT aid, m.name, total_mentions FROM overview m", 1, 1 + searches),
+            ("SELECT aid, name FROM mentions WHERE aid = '{BIG}' ORDER BY published_at DESC LIMIT 5", 1, 2),
+            (
+                "SELECT aid, count(*), max(name) FROM volume WHERE aid = '{OTHER}' AND duration = '3d' GROUP BY aid",
+                2,
+                2,
+            ),
+            (
+                "SELECT aid, upper(title), name FROM v4.mentions WHERE name = '{NAME}' ORDER BY published_at LIMIT 3",
+                2,
+                2,
+            ),
+            (
+                "SELECT m.aid, m.name, o.name FROM mentions m JOIN overview o USING (aid) WHERE m.aid = '{BIG}' LIMIT 2",
+                1,
+                3,
+            ),
+            ("SELECT aid, name FROM mentions WHERE aid = '{BIG}' ORDER BY name, published_at DESC LIMIT 2", 1, 2),
+            (
+                "WITH q AS (SELECT * FROM mentions) SELECT aid, (SELECT max(m.name) FROM mentions m WHERE m.aid = '{BIG}') FROM overview WHERE aid = '{BIG}'",
+                1,
+                2,
+            ),
+        ] {
+            let (found, requests_sent) = cost(&world, &by_aid(statement)).await;
+            assert!(!found.is_empty(), "{statement}");
+            for row in found {
+                assert_eq!(row[column], name(&row[0]), "{statement}");
+            }
+            assert_eq!(requests_sent, requests, "{statement}");
+        }
+    }
+
+    #[tokio::test]
+    async fn statements_that_have_a_meaning_without_it_keep_it() {
+        let world = World::new().await;
+        let (every, requests) = cost(&world, &format!("SELECT * FROM mentions WHERE aid = '{BIG}'")).await;
+        assert_eq!(requests, pages(every.len() as u64));
+        let width = every[0].len();
+        let (with, _) = cost(&world, &format!("SELECT *, name FROM mentions WHERE aid = '{BIG}' LIMIT 1")).await;
+        assert_eq!(with[0].len(), width + 1);
+        let (with, _) = cost(&world, &format!("SELECT m.*, m.name FROM mentions m WHERE aid = '{BIG}' LIMIT 1")).await;
+        assert_eq!(with[0].len(), width + 1);
+        for (statement, expected) in [
+            ("SELECT title AS name FROM (VALUES ('b'), ('a')) v(title) ORDER BY name", "a"),
+            ("WITH mentions AS (SELECT 'own' AS name) SELECT name FROM mentions", "own"),
+            (
+                "SELECT name FROM mentions m JOIN (VALUES ('183772', 'other')) v(id, name) ON v.id = m.aid LIMIT 1",
+                "other",
+            ),
+        ] {
+            assert_eq!(cost(&world, statement).await.0[0], [expected], "{statement}");
+        }
+        for statement in [
+            "WITH mentions AS (SELECT 1 AS x) SELECT name FROM mentions",
+            "SELECT name FROM (SELECT aid FROM mentions) q",
+            "SELECT s.name FROM breakdowns s, mentions m WHERE m.name = s.nope",
+        ] {
+            assert!(sql(&world.context, statement).await.is_err(), "{statement}");
+        }
+    }
+}
