@@ -68,6 +68,20 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right(""),
     },
     EngineDefect {
+        name: "a condition on a label beside an aggregate without GROUP BY, above a union",
+        upstream: None,
+        statement: "SELECT w, n FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', 1) q WHERE w = 'b'",
+        plain: "a|0; b|1",
+        here: Here::Right("b|1"),
+    },
+    EngineDefect {
+        name: "a scalar subquery without rows",
+        upstream: None,
+        statement: "SELECT id FROM words WHERE coalesce(id = (SELECT 7 FROM facts WHERE v > 5 LIMIT 1), true) ORDER BY id",
+        plain: "",
+        here: Here::Right("1; 2; 3"),
+    },
+    EngineDefect {
         name: "IN over an aggregate of a correlated subquery",
         upstream: Some(24_960),
         statement: "SELECT k FROM owners o WHERE 0 IN (SELECT count(*) FROM facts f WHERE f.k = o.k) ORDER BY k",

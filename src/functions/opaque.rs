@@ -22,12 +22,22 @@ pub(crate) struct Opaque {
 impl Opaque {
     /// Creates the function.
     pub(crate) fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable) }))
+        Self::with(Volatility::Immutable)
+    }
+
+    fn with(volatility: Volatility) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::variadic_any(volatility) }))
     }
 
     /// Returns a call of the function.
     pub(crate) fn of(args: Vec<Expr>) -> Expr {
         Expr::ScalarFunction(ScalarFunction::new_udf(Self::udf(), args))
+    }
+
+    /// Returns a value that the optimizer must take for one that may be NULL. A constant is not computed while planning, which
+    /// would make it a literal again.
+    pub(crate) fn nullable(value: Expr) -> Expr {
+        Expr::ScalarFunction(ScalarFunction::new_udf(Self::with(Volatility::Volatile), vec![value]))
     }
 }
 

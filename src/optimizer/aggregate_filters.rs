@@ -1,17 +1,17 @@
-//! Keeps conditions above an aggregate without GROUP BY.
+//! Keeps conditions above an aggregate that has a row for an empty input too: one without GROUP BY, or by sets with an empty one.
 //!
-//! Such an aggregate has a row for an empty input too. The engine pushes a condition that refers to no column below it, as if its
-//! value belonged to a group: `SELECT count(*) FROM mentions HAVING (SELECT …) > 5` then counts nothing and has a row, instead of
-//! none. Other conditions lose their columns when they are simplified. Each is tied to a result of the aggregate ([`Opaque`]); that
-//! costs nothing, because it is evaluated for a single row.
-
-use std::sync::Arc;
+//! The engine pushes a condition that refers to no column below it, as if its value belonged to a group:
+//! `SELECT count(*) FROM mentions HAVING (SELECT …) > 5` then counts nothing and has a row, instead of none. Other conditions lose
+//! their columns when they are simplified, or when they are pushed through a projection of literals:
+//! `… FROM (SELECT 'a' AS w, count(*) FROM mentions UNION ALL …) WHERE w = 'b'`. Each such condition, and each such literal, is tied
+//! to a result of the aggregate ([`Opaque`]). That costs nothing, because it is evaluated for a few rows.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, lit};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::Opaque;
@@ -26,31 +26,60 @@ impl AnalyzerRule for AggregateFilters {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else { return Ok(Transformed::no(plan)) };
-            let Some((result, keys)) = result_of_aggregate(input) else { return Ok(Transformed::no(plan)) };
-            let result = Expr::Column(Column::from(input.schema().qualified_field(result)));
-            let conjuncts = split_conjunction_owned(predicate.clone()).into_iter();
-            let conjuncts = conjuncts.map(|conjunct| match !keys || conjunct.column_refs().is_empty() {
-                true => Opaque::of(vec![conjunct, result.clone()]),
-                false => conjunct,
-            });
-            let predicate = conjunction(conjuncts).unwrap_or_else(|| lit(true));
-            let input = Arc::clone(input);
-            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, input)?)))
-        })
-        .data()
+        match plan {
+            // No condition is above the SELECT list of the statement.
+            plan @ LogicalPlan::Projection(_) => {
+                let plan = plan.map_subqueries(|plan| plan.transform_up_with_subqueries(tied))?.data;
+                plan.map_children(|input| input.transform_up_with_subqueries(tied)).data()
+            }
+            plan => plan.transform_up_with_subqueries(tied).data(),
+        }
     }
 }
 
-/// Position of a column that an aggregate without GROUP BY computes, or one by grouping sets, and whether it has keys; `None` if
-/// there is no such aggregate, or if none of its results is visible.
+fn tied(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let input = match &plan {
+        LogicalPlan::Filter(filter) => &filter.input,
+        LogicalPlan::Projection(projection) => &projection.input,
+        _ => return Ok(Transformed::no(plan)),
+    };
+    let Some((result, keys)) = result_of_aggregate(input) else { return Ok(Transformed::no(plan)) };
+    let result = Expr::Column(Column::from(input.schema().qualified_field(result)));
+    let tie = |expr: Expr| Opaque::of(vec![expr, result.clone()]);
+    let plan = match plan {
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let conjuncts = split_conjunction_owned(predicate).into_iter();
+            let conjuncts = conjuncts.map(|conjunct| match !keys || conjunct.column_refs().is_empty() {
+                true => tie(conjunct),
+                false => conjunct,
+            });
+            LogicalPlan::Filter(Filter::try_new(conjunction(conjuncts).unwrap_or_else(|| lit(true)), input)?)
+        }
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let names = NamePreserver::new_for_projection();
+            let exprs = expr.into_iter().map(|expr| {
+                let name = names.save(&expr);
+                match expr.column_refs().is_empty() {
+                    true => name.restore(tie(expr.unalias())),
+                    false => expr,
+                }
+            });
+            LogicalPlan::Projection(Projection::try_new(exprs.collect(), input)?)
+        }
+        other => return Ok(Transformed::no(other)),
+    };
+    Ok(Transformed::yes(plan))
+}
+
+/// Position of a column that such an aggregate computes, and whether it has keys; `None` if there is no such aggregate, or if none
+/// of its results is visible.
 fn result_of_aggregate(plan: &LogicalPlan) -> Option<(usize, bool)> {
     match plan {
         LogicalPlan::Aggregate(Aggregate { group_expr, aggr_expr, schema, .. }) => {
             let keys = !group_expr.is_empty();
             let one_row = !keys || matches!(group_expr[..], [Expr::GroupingSet(_)]);
-            (one_row && !aggr_expr.is_empty()).then(|| (schema.fields().len() - aggr_expr.len(), keys))
+            // Without functions, the last column tells the set of a row.
+            one_row.then(|| (schema.fields().len() - aggr_expr.len().max(1), keys))
         }
         LogicalPlan::SubqueryAlias(alias) => result_of_aggregate(&alias.input),
         LogicalPlan::Filter(filter) => result_of_aggregate(&filter.input),

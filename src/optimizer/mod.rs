@@ -71,7 +71,6 @@ mod unnested_keys;
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
-use datafusion::optimizer::eliminate_filter::EliminateFilter;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
@@ -154,9 +153,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();
-    let simplified: [Arc<dyn OptimizerRule + Send + Sync>; 2] =
-        [Arc::new(FilteredAggregates), Arc::new(EliminateFilter::new())];
-    logical.splice(before..before, simplified);
+    logical.insert(before, Arc::new(FilteredAggregates));
     // Last, when filters have reached the scans and unused columns are gone.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];

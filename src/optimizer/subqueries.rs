@@ -1,6 +1,6 @@
 //! Gives IN and EXISTS of subqueries the three values of SQL, wherever they are written.
 //!
-//! The engine turns them into joins. Seven kinds come out wrong, and one is not supported:
+//! The engine turns them into joins. Eight kinds come out wrong, and one is not supported:
 //!
 //! | expression | the engine | here |
 //! | --- | --- | --- |
@@ -12,6 +12,7 @@
 //! | EXISTS over ROLLUP and other sets with an empty one, correlated | the same | true |
 //! | IN over such sets, correlated | the same | refused |
 //! | EXISTS in the SELECT list | an error | a scalar subquery |
+//! | a scalar subquery of a column without NULLs, which may have no row | taken for never NULL | its column may be NULL |
 //!
 //! Invariant: what stays IN or EXISTS is at the top of WHERE or HAVING, where false and NULL are the same, or cannot be NULL.
 
@@ -33,7 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::error::{Error, ErrorKind};
-use crate::functions::InValues;
+use crate::functions::{InValues, Opaque};
 
 /// See the module's documentation. Runs after type coercion, which makes both sides of IN comparable.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl AnalyzerRule for Subqueries {
             if !has_subquery(&plan)? {
                 return Ok(Transformed::no(plan));
             }
-            match plan {
+            match without_promise(plan)? {
                 LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                     let site = Site { lists, in_filter: true, schema: Arc::clone(input.schema()) };
                     let conjuncts = split_conjunction_owned(predicate).into_iter().map(|conjunct| site.top(conjunct));
@@ -76,10 +77,34 @@ impl AnalyzerRule for Subqueries {
 fn has_subquery(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
-        found |= expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_) | Expr::Exists(_))))?;
+        found |=
+            expr.exists(|part| Ok(matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_))))?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// The node with scalar subqueries whose column may be NULL, except for those that always have a row.
+fn without_promise(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_up(|part| match part {
+            Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans })
+                if subquery.schema().fields().iter().any(|field| !field.is_nullable()) && !has_row(&subquery) =>
+            {
+                let (relation, field) = subquery.schema().qualified_field(0);
+                let value = Opaque::nullable(Expr::Column(Column::from((relation, field))));
+                let value = value.alias_qualified(relation.cloned(), field.name());
+                let plan = LogicalPlanBuilder::from(Arc::clone(&subquery)).project(vec![value])?.build()?;
+                let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans };
+                Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(expr.update_data(|expr| name.restore(expr)))
+    })
+    .data()
 }
 
 /// The node that an expression belongs to.
@@ -252,6 +277,18 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Sort(node) => is_one_row(&node.input),
         LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),
         _ => false,
+    }
+}
+
+/// True for a subquery that has exactly one row, whatever its input is.
+fn has_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Filter(_) => false,
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
+        LogicalPlan::Projection(node) => has_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_row(&node.input),
+        LogicalPlan::Sort(node) => node.fetch != Some(0) && has_row(&node.input),
+        plan => is_one_row(plan),
     }
 }
 

@@ -65,6 +65,37 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT count(*) FROM words HAVING (SELECT max(v) FROM facts) < 5", "3"),
     ("SELECT * FROM (SELECT count(*) AS n, max(id) FROM words) q WHERE (SELECT max(v) FROM facts) > 5", ""),
     ("SELECT DISTINCT ((w NOT IN ('x')) IS FALSE) AS c FROM words", "false"),
+    ("SELECT DISTINCT w FROM (SELECT 'a' AS w, count(*) FROM words) q WHERE w > 'b'", ""),
+    ("SELECT q.n FROM (SELECT 'a' AS w, count(*) AS n FROM words) q JOIN owners o ON o.k > 'a' WHERE q.w = o.k", ""),
+    (
+        "SELECT n FROM (SELECT n, row_number() OVER (PARTITION BY w) AS r FROM (SELECT 'a' AS w, count(*) AS n FROM words)) q WHERE r = 2",
+        "",
+    ),
+    (
+        "SELECT q.w, o.k FROM owners o LEFT JOIN (SELECT 'z' AS w, max(id) FROM words) q ON q.w = o.k ORDER BY o.k",
+        "NULL|a; NULL|b; z|z",
+    ),
+    (
+        "SELECT n FROM (SELECT 'a' AS w, sum(v) AS n FROM facts GROUP BY ROLLUP (k) UNION ALL SELECT 'b', 9) q WHERE w = 'b'",
+        "9",
+    ),
+    ("SELECT k FROM facts GROUP BY ROLLUP (k) HAVING (SELECT max(v) FROM facts) > 5", ""),
+    // Scalar subqueries without rows.
+    ("SELECT coalesce((SELECT 7 FROM facts WHERE v > 5 LIMIT 1), 8) AS x", "8"),
+    ("SELECT (SELECT 7 FROM facts WHERE v > 5) IS NULL AS x, (SELECT 7) IS NULL AS y", "true|false"),
+    (
+        "SELECT id FROM words WHERE (id > (SELECT count(*) FROM facts HAVING count(*) > 5)) IS NULL ORDER BY id",
+        "1; 2; 3",
+    ),
+    (
+        "SELECT k, coalesce((SELECT count(*) FROM facts f WHERE f.k = o.k HAVING count(*) > 1), -1) AS n FROM owners o ORDER BY k",
+        "a|2; b|-1; z|-1",
+    ),
+    ("SELECT count((SELECT 7 FROM facts WHERE v > 5)) AS n, count(*) AS m FROM words", "0|3"),
+    (
+        "SELECT id FROM words WHERE id NOT IN (coalesce((SELECT 1 FROM facts WHERE v > 5 LIMIT 1), 2)) ORDER BY id",
+        "1; 3",
+    ),
     // The same, correlated.
     ("SELECT k FROM owners o WHERE 1 IN (SELECT v FROM facts f WHERE f.k = o.k) OR k = 'z' ORDER BY k", "a; z"),
     (
