@@ -37,7 +37,7 @@ impl TextTable {
     pub(super) fn new(schema: &Schema, longest: usize, is_plan: bool) -> Self {
         let mut table = Self { text: String::new(), longest, rows: 0, cut: 0, is_plan };
         if !is_plan {
-            table.line(schema.fields().iter().map(|field| field.name().as_str()));
+            table.line(schema.fields().iter().map(|field| Some(field.name().as_str())));
         }
         table
     }
@@ -47,7 +47,7 @@ impl TextTable {
     /// # Errors
     /// Errors of formatting a value.
     pub(super) fn add(&mut self, batch: &RecordBatch, most: usize) -> Result<Option<Full>, ArrowError> {
-        let options = FormatOptions::default().with_null("NULL");
+        let options = FormatOptions::default().with_null(NULL);
         let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
@@ -60,7 +60,8 @@ impl TextTable {
             if self.is_plan {
                 values.iter().for_each(|value| self.plan(value));
             } else {
-                self.line(values.iter().map(String::as_str));
+                let is_null = batch.columns().iter().map(|column| column.is_null(row));
+                self.line(values.iter().zip(is_null).map(|(value, is_null)| (!is_null).then_some(value.as_str())));
             }
             if self.text.len() > self.longest {
                 self.text.truncate(before);
@@ -91,11 +92,16 @@ impl TextTable {
         self.text.lines().take(rows + 1).map(|line| format!("{line}\n")).collect()
     }
 
-    fn line<'v>(&mut self, values: impl Iterator<Item = &'v str>) {
+    fn line<'v>(&mut self, values: impl Iterator<Item = Option<&'v str>>) {
         for (at, value) in values.enumerate() {
             if at > 0 {
                 self.text.push('|');
             }
+            // A text that reads like a missing value is told apart.
+            if value == Some(NULL) {
+                self.text.push('\\');
+            }
+            let value = value.unwrap_or(NULL);
             let mut characters = value.chars();
             characters.by_ref().take(SHOWN).for_each(|character| escape(character, &mut self.text));
             if characters.next().is_some() {
@@ -123,6 +129,9 @@ pub(super) fn table(batch: &RecordBatch) -> Result<String, ArrowError> {
     table.add(batch, usize::MAX)?;
     Ok(table.text)
 }
+
+/// A value that is missing.
+const NULL: &str = "NULL";
 
 const REPLACED: char = char::REPLACEMENT_CHARACTER;
 
@@ -180,8 +189,14 @@ mod tests {
 
     #[test]
     fn a_value_cannot_break_its_line() {
-        let shown = table(&batch(vec![Some("a|b\\\n\tc\r"), None, Some("\u{202e}x\u{7}\u{2028}\u{e0041}"), Some("")]));
-        let expected = "n|text\n1|a\\|b\\\\\\n\\tc\\r\n2|NULL\n3|\u{fffd}x\u{fffd}\u{fffd}\u{fffd}\n4|\n";
+        let shown = table(&batch(vec![
+            Some("a|b\\\n\tc\r"),
+            None,
+            Some("\u{202e}x\u{7}\u{2028}\u{e0041}"),
+            Some(""),
+            Some("NULL"),
+        ]));
+        let expected = "n|text\n1|a\\|b\\\\\\n\\tc\\r\n2|NULL\n3|\u{fffd}x\u{fffd}\u{fffd}\u{fffd}\n4|\n5|\\NULL\n";
         assert_eq!(shown.expect("text"), expected);
         assert_eq!(quoted("a\n\u{200b}b\u{e0041}cd", 5), "a \u{fffd}b\u{fffd}…");
     }
