@@ -56,11 +56,12 @@ use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use postgres_types::{Kind, Type};
 
-use super::catalog::{call, column_name, known_operator, strip};
+use super::catalog::{column_name, known_operator, strip};
 use super::report::Report;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{NotAnArray, items};
 use crate::host::planner::parse;
+use crate::session::call;
 use crate::session::syntax::{self, Editor};
 
 /// The zone of instants.
@@ -1212,12 +1213,12 @@ mod tests {
             ("SELECT current_user, \"current_user\" FROM m", "SELECT 'ada', \"current_user\" FROM m"),
             (
                 "SELECT x::varchar(3), y::varchar(9) = 'ab'",
-                "SELECT left(postgres_cast(x, 'text'), 3), postgres_cast(y, 'text') = 'ab'",
+                "SELECT left(postgres_cast(x, 'text'), 3) AS \"x\", postgres_cast(y, 'text') = 'ab'",
             ),
             ("SELECT 1.50::numeric", "SELECT arrow_cast('1.50', 'Decimal128(38, 2)') AS \"numeric\""),
             (
                 "SELECT t.x::int, 1::int, x FROM t",
-                "SELECT postgres_cast(t.x, 'int4', true), CAST(1 AS INT) AS \"int4\", x FROM t",
+                "SELECT postgres_cast(t.x, 'int4', true), 1::INT AS \"int4\", x FROM t",
             ),
         ] {
             assert_eq!(read(sql).expect(sql).0, expected);

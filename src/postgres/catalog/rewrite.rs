@@ -20,8 +20,8 @@ use super::super::dialect::{Names, edit};
 use super::tables::{has_functions, is_boolean, is_empty};
 use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Error, ErrorKind};
-use crate::session::parse_trees;
 use crate::session::syntax::{Editor, edit_expressions};
+use crate::session::{call, parse_trees};
 
 /// Rewrites a query. `values` are those of its parameters: what is replaced may have had some of them, so none are left. Missing
 /// values are NULL.
@@ -291,21 +291,6 @@ pub(in crate::postgres) fn strip(name: &mut ObjectName) {
 
 fn is_named(part: &ObjectNamePart, name: &str) -> bool {
     part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(name))
-}
-
-/// Returns the call of a function.
-pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// The operator of this name.
