@@ -119,15 +119,17 @@ impl PageDecoder for Decoder {
     }
 }
 
-/// A service with 25 rows, and its client.
+/// A service with 25 rows, and its client. Each has an address of its own, because clients of one address share their limits.
 fn service(change: impl FnOnce(&mut Profile)) -> (Arc<Service>, Arc<Client>) {
+    static SERVICES: AtomicUsize = AtomicUsize::new(0);
+    let number = SERVICES.fetch_add(1, Ordering::Relaxed);
     let mut profile = Profile::v4();
     change(&mut profile);
     let profile = Arc::new(profile);
     let (rows, most, asked) = (AtomicI64::new(25), AtomicUsize::new(usize::MAX), Mutex::default());
     let service = Arc::new(Service { profile: Arc::clone(&profile), rows, most, asked });
     let spec = ClientSpec {
-        base_url: parse_base_url("http://reader.test/v4").expect("valid URL"),
+        base_url: parse_base_url(&format!("http://reader-{number}.test/v4")).expect("valid URL"),
         key: Secret::new("key").expect("valid key"),
         profile,
         service: Arc::clone(&service) as Arc<dyn HttpService>,
