@@ -33,7 +33,7 @@ TEMPLATES = {
     "greatest": "greatest({0}, {1})",
     "least": "least({0}, {1})",
     "exists": "EXISTS ({0})",
-    "not exists": "NOT EXISTS ({0})",
+    "not exists": "(NOT EXISTS ({0}))",
     "scalar": "({0})",
     "in subquery": "({0} IN ({1}))",
     "not in subquery": "({0} NOT IN ({1}))",
