@@ -59,6 +59,7 @@ pub(crate) struct Catalog {
     reader: Mutex<Connection>,
     /// `None` if it is open for reading.
     writer: Option<Mutex<Connection>>,
+    owner: Owner,
     /// Version of the columns for new files.
     schema: i64,
     /// Name of the column that mentions are ordered by.
@@ -71,6 +72,12 @@ pub(crate) struct Catalog {
 pub(crate) struct Owner {
     /// Digest of base URL and key, in hexadecimal digits.
     pub(crate) digest: String,
+}
+
+impl Owner {
+    fn holds(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        connection.query_row("SELECT owner = ?1 FROM savedsearch_store", [&self.digest], |row| row.get(0))
+    }
 }
 
 /// Use of a store.
@@ -115,11 +122,12 @@ impl Catalog {
         let connect = |access| connect(&path, access).map_err(|error| failure(&path, &error));
         let writer = (access == Access::ReadWrite).then(|| connect(access)).transpose()?;
         let reader = connect(Access::Read)?;
-        verify(&path, &reader, owner)?;
+        verify(&path, &reader)?;
         let mut catalog = Self {
             path,
             reader: Mutex::new(reader),
             writer: writer.map(Mutex::new),
+            owner: owner.clone(),
             schema: 0,
             time: time.to_owned(),
             clock,
@@ -242,10 +250,13 @@ impl Catalog {
     /// Reads in one transaction, so that several statements see the same state.
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let mut connection = lock(&self.reader);
-        connection
-            .transaction_with_behavior(TransactionBehavior::Deferred)
-            .and_then(|transaction| query(&transaction))
-            .map_err(|error| failure(&self.path, &error))
+        let value = connection.transaction_with_behavior(TransactionBehavior::Deferred).and_then(|transaction| {
+            match self.owner.holds(&transaction)? || holds_nothing(&transaction)? {
+                true => query(&transaction).map(Some),
+                false => Ok(None),
+            }
+        });
+        self.own(value)
     }
 
     /// Writes in one transaction. Other processes wait for it to end, so that what it reads stays true.
@@ -258,12 +269,34 @@ impl Catalog {
         };
         let mut connection = lock(writer);
         let committed = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+            if !self.owner.holds(&transaction)? {
+                if !holds_nothing(&transaction)? {
+                    return Ok(None);
+                }
+                transaction.execute("UPDATE savedsearch_store SET owner = ?1", [&self.owner.digest])?;
+            }
             let value = change(&transaction)?;
             transaction.commit()?;
-            Ok(value)
+            Ok(Some(value))
         });
-        committed.map_err(|error| failure(&self.path, &error))
+        self.own(committed)
     }
+
+    /// The value, or an error if the store has none for this owner.
+    fn own<T>(&self, value: rusqlite::Result<Option<T>>) -> Result<T> {
+        value.map_err(|error| failure(&self.path, &error))?.ok_or_else(|| {
+            let error = format!("{}: the store belongs to another service or key", self.path.display());
+            Error::new(ErrorKind::Store, error).advice("use a folder for each connection")
+        })
+    }
+}
+
+/// True for a store that nothing was ever kept in, or from which all was removed: it is free for any owner.
+fn holds_nothing(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM savedsearch_coverage) AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file) \
+               AND NOT EXISTS (SELECT 1 FROM savedsearch_deleted) AND NOT EXISTS (SELECT 1 FROM savedsearch_answer) \
+               AND NOT EXISTS (SELECT 1 FROM savedsearch_cursor)";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 /// A panic while the lock was held has rolled its transaction back.
@@ -310,8 +343,8 @@ fn connect_alone(path: &Path) -> Option<rusqlite::Result<Connection>> {
     Some(Connection::open_with_flags(address, READ | OpenFlags::SQLITE_OPEN_URI))
 }
 
-/// Verifies that the file is a catalog of this version and owner.
-fn verify(path: &Path, connection: &Connection, owner: &Owner) -> Result<()> {
+/// Verifies that the file is a catalog of this version.
+fn verify(path: &Path, connection: &Connection) -> Result<()> {
     let failure = |error: rusqlite::Error| failure(path, &error);
     let refused = |what: String, advice: &str| {
         Err(Error::new(ErrorKind::Store, format!("{}: {what}", path.display())).advice(advice))
@@ -320,10 +353,10 @@ fn verify(path: &Path, connection: &Connection, owner: &Owner) -> Result<()> {
     if connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failure)? != 2 {
         return refused("not a savedsearch store".into(), "use another folder");
     }
-    let sql = "SELECT version, owner, (SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL) \
+    let sql = "SELECT version, (SELECT value FROM ducklake_metadata WHERE key = 'version' AND scope IS NULL) \
                FROM savedsearch_store";
-    let (version, digest, ducklake): (i64, String, String) =
-        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(failure)?;
+    let (version, ducklake): (i64, String) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
     match version {
         ..VERSION => {
             let what = format!("version {version} of the store; this program supports version {VERSION}");
@@ -339,10 +372,7 @@ fn verify(path: &Path, connection: &Connection, owner: &Owner) -> Result<()> {
         let what = format!("DuckLake version {ducklake}; this program supports version {DUCKLAKE_VERSION}");
         return refused(what, "another program has upgraded the catalog; update this program, or use another folder");
     }
-    match digest == owner.digest {
-        true => Ok(()),
-        false => refused("the store belongs to another service or key".into(), "use a folder for each connection"),
-    }
+    Ok(())
 }
 
 /// Absolute path of the data folder as DuckLake stores it. A relative one would be relative to the reader's folder.

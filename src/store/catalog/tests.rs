@@ -112,14 +112,37 @@ fn a_catalog_is_created_private_and_opened_again() {
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
+/// A try with a wrong key leaves an empty store, which the right key can use.
+#[test]
+fn a_store_belongs_to_the_first_owner_that_keeps_something() {
+    let dir = folder();
+    let store = dir.path().join("store");
+    let wrong = Owner { digest: "1234".into() };
+    let opened = |access| Catalog::open(&store, &wrong, &usual(), "published_at", Clock::fixed(noon()), access);
+    let (first, reader) = (opened(Access::ReadWrite).expect("created"), opened(Access::Read).expect("empty"));
+    let right = open(&dir);
+    assert_eq!(first.cursor("list").expect("still empty"), None);
+    right.set_cursor("list", "x").expect("kept");
+    for error in [
+        first.cursor("list").expect_err("taken"),
+        first.set_cursor("list", "y").expect_err("taken"),
+        reader.cursor("list").expect_err("taken"),
+    ] {
+        assert!(error.to_string().contains("belongs to another service or key"), "{error}");
+    }
+    assert_eq!(right.cursor("list").expect("own"), Some("x".to_owned()));
+}
+
 #[test]
 fn catalogs_of_others_are_refused() {
     let dir = folder();
-    drop(open(&dir));
+    open(&dir).set_cursor("list", "x").expect("kept");
     let store = dir.path().join("store");
     let other = Owner { digest: "1234".into() };
-    let error = Catalog::open(&store, &other, &usual(), "published_at", Clock::fixed(noon()), Access::ReadWrite);
-    assert!(error.expect_err("another owner").to_string().contains("belongs to another service or key"));
+    for access in [Access::Read, Access::ReadWrite] {
+        let error = Catalog::open(&store, &other, &usual(), "published_at", Clock::fixed(noon()), access);
+        assert!(error.expect_err("another owner").to_string().contains("belongs to another service or key"));
+    }
     for (change, message) in [
         ("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'", "DuckLake version 1.1"),
         ("UPDATE savedsearch_store SET version = 3", "version 3 of the store"),
