@@ -64,8 +64,8 @@ pub(super) enum Kind {
     Empty,
     /// A page of this many records.
     Short(u64),
-    /// The reported total is off by this amount.
-    Total(i64),
+    /// The reported total counts these mentions, and is off by this amount.
+    Total(Counted, i64),
     /// No total.
     NoTotal,
     /// The offset has no effect.
@@ -88,16 +88,29 @@ pub(super) enum Kind {
     CapTotal(u64),
     /// This percentage of records is left out of pages, but counted.
     Hidden(u64),
-    /// Missing values come first.
-    NullsFirst,
+    /// Missing values come elsewhere than last.
+    Nulls(Nulls),
     /// Windows do not contain the instant that they begin with.
     StartExcluded,
+    /// Windows contain the instant that they end with.
+    EndIncluded,
     /// Mentions are kept for this many days.
-    Retention(u64),
+    Retention(u64, Told),
     /// Longer periods are cut at their start to this many days.
-    CutPeriod(u64),
+    CutPeriod(u64, Told),
+    /// Windows end this many hours early.
+    EndsEarly(u64, Told),
+    /// Windows begin this many hours early.
+    BeginsEarly(u64, Told),
     /// The overview's total is off by this amount.
     Overview(i64),
+    /// A day of the timeline, or an entry of a list, is off by this amount.
+    Timeline(i64),
+    List(List, i64),
+    /// This percentage of mentions is missing from every number and page, which a field reports.
+    Partial(u64, Sign),
+    /// Status 202 and an empty page, with this wait in seconds.
+    Accepted(u64),
     /// The overview counts mentions that the filters exclude.
     OverviewUnfiltered,
     /// A page of another saved search, or of another window.
@@ -123,6 +136,53 @@ pub(super) enum Kind {
     Skew(i64),
     /// Mentions are published, deleted or edited.
     Move(Moved, u64, Whereabouts),
+}
+
+/// The mentions that a total counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// Those of the window that match the filters.
+    Matching,
+    /// All of the window.
+    Unfiltered,
+    /// All of the saved search.
+    All,
+}
+
+/// The place of missing values in a sort order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Nulls {
+    First,
+    Smallest,
+    Largest,
+    Zero,
+}
+
+/// Report of a window that is not the requested one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The window is reported as requested.
+    pub(super) as_asked: bool,
+    /// The numbers count the requested window.
+    pub(super) counts_asked: bool,
+}
+
+/// A list of the overview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum List {
+    Sentiment,
+    Languages,
+    Countries,
+    Sources,
+}
+
+/// The field that reports a partial response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    TimedOut,
+    Errors,
+    Shards,
+    Status,
 }
 
 /// The body of an error status.
@@ -180,7 +240,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("surrogate", "", "lone surrogate"),
     ("empty", "", "page without records"),
     ("short", "rows=7", "page of this many records"),
-    ("total", "by=1", "total off by this amount"),
+    ("total", "by=1, of=matching|unfiltered|all", "total off by this amount, or of other mentions"),
     ("no-total", "", "no total"),
     ("offset-ignored", "", "every page is the first page"),
     ("size-ignored", "", "every page has all records from its offset"),
@@ -192,11 +252,18 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("filters-wider", "", "filters select mentions without a value too"),
     ("cap-total", "rows=300", "total of at most this number"),
     ("hidden", "percent=2", "records left out of pages, but counted"),
-    ("nulls-first", "", "missing values sorted first"),
+    ("nulls", "at=first|smallest|largest|zero", "missing values not sorted last"),
     ("start-excluded", "", "windows without the instant that they begin with"),
-    ("retention", "days=2", "no mentions older than this"),
-    ("cut-period", "days=2", "longer periods cut at their start"),
+    ("end-included", "", "windows with the instant that they end with"),
+    ("retention", "days=2, echo=used|asked, counts=used|asked", "no mentions older than this"),
+    ("cut-period", "days=2, echo=used|asked, counts=used|asked", "longer periods cut at their start"),
+    ("ends-early", "hours=30, echo=used|asked, counts=used|asked", "windows end this much earlier"),
+    ("begins-early", "hours=30, echo=used|asked, counts=used|asked", "windows begin this much earlier"),
     ("overview", "by=-10", "total of the overview off by this amount"),
+    ("timeline", "by=3", "a day of the timeline off by this amount"),
+    ("list", "name=languages|countries|sources|sentiment, by=3", "an entry of a list off by this amount"),
+    ("partial", "percent=20, sign=timed-out|errors|shards|status", "mentions missing, which a field reports"),
+    ("accepted", "retry-after=1", "status 202 with an empty page"),
     ("overview-unfiltered", "", "overview of all mentions, whatever the filters"),
     ("other-aid", "", "page of another saved search"),
     ("other-window", "", "page of another time window"),
@@ -289,7 +356,12 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "surrogate" => Kind::Surrogate,
         "empty" => Kind::Empty,
         "short" => Kind::Short(options.number("rows", 7)?),
-        "total" => Kind::Total(options.number("by", 1)?),
+        "total" => {
+            let of = [("matching", Counted::Matching), ("unfiltered", Counted::Unfiltered), ("all", Counted::All)];
+            let of = options.one_of("of", &of)?;
+            // A total of other mentions is wrong already.
+            Kind::Total(of, options.number("by", i64::from(of == Counted::Matching))?)
+        }
         "no-total" => Kind::NoTotal,
         "offset-ignored" => Kind::OffsetIgnored,
         "size-ignored" => Kind::SizeIgnored,
@@ -309,11 +381,42 @@ fn kind(name: &str, options: &mut Options) -> Result<Kind, String> {
         "filters-wider" => Kind::FiltersWider,
         "cap-total" => Kind::CapTotal(options.number("rows", 300)?),
         "hidden" => Kind::Hidden(options.number("percent", 2)?),
-        "nulls-first" => Kind::NullsFirst,
+        "nulls" => {
+            let places = [
+                ("first", Nulls::First),
+                ("smallest", Nulls::Smallest),
+                ("largest", Nulls::Largest),
+                ("zero", Nulls::Zero),
+            ];
+            Kind::Nulls(options.one_of("at", &places)?)
+        }
         "start-excluded" => Kind::StartExcluded,
-        "retention" => Kind::Retention(options.number("days", 2)?),
-        "cut-period" => Kind::CutPeriod(options.number("days", 2)?),
+        "end-included" => Kind::EndIncluded,
+        "retention" => Kind::Retention(options.number("days", 2)?, options.told()?),
+        "cut-period" => Kind::CutPeriod(options.number("days", 2)?, options.told()?),
+        "ends-early" => Kind::EndsEarly(options.number("hours", 30)?, options.told()?),
+        "begins-early" => Kind::BeginsEarly(options.number("hours", 30)?, options.told()?),
         "overview" => Kind::Overview(options.number("by", -10)?),
+        "timeline" => Kind::Timeline(options.number("by", 3)?),
+        "list" => {
+            let names = [
+                ("languages", List::Languages),
+                ("countries", List::Countries),
+                ("sources", List::Sources),
+                ("sentiment", List::Sentiment),
+            ];
+            Kind::List(options.one_of("name", &names)?, options.number("by", 3)?)
+        }
+        "partial" => {
+            let signs = [
+                ("timed-out", Sign::TimedOut),
+                ("errors", Sign::Errors),
+                ("shards", Sign::Shards),
+                ("status", Sign::Status),
+            ];
+            Kind::Partial(options.number("percent", 20)?, options.one_of("sign", &signs)?)
+        }
+        "accepted" => Kind::Accepted(options.number("retry-after", 1)?),
         "overview-unfiltered" => Kind::OverviewUnfiltered,
         "other-aid" => Kind::OtherAid,
         "other-window" => Kind::OtherWindow,
@@ -381,6 +484,11 @@ impl Options {
         found
             .map(|(_, value)| *value)
             .ok_or_else(|| format!("`{name}` must be one of {}, found `{text}`", names.join(", ")))
+    }
+
+    fn told(&mut self) -> Result<Told, String> {
+        let which = [("used", false), ("asked", true)];
+        Ok(Told { as_asked: self.one_of("echo", &which)?, counts_asked: self.one_of("counts", &which)? })
     }
 
     fn moves(&mut self, moved: Moved) -> Result<Kind, String> {

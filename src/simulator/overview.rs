@@ -7,6 +7,7 @@ use chrono::{DateTime, Days, FixedOffset, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::dataset::{Facts, SavedSearch};
+use super::fault_injection::List;
 use super::query::Query;
 
 /// Maximum of entries in a top list.
@@ -34,6 +35,10 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
         sentiment.insert(label.to_string(), count.into());
     }
     sentiment.insert("unknown".to_owned(), facts().filter(|f| f.sentiment.is_none()).count().into());
+    let off = |of: List| query.variant.list_off.filter(|(list, _)| *list == of).map_or(0, |(_, by)| by);
+    if let Some(count) = sentiment.get_mut("positive") {
+        *count = (count.as_i64().unwrap_or_default() + off(List::Sentiment)).max(0).into();
+    }
     json!({
         "totalMentions": i64::try_from(matching.len()).unwrap_or(i64::MAX) + query.variant.overview_off,
         "uniqueAuthors": authors.len(),
@@ -41,12 +46,12 @@ pub(super) fn overview(query: &Query, search: &SavedSearch, matching: &[u32]) ->
         "totalEngagement": sum(|f| f.engagement),
         "sentiment": sentiment,
         "volume": volume(query, facts()),
-        "topSources": list(sources, TOP),
-        "topAuthors": list(authors, TOP),
-        "topKeywords": list(keywords, TOP),
-        "topHashtags": list(hashtags, TOP),
-        "languages": list(languages, usize::MAX),
-        "countries": list(countries, usize::MAX),
+        "topSources": list(sources, TOP, off(List::Sources)),
+        "topAuthors": list(authors, TOP, 0),
+        "topKeywords": list(keywords, TOP, 0),
+        "topHashtags": list(hashtags, TOP, 0),
+        "languages": list(languages, usize::MAX, off(List::Languages)),
+        "countries": list(countries, usize::MAX, off(List::Countries)),
         "otherCount": sources.iter().skip(TOP).map(|(_, count)| count).sum::<usize>(),
     })
     .to_string()
@@ -67,8 +72,12 @@ fn ranking<'f>(
     ranked
 }
 
-fn list(ranked: &[(Arc<str>, usize)], top: usize) -> Vec<Value> {
-    ranked.iter().take(top).map(|(name, count)| json!({"name": name, "count": count})).collect()
+/// The entries of a list, of which the first is off by this amount.
+fn list(ranked: &[(Arc<str>, usize)], top: usize, off: i64) -> Vec<Value> {
+    let counts = ranked.iter().map(|(name, count)| (name, i64::try_from(*count).unwrap_or(i64::MAX)));
+    let counts =
+        counts.enumerate().map(|(at, (name, count))| (name, if at == 0 { (count + off).max(0) } else { count }));
+    counts.take(top).map(|(name, count)| json!({"name": name, "count": count})).collect()
 }
 
 /// One bucket for each local day that the window touches, including empty ones; days have 23, 24 or 25 hours.
@@ -89,6 +98,11 @@ fn volume<'f>(query: &Query, facts: impl Iterator<Item = &'f Facts>) -> Vec<Valu
             *reach += fact.reach.unwrap_or(0);
             *engagement += fact.engagement.unwrap_or(0);
         }
+    }
+    let off = query.variant.timeline_off;
+    let fits = |count: usize| i64::try_from(count).ok().and_then(|count| usize::try_from(count + off).ok());
+    if let Some((bucket, count)) = buckets.iter_mut().find_map(|bucket| fits(bucket.1).map(|count| (bucket, count))) {
+        bucket.1 = count;
     }
     let local = |at: &DateTime<FixedOffset>| at.to_rfc3339_opts(SecondsFormat::Secs, false);
     let ends = buckets.iter().skip(1).map(|(start, ..)| local(start)).chain(end.as_ref().map(local));

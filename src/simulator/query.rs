@@ -9,14 +9,18 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 use super::dataset::{Facts, Mention, SavedSearch};
 use super::dialect::{Absolute, Asked, Dialect, Several, ZoneForm};
+use super::fault_injection::{List, Nulls};
 use super::zone::Zone;
 
 /// A validated request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Query {
     pub(super) aid: String,
+    /// The window that is used.
     pub(super) from: DateTime<Utc>,
     pub(super) to: DateTime<Utc>,
+    /// The window that was requested.
+    pub(super) asked: (DateTime<Utc>, DateTime<Utc>),
     pub(super) timezone: Zone,
     /// The zone as given in the request.
     pub(super) said: String,
@@ -34,12 +38,21 @@ pub(super) struct Variant {
     pub(super) wider_filters: bool,
     /// The window does not contain the instant that it begins with.
     pub(super) start_excluded: bool,
-    /// Missing values come first.
-    pub(super) nulls_first: bool,
+    /// The window contains the instant that it ends with.
+    pub(super) end_included: bool,
+    /// Place of missing values.
+    pub(super) nulls: Option<Nulls>,
+    /// The response reports the requested window; the numbers count it.
+    pub(super) echo_asked: bool,
+    pub(super) counts_asked: bool,
+    /// Percentage of mentions that are missing from everything.
+    pub(super) left_out: u64,
     /// The overview ignores the filters.
     pub(super) overview_of_all: bool,
-    /// Error of the overview's total.
+    /// Errors of the overview's total, of a day of its timeline, and of an entry of a list.
     pub(super) overview_off: i64,
+    pub(super) timeline_off: i64,
+    pub(super) list_off: Option<(List, i64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,7 +127,8 @@ impl Query {
             return Err(invalid(name, "is not a parameter of search"));
         }
         let (aid, variant) = (aid.to_owned(), Variant::default());
-        Ok(Self { aid, from, to, timezone, said, filters, sort, data_from, data_size, variant })
+        let asked = (from, to);
+        Ok(Self { aid, from, to, asked, timezone, said, filters, sort, data_from, data_size, variant })
     }
 
     /// The positions of the matching mentions, by time of publication.
@@ -124,9 +138,24 @@ impl Query {
             mention.facts.published < self.from || (self.variant.start_excluded && mention.facts.published == self.from)
         };
         let start = mentions.partition_point(before);
-        let end = mentions.partition_point(|mention| mention.facts.published < self.to).max(start);
+        let within = |mention: &Arc<Mention>| {
+            mention.facts.published < self.to || (self.variant.end_included && mention.facts.published == self.to)
+        };
+        let end = mentions.partition_point(within).max(start);
         let positions = (start..end).filter(|at| self.takes(&mentions[*at].facts));
+        let positions = positions.filter(|at| !is_chosen(&mentions[*at].facts.id, self.variant.left_out));
         positions.map(|at| u32::try_from(at).unwrap_or(u32::MAX)).collect()
+    }
+
+    /// The query whose mentions the numbers of the response count.
+    pub(super) fn counted(&self) -> Self {
+        let (from, to) = if self.variant.counts_asked { self.asked } else { (self.from, self.to) };
+        Self { from, to, ..self.clone() }
+    }
+
+    /// The window that the response reports.
+    pub(super) fn echoed(&self) -> (DateTime<Utc>, DateTime<Utc>) {
+        if self.variant.echo_asked { self.asked } else { (self.from, self.to) }
     }
 
     fn takes(&self, facts: &Facts) -> bool {
@@ -161,17 +190,25 @@ impl Query {
         });
     }
 
-    /// Sorts positions as requested, missing values last. Ties keep the order of publication, or come in an order
+    /// Sorts positions as requested, missing values last or as the variant places them. Ties keep the order of publication, or come in an order
     /// specific to this request if `shuffle` is given.
     pub(super) fn sort(&self, search: &SavedSearch, positions: &mut [u32], shuffle: Option<u64>) {
         let Order { key, descending } = self.sort;
+        let nulls = self.variant.nulls;
+        let nulls_first = match nulls {
+            Some(Nulls::First) => true,
+            Some(Nulls::Smallest) => !descending,
+            Some(Nulls::Largest) => descending,
+            Some(Nulls::Zero) | None => false,
+        };
         let value = |at: u32| {
             let facts = &search.mentions[at as usize].facts;
-            match key {
+            let value = match key {
                 Key::Date => Some(facts.published.timestamp_micros()),
                 Key::Reach => facts.reach,
                 Key::Engagement => facts.engagement,
-            }
+            };
+            value.or((nulls == Some(Nulls::Zero)).then_some(0))
         };
         let tie = |at: u32| {
             shuffle.map_or(u64::from(at), |salt| {
@@ -185,14 +222,21 @@ impl Query {
                 (Some(a), Some(b)) if descending => b.cmp(&a),
                 (Some(a), Some(b)) => a.cmp(&b),
                 (None, None) => Ordering::Equal,
-                (None, Some(_)) if self.variant.nulls_first => Ordering::Less,
-                (Some(_), None) if self.variant.nulls_first => Ordering::Greater,
+                (None, Some(_)) if nulls_first => Ordering::Less,
+                (Some(_), None) if nulls_first => Ordering::Greater,
                 (None, Some(_)) => Ordering::Greater,
                 (Some(_), None) => Ordering::Less,
             };
             order.then_with(|| tie(*a).cmp(&tie(*b)))
         });
     }
+}
+
+/// True for a share of the mentions, the same in every response.
+pub(super) fn is_chosen(id: &str, percent: u64) -> bool {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish() % 100 < percent
 }
 
 /// Parameters that have not been read yet.

@@ -122,9 +122,10 @@ impl Preset {
         // Records are inserted as text, so that numbers that fit no type are kept.
         match self {
             Self::V4 => {
+                let (from, to) = query.echoed();
                 let window = json!({
-                    "from": rfc3339(query.from),
-                    "to": rfc3339(query.to),
+                    "from": rfc3339(from),
+                    "to": rfc3339(to),
                     "timezone": query.said,
                     "asOf": rfc3339(found.now),
                 });
@@ -150,7 +151,7 @@ impl Preset {
                 let number = query.data_from / query.data_size.max(1) + 1;
                 format!(
                     "{{\"query\":{},\"stats\":{},\"paging\":{},\"data\":[{}]}}",
-                    json!({"aid": aid, "timezone": query.said, "from": rfc3339(query.from), "to": rfc3339(query.to)}),
+                    json!({"aid": aid, "timezone": query.said, "from": rfc3339(query.echoed().0), "to": rfc3339(query.echoed().1)}),
                     self.overview(overview, query),
                     json!({"count": page.and_then(|page| page.total), "page": number}),
                     page.map(items).unwrap_or_default()
@@ -226,8 +227,8 @@ impl Preset {
                 "authors": of["uniqueAuthors"],
                 "sum_reach": of["totalReach"],
                 "sum_engagement": of["totalEngagement"],
-                "since": query.from.timestamp(),
-                "until": query.to.timestamp(),
+                "since": query.echoed().0.timestamp(),
+                "until": query.echoed().1.timestamp(),
                 "tones": tones,
                 "histogram": entries("volume").iter().map(|day| json!({
                     "since": instant(&day["start"]).map(|at| at.timestamp()),

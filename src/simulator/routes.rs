@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{SecondsFormat, TimeDelta};
 
 use super::dialect::{KeyForm, Throttled};
-use super::fault_injection::Kind;
+use super::fault_injection::{Counted, Kind};
 use super::query::{Invalid, Query};
 use super::render::{Found, Records, Refusal, answer};
 use super::server::{Seen, Service, Sorting, Standing};
@@ -171,7 +171,16 @@ async fn search(
     headers: HeaderMap,
 ) -> Response {
     match respond(&service, &arrived, &headers) {
-        Ok(body) => answer(StatusCode::OK, body),
+        Ok(body) => {
+            let wait =
+                arrived.kinds.iter().find_map(|kind| if let Kind::Accepted(wait) = kind { Some(wait) } else { None });
+            let status = if wait.is_some() { StatusCode::ACCEPTED } else { StatusCode::OK };
+            let mut response = answer(status, spoil::signed(&arrived.kinds, body));
+            if let Some(wait) = wait {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*wait));
+            }
+            response
+        }
         Err(refusal) => service.refuse(refusal),
     }
 }
@@ -192,6 +201,10 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
     }
     query.label(|value| preset.labels(value, &search));
     spoil::question(kinds, &mut query, now);
+    if kinds.iter().any(|kind| matches!(kind, Kind::Accepted(_))) {
+        // Not ready: nothing is found yet.
+        query.to = query.from;
+    }
     let other = service.corpus.searches.iter().find(|other| other.team == team && other.aid != query.aid);
     let (search, changes) = match other {
         Some(other) if kinds.contains(&Kind::OtherAid) => (Arc::clone(other), 0),
@@ -206,7 +219,13 @@ fn respond(service: &Service, arrived: &Arrived, headers: &HeaderMap) -> Result<
     let page = (query.data_size > 0).then(|| -> Result<Records, Refusal> {
         let depth = dialect.depth.map(|(rows, beyond)| Kind::Depth(rows, beyond));
         let kinds: Vec<Kind> = depth.into_iter().chain(kinds.iter().cloned()).collect();
-        let page = spoil::page(&kinds, &query, selection.order.len()).map_err(|unreachable| {
+        let counted = |of: Counted| match of {
+            Counted::Matching if !query.variant.counts_asked => selection.order.len(),
+            Counted::Matching => query.counted().matching(&search).len(),
+            Counted::Unfiltered => Query { filters: Vec::new(), ..query.counted() }.matching(&search).len(),
+            Counted::All => search.mentions.len(),
+        };
+        let page = spoil::page(&kinds, &query, selection.order.len(), counted).map_err(|unreachable| {
             let (status, code) = match unreachable {
                 Unreachable::BadRequest => (StatusCode::BAD_REQUEST, "validation_error"),
                 Unreachable::NotFound => (StatusCode::NOT_FOUND, "not_found"),

@@ -314,12 +314,14 @@ impl Service {
             return Arc::clone(known);
         }
         let mut order = query.matching(search);
-        let overview = match query.variant.overview_of_all {
-            true => {
-                let all = Query { filters: Vec::new(), ..query.clone() };
-                overview(&all, search, &all.matching(search))
-            }
-            false => overview(&query, search, &order),
+        let mut counted = query.counted();
+        if query.variant.overview_of_all {
+            counted.filters.clear();
+        }
+        let overview = if counted == query {
+            overview(&query, search, &order)
+        } else {
+            overview(&counted, search, &counted.matching(search))
         };
         match sorting {
             Sorting::Stable => query.sort(search, &mut order, None),

@@ -1,6 +1,5 @@
 //! Applies faults to requests, records and finished responses.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::io::Write;
 use std::time::Duration;
@@ -16,8 +15,8 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::dialect::Preset;
-use super::fault_injection::{Beyond, ErrorBody, Kind};
-use super::query::Query;
+use super::fault_injection::{Beyond, Counted, ErrorBody, Kind, Sign, Told};
+use super::query::{Query, is_chosen};
 use super::render::Refusal;
 
 /// Count of pieces of a trickling body.
@@ -40,8 +39,13 @@ pub(super) enum Unreachable {
 
 /// Changes a request as if the service had not understood it.
 pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
-    let days = |days: u64| i64::try_from(days).ok().and_then(TimeDelta::try_days).unwrap_or_default();
+    let hours = |hours: u64| i64::try_from(hours).ok().and_then(TimeDelta::try_hours).unwrap_or_default();
+    let days = |days: u64| hours(days.saturating_mul(24));
     for kind in kinds {
+        if let Some(Told { as_asked, counts_asked }) = told(kind) {
+            query.variant.echo_asked |= as_asked;
+            query.variant.counts_asked |= counts_asked;
+        }
         match kind {
             Kind::FiltersIgnored => query.filters.clear(),
             Kind::OtherWindow => {
@@ -50,21 +54,56 @@ pub(super) fn question(kinds: &[Kind], query: &mut Query, now: DateTime<Utc>) {
             }
             Kind::FiltersWider => query.variant.wider_filters = true,
             Kind::StartExcluded => query.variant.start_excluded = true,
-            Kind::NullsFirst => query.variant.nulls_first = true,
+            Kind::EndIncluded => query.variant.end_included = true,
+            Kind::Nulls(nulls) => query.variant.nulls = Some(*nulls),
             Kind::OverviewUnfiltered => query.variant.overview_of_all = true,
             Kind::Overview(by) => query.variant.overview_off += by,
-            Kind::Retention(kept) => query.from = query.from.max(now - days(*kept)),
-            Kind::CutPeriod(most) => query.from = query.from.max(query.to - days(*most)),
+            Kind::Timeline(by) => query.variant.timeline_off += by,
+            Kind::List(list, by) => query.variant.list_off = Some((*list, *by)),
+            Kind::Partial(percent, _) => query.variant.left_out = *percent,
+            Kind::Retention(kept, _) => query.from = query.from.max(now - days(*kept)),
+            Kind::CutPeriod(most, _) => query.from = query.from.max(query.to - days(*most)),
+            Kind::EndsEarly(by, _) => query.to = (query.to - hours(*by)).max(query.from),
+            Kind::BeginsEarly(by, _) => query.from -= hours(*by),
             _ => {}
         }
     }
 }
 
-/// Selects the rows of a page out of `len`.
-pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Unreachable> {
+/// Returns the report of a window that a fault changes.
+fn told(kind: &Kind) -> Option<Told> {
+    match kind {
+        Kind::Retention(_, told) | Kind::CutPeriod(_, told) | Kind::EndsEarly(_, told) | Kind::BeginsEarly(_, told) => {
+            Some(*told)
+        }
+        _ => None,
+    }
+}
+
+/// Adds the field of a partial response to its body.
+pub(super) fn signed(kinds: &[Kind], body: String) -> String {
+    let sign = kinds.iter().find_map(|kind| if let Kind::Partial(_, sign) = kind { Some(*sign) } else { None });
+    let field = match sign {
+        None => return body,
+        Some(Sign::TimedOut) => "\"timed_out\":true",
+        Some(Sign::Errors) => "\"errors\":[{\"code\":\"SHARD_FAILED\",\"message\":\"shard 3 is unavailable\"}]",
+        Some(Sign::Shards) => "\"_shards\":{\"total\":5,\"successful\":4,\"failed\":1}",
+        Some(Sign::Status) => "\"status\":\"partial\"",
+    };
+    body.replacen('{', &format!("{{{field},"), 1)
+}
+
+/// Selects the rows of a page out of `len`. `counted` returns the number of mentions that a total counts.
+pub(super) fn page(
+    kinds: &[Kind],
+    query: &Query,
+    len: usize,
+    counted: impl Fn(Counted) -> usize,
+) -> Result<Page, Unreachable> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (mut start, mut size) = (number(query.data_from), number(query.data_size));
-    let (mut total, mut reach) = (Some(i64::try_from(len).unwrap_or(i64::MAX)), len);
+    let count = |of: Counted| i64::try_from(counted(of)).unwrap_or(i64::MAX);
+    let (mut total, mut reach) = (Some(count(Counted::Matching)), len);
     for kind in kinds {
         match kind {
             Kind::Depth(rows, Beyond::BadRequest) if start.saturating_add(size) > number(*rows) => {
@@ -84,7 +123,8 @@ pub(super) fn page(kinds: &[Kind], query: &Query, len: usize) -> Result<Page, Un
             Kind::SizeIgnored => size = usize::MAX,
             Kind::Clamp(rows) | Kind::Short(rows) => size = size.min(number(*rows)),
             Kind::Empty => size = 0,
-            Kind::Total(by) => total = total.map(|total| (total + by).max(0)),
+            Kind::Total(Counted::Matching, by) => total = total.map(|total| (total + by).max(0)),
+            Kind::Total(of, by) => total = Some((count(*of) + by).max(0)),
             Kind::CapTotal(most) => total = total.map(|total| total.min(i64::try_from(*most).unwrap_or(i64::MAX))),
             Kind::NoTotal => total = None,
             _ => {}
@@ -121,9 +161,7 @@ pub(super) fn records(kinds: &[Kind], mut items: Vec<String>) -> Vec<String> {
 /// True for a share of the records, the same in every response.
 fn is_hidden(item: &str, percent: u64) -> bool {
     let id = serde_json::from_str::<Value>(item).map(|value| value["id"].to_string()).unwrap_or_default();
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish() % 100 < percent
+    is_chosen(&id, percent)
 }
 
 /// Applies a fault to a record; `None` if it does not concern records.
