@@ -18,13 +18,23 @@ use crate::profile::ThrottleRule;
 use crate::request::Endpoint;
 
 impl Client {
-    /// Returns the error that a successful response reports in an object of its own.
-    fn error_beside_data(&self, status: StatusCode, body: &[u8]) -> Option<Error> {
+    /// Cause of a failure that a successful response reports. What a code means that the profile does not map is not known: if
+    /// it comes again, it does not pass.
+    fn cause_of(&self, said: &ErrorBody) -> Cause {
+        let mapped = said.code.as_ref().is_some_and(|code| self.profile.error.statuses.contains_key(code));
+        if mapped { Cause::Temporary } else { Cause::Unusable }
+    }
+
+    /// Returns the error that a successful response reports in an object of its own, and its cause.
+    fn error_beside_data(&self, status: StatusCode, body: &[u8]) -> Option<(Cause, Error)> {
         if self.profile.error.inside_success || !error_body::may_report_error(&self.profile, body) {
             return None;
         }
         let said = ErrorBody::read(&self.profile, &self.key, body);
-        said.is_failure().then(|| self.refusal(ErrorKind::Unavailable, status, &said).advice("try again later"))
+        said.is_failure().then(|| {
+            let error = self.refusal(ErrorKind::Unavailable, status, &said).advice("try again later");
+            (self.cause_of(&said), error)
+        })
     }
 
     /// Returns the error for a list whose headers say that it continues, unless the profile says how it is paged.
@@ -96,9 +106,9 @@ impl Client {
             });
             // The data beside an error may be a part of the result.
             if accepted.is_ok()
-                && let Some(error) = self.error_beside_data(*status, body)
+                && let Some((cause, error)) = self.error_beside_data(*status, body)
             {
-                return Outcome::Again(Cause::Temporary, error);
+                return Outcome::Again(cause, error);
             }
             return match accepted {
                 Ok((value, rows)) => {
@@ -121,7 +131,7 @@ impl Client {
                     };
                     if error.kind() == ErrorKind::Contradiction && said.is_error() {
                         let error = self.refusal(ErrorKind::Unavailable, *status, &said).advice("try again later");
-                        return Outcome::Again(Cause::Temporary, error);
+                        return Outcome::Again(self.cause_of(&said), error);
                     }
                     match error.kind() {
                         ErrorKind::Malformed => Outcome::Again(Cause::Unusable, error),
@@ -143,8 +153,11 @@ impl Client {
         match kind {
             ErrorKind::Unavailable => {
                 // RFC 9110, section 10.2.3, names Retry-After for these responses first.
-                let wait = retry::retry_after(&self.profile.throttle, headers, now);
-                Outcome::Again(Cause::Unavailable(wait.unwrap_or_default()), error.advice("try again later"))
+                let cause = match retry::retry_after(&self.profile.throttle, headers, now) {
+                    None if inside => self.cause_of(&said),
+                    wait => Cause::Unavailable(wait.unwrap_or_default()),
+                };
+                Outcome::Again(cause, error.advice("try again later"))
             }
             ErrorKind::Redirect => {
                 Outcome::Failed(error.advice("redirects are not followed; use the final URL as the base URL"))

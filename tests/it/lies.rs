@@ -328,13 +328,42 @@ async fn an_error_beside_the_data_is_no_result() {
         (r#"{"error":{"code":"down"},"data":{"savedSearches":[{"aid":"1"}]}}"#, "SELECT aid FROM saved_searches"),
     ] {
         let error = Lab::new(10, Warp::No, vec![answer(200, body); 9]).ask(sql).await.expect_err(sql);
-        assert_eq!((error.kind(), error.attempts()), (ErrorKind::Unavailable, 5), "{error}");
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::Unavailable, 2), "{error}");
         assert_eq!(Lab::new(10, Warp::No, vec![answer(200, empty)]).scan().await.unwrap(), 10, "it passes");
     }
     for none in ["null", r#"{"code":0,"message":"ok"}"#, r#"{"code":null,"message":""}"#] {
         let body = format!(r#"{{"error":{none},"search":{{"aid":"1"}},"mentions":{{"total":0,"items":[]}}}}"#);
         let lab = Lab::new(10, Warp::No, vec![answer(200, body.leak())]);
         assert_eq!(lab.scan().await.unwrap(), 0, "{none}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_cannot_pass_is_repeated_once() {
+    let shard = r#"{"error":{"code":"shard_down","message":"no"}}"#;
+    let mut inside = Profile::v4();
+    inside.error.inside_success = true;
+    let mut mapped = inside.clone();
+    mapped.error.statuses.insert("shard_down".to_owned(), 503);
+    let other_aid = r#"{"search":{"aid":"2"},"mentions":{"total":0,"items":[]}}"#;
+    let other_zone = r#"{"search":{"aid":"1"},"window":{"timezone":"Asia/Tokyo"},"mentions":{"total":0,"items":[]}}"#;
+    for (profile, body, attempts) in [
+        (Profile::v4(), shard, 2),
+        (inside.clone(), shard, 2),
+        (inside, r#"{"error":{"message":"no"}}"#, 2),
+        (mapped, shard, 5),
+        (Profile::v4(), "no", 2),
+        (Profile::v4(), "<html>no</html>", 2),
+        (Profile::v4(), r#"{"search":{"aid":"1"},"mentions":{"total":0,"items":["#, 2),
+        (Profile::v4(), other_aid, 2),
+        (Profile::v4(), other_zone, 2),
+    ] {
+        let lab = Lab::with(10, Warp::No, vec![answer(200, body); 9], profile.clone());
+        let sql = "SELECT id FROM mentions WHERE aid = '1' AND timezone = 'Europe/Berlin'";
+        let error = lab.ask(sql).await.expect_err(body);
+        assert_eq!((error.attempts(), lab.requests()), (attempts, attempts.into()), "{body}: {error}");
+        let lab = Lab::with(10, Warp::No, vec![answer(200, body)], profile);
+        assert_eq!(lab.scan().await.unwrap(), 10, "{body}: it passes");
     }
 }
 
@@ -405,8 +434,8 @@ async fn a_total_that_changes_is_not_believed_until_a_pass_agrees_with_it() {
     let all = ["output_rows=350", "passes_repeated=1"];
     assert!(all.iter().all(|part| shown.contains(part)), "{shown}");
     let asked = lab.requests();
-    let sql = "SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
-    assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, 1 further pass"]]);
+    let sql = "SELECT verdict FROM system.requests WHERE verdict IS NOT NULL";
+    assert_eq!(lab.ask(sql).await.unwrap(), [["repaired: the total changed, 1 further pass; 350 of 350 (total)"]]);
     // Four pages, three more because of the larger total, and four again.
     assert_eq!(asked, 11);
 }
