@@ -35,6 +35,7 @@ mod stream;
 #[cfg(any(feature = "flight", feature = "shell"))]
 mod traced;
 mod usage;
+mod value_lists;
 #[cfg(feature = "shell")]
 mod windows_read;
 

@@ -68,6 +68,11 @@ impl Part {
         None
     }
 
+    /// True for a read of the window of the query, of which nothing is kept.
+    pub(super) fn is_plain(&self) -> bool {
+        self.within.is_none() && self.label.is_none() && !self.is_kept() && self.first().is_none()
+    }
+
     /// True if the mentions are stored, for which all their columns are needed.
     pub(super) fn is_kept(&self) -> bool {
         #[cfg(feature = "store")]

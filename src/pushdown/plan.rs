@@ -54,6 +54,8 @@ pub(crate) struct ScanPlan {
     pub ends_open: bool,
     /// Conjuncts that are not sent to the service, as text.
     pub kept: Vec<String>,
+    /// One of them, a list of values that is too long for one request, in parts that fit.
+    pub value_parts: Vec<FilterTerm>,
     /// Set if the window is the profile's default because the query has no time filter.
     pub default_window: bool,
     /// Columns that repeat part of the request, such as `duration`, and that the conjuncts set to a value.
@@ -104,7 +106,7 @@ pub(super) fn plan_scan(
             .push(format!("the rows of {table} are days of {zone_name}: the service cannot count those of {timezone}"));
     }
     let has_pages = table.kind == TableKind::Mentions;
-    let filters = if has_pages { known.filters(profile) } else { Vec::new() };
+    let (filters, value_parts) = if has_pages { known.filters(profile) } else { (Vec::new(), Vec::new()) };
     let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
     let mut kept = known.kept();
     let native = kept.is_empty();
@@ -120,6 +122,7 @@ pub(super) fn plan_scan(
         range,
         unbounded,
         kept,
+        value_parts,
         default_window,
         chosen,
         notes,
@@ -159,6 +162,7 @@ impl ScanPlan {
             unbounded: None,
             ends_open: false,
             kept: Vec::new(),
+            value_parts: Vec::new(),
             default_window: false,
             chosen: BTreeSet::new(),
             notes: Vec::new(),
@@ -477,29 +481,51 @@ impl Known {
         }
     }
 
-    /// Takes out the filters that can be sent to the service.
-    fn filters(&mut self, profile: &Profile) -> Vec<FilterTerm> {
+    /// Takes out the filters that can be sent to the service. Also returns the first list of values that is too long, in parts that
+    /// can be sent beside them.
+    fn filters(&mut self, profile: &Profile) -> (Vec<FilterTerm>, Vec<FilterTerm>) {
         let spec = &profile.filters;
         let can_be_sent = |value: &String| {
             !value.is_empty() && (spec.several != Several::Separated || !value.contains(&spec.separator))
         };
-        let mut left = spec.longest;
+        // Each value with its separator, or its parameter.
+        let encoded = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).map(str::len).sum::<usize>();
+        let length = |parameter: &str, value: &str| {
+            let between = if spec.several == Several::Separated { &spec.separator } else { parameter };
+            encoded(value) + encoded(between) + 2
+        };
+        let (mut left, mut long) = (spec.longest, None);
         let taken = spec.parameters.iter().filter_map(|FilterParameter { parameter, column }| {
             let values = self.values.get(column)?;
             let one = spec.several != Several::None || values.len() == 1;
             if !one || !values.iter().all(can_be_sent) {
                 return None;
             }
-            // Each value with its separator, or its parameter.
-            let between = if spec.several == Several::Separated { &spec.separator } else { parameter };
-            let encoded =
-                |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).map(str::len).sum::<usize>();
-            let length: usize = values.iter().map(|value| encoded(value) + encoded(between) + 2).sum();
-            left = left.checked_sub(length)?;
+            let Some(rest) = left.checked_sub(values.iter().map(|value| length(parameter, value)).sum()) else {
+                long = long.take().or(Some((parameter, values.clone())));
+                return None;
+            };
+            left = rest;
             let values = self.values.remove(column).unwrap_or_default();
             Some(FilterTerm { parameter: parameter.clone(), values: values.into_iter().collect() })
         });
-        taken.collect()
+        let taken: Vec<FilterTerm> = taken.collect();
+        let mut parts: Vec<FilterTerm> = Vec::new();
+        if let Some((parameter, values)) = long {
+            let mut free = 0;
+            for value in values {
+                let length = length(parameter, &value);
+                match parts.last_mut().filter(|_| length <= free) {
+                    Some(part) => part.values.push(value),
+                    None => {
+                        parts.push(FilterTerm { parameter: parameter.clone(), values: vec![value] });
+                        free = left;
+                    }
+                }
+                free = free.saturating_sub(length);
+            }
+        }
+        (taken, parts)
     }
 
     /// True if no row satisfies the conjuncts.

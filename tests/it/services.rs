@@ -564,6 +564,49 @@ async fn a_filter_that_is_too_long_for_a_url_is_compared_here() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_of_values_is_split_where_that_takes_fewer_requests() {
+    let sited = |count: usize, every: usize| {
+        let of = move |number: usize| {
+            let site = if number.is_multiple_of(every) {
+                format!("site-{:04}.example.org", number / every % 600)
+            } else {
+                "x.test".to_owned()
+            };
+            let mut mention = mention(number);
+            mention["source"]["name"] = json!(site);
+            mention
+        };
+        (0..count).map(of).collect::<Vec<Value>>()
+    };
+    let filtered = |asked: &Asked, all: &[Value]| {
+        let sources: Vec<&str> = asked.text("source").split(',').filter(|source| !source.is_empty()).collect();
+        let fits =
+            |mention: &&Value| sources.is_empty() || sources.contains(&mention["source"]["name"].as_str().unwrap());
+        search(asked, &all.iter().filter(fits).cloned().collect::<Vec<_>>())
+    };
+    let values: Vec<String> = (0..600).map(|number| format!("'site-{number:04}.example.org'")).collect();
+    let sql = format!("SELECT id FROM mentions WHERE aid = '1' AND source IN ({})", values.join(", "));
+    // Of 3,000 mentions, 30 match: the first page, and a request for each of three parts, instead of 31.
+    let few = sited(3_000, 100);
+    let lab = Lab::new(move |asked| ok(&filtered(asked, &few)));
+    assert_eq!(lab.count(&sql).await, (30, 4));
+    let longest = lab.service.seen.lock().unwrap().iter().filter_map(|sent| sent.get("source")).map(String::len).max();
+    assert!(longest.is_some_and(|longest| longest < 6_000), "{longest:?}");
+    // All of 300 match: four pages, instead of the first one and two for each of three parts.
+    let all = sited(300, 1);
+    let lab = Lab::new(move |asked| ok(&filtered(asked, &all)));
+    assert_eq!(lab.count(&sql).await, (300, 4));
+    // Rows in order of time have to arrive in it.
+    let few = sited(3_000, 100);
+    let lab = Lab::new(move |asked| ok(&filtered(asked, &few)));
+    assert_eq!(lab.count(&format!("{sql} ORDER BY published_at LIMIT 5")).await.0, 5);
+    // A service that compares differently returns the mentions of other parts.
+    let few = sited(3_000, 100);
+    let lab = Lab::new(move |asked| ok(&search(asked, &few)));
+    lab.fails(&sql, ErrorKind::Contradiction, &["do not match the requested filters"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn totals_are_read_in_every_notation() {
     let lab = |write: fn(usize, usize) -> Value| {
         Lab::new(move |asked| {
