@@ -1,10 +1,12 @@
 //! Cost of the saved searches of a scan that were not begun, estimated once the first pages show how many mentions there are.
 //!
 //! ```text
-//! first page of a plan ─ all others alike ─ within the budget ─▶ go on
-//!                                    └ beyond it ─▶ first pages of the others, one by one ─ too many ─▶ refused
+//! first page of a plan ─ others as remembered, or alike ─ within the budget ─▶ go on
+//!                                    └ beyond it ─▶ first pages of the others, the largest first ─ too many ─▶ refused
 //!                                                        └ they are kept for their plans ─▶ go on
 //! ```
+//!
+//! With a store, only plans of which nothing is stored are estimated: how much is missing from others is not known.
 //!
 //! Invariant: no request is sent that the scan does not need, unless it is refused.
 
@@ -20,7 +22,7 @@ use crate::decode::Decoded;
 use crate::error::Result;
 use crate::request::{PageRequest, RequestPlan};
 
-/// Plans of a scan that are all read completely.
+/// Plans of a scan that are read completely.
 #[derive(Debug, Default)]
 pub(super) struct Outlook {
     plans: Vec<Waiting>,
@@ -57,9 +59,13 @@ impl Outlook {
         Self { plans: plans.iter().map(waiting).collect(), state: Mutex::default() }
     }
 
-    /// Records that a plan is being read.
-    pub(super) fn begin(&self, plan: &RequestPlan) {
-        if let Some(waiting) = self.plans.iter().find(|waiting| waiting.plan == *plan) {
+    /// Records that a plan is being read. `window`: its own, if another one is requested.
+    pub(super) fn begin(&self, plan: &RequestPlan, window: Option<&String>) {
+        let window = window.or(plan.duration.as_ref());
+        let is_it = |known: &RequestPlan| {
+            (&known.aid, known.duration.as_ref(), &known.filters) == (&plan.aid, window, &plan.filters)
+        };
+        if let Some(waiting) = self.plans.iter().find(|waiting| is_it(&waiting.plan)) {
             waiting.begun.store(true, Ordering::Relaxed);
         }
     }
@@ -88,12 +94,19 @@ impl Driver {
             return needs(expected());
         }
         let alike = state.further.div_ceil(state.known);
-        if needs(alike.saturating_mul(outlook.waiting().count() as u64)).is_ok() {
+        let client = self.config.connection.client();
+        // A remembered total may be outdated: it decides what is asked first, and what is refused is known.
+        let guess = |waiting: &Waiting| {
+            let total = client.expected_total(waiting.plan.clone());
+            total.map_or(alike, |total| requests_for(total.saturating_sub(size), size))
+        };
+        let mut guessed: Vec<(u64, &Waiting)> = outlook.waiting().map(|waiting| (guess(waiting), waiting)).collect();
+        if needs(guessed.iter().map(|(further, _)| further).sum()).is_ok() {
             return Ok(());
         }
-        let client = self.config.connection.client();
-        for waiting in outlook.waiting() {
-            let request = PageRequest { plan: Arc::new(waiting.plan.clone()), row: 0, size, frozen: None };
+        guessed.sort_by_key(|(further, _)| std::cmp::Reverse(*further));
+        for (_, waiting) in guessed {
+            let request = PageRequest { plan: Arc::new(self.first_of(&waiting.plan)), row: 0, size, frozen: None };
             let decode = |body: &Bytes| {
                 let page = self.reader.decoder.decode(&request, body)?;
                 let rows = page.records;
@@ -113,6 +126,10 @@ impl Driver {
 
 /// Requests for the mentions behind a first page of this size; `None` without a total.
 fn further_of(page: &Decoded, size: u64) -> Option<u64> {
-    let left = page.total?.saturating_sub(page.records);
-    Some(left.div_ceil(if size > 4 { size - 1 } else { size.max(1) }))
+    Some(requests_for(page.total?.saturating_sub(page.records), size))
+}
+
+/// Requests for this many mentions behind a page of this size.
+pub(super) fn requests_for(mentions: u64, size: u64) -> u64 {
+    mentions.div_ceil(if size > 4 { size - 1 } else { size.max(1) })
 }

@@ -73,6 +73,26 @@ impl Driver {
         })
     }
 
+    /// True if no mention of a plan comes from the store.
+    pub(super) fn is_unstored(&self, plan: &RequestPlan) -> bool {
+        let Some(from) = usable(&self.config) else { return true };
+        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten();
+        found.is_none_or(|Candidates { subject, terms, span, regions, .. }| {
+            let (division, _) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
+            division.stored.is_empty()
+        })
+    }
+
+    /// The first request of a plan of which nothing is stored, if its days will be.
+    pub(super) fn first_of_unstored(&self, plan: &RequestPlan) -> Option<RequestPlan> {
+        let from = usable(&self.config).filter(|from| from.writes)?;
+        let found = candidates(&self.config, from, plan, self.query.begun).ok().flatten()?;
+        let Candidates { span, relative: false, .. } = found else { return None };
+        let (_, windows) = self.windows_to_read(from, plan, &span).ok()?;
+        let (words, _) = windows.into_iter().next()?;
+        Some(RequestPlan { duration: Some(words), ..plan.clone() })
+    }
+
     /// True if one response is expected to bring the stored mentions of a plan up to date, so that counting them costs as much
     /// as the request for their count, and saves those of the queries that follow.
     pub(super) fn refreshes(&self, plan: &RequestPlan, count: &PageRequest) -> bool {
@@ -366,14 +386,8 @@ impl Driver {
         timeline: &Arc<DailyCounts>,
         pace: Pace,
     ) -> Result<Batches> {
-        let profile = self.config.connection.profile();
         let pace = if is_limited(&self.config) { Pace::OnDemand } else { pace };
-        let days = self.days_to_store(&range);
-        let wanted = match self.fills(from) && !days.is_empty() {
-            true => range.start.min(start_of(days.start))..range.end.max(start_of(days.end)),
-            false => range.clone(),
-        };
-        let mut windows = windows_between(&profile.window, wanted.clone(), plan.zone(profile))?;
+        let (wanted, mut windows) = self.windows_to_read(from, plan, &range)?;
         let order = self.config.mode.order();
         if order.is_some_and(|order| order.options.descending) {
             windows.reverse();
@@ -413,6 +427,23 @@ impl Driver {
             }
         };
         Ok(stream.boxed())
+    }
+
+    /// The instants that are requested for a range of a plan, and their windows: whole days if they are stored.
+    fn windows_to_read(
+        &self,
+        from: &FromStore,
+        plan: &RequestPlan,
+        range: &Range<i64>,
+    ) -> Result<(Range<i64>, Vec<(String, Range<i64>)>)> {
+        let profile = self.config.connection.profile();
+        let days = self.days_to_store(range);
+        let wanted = match self.fills(from) && !days.is_empty() {
+            true => range.start.min(start_of(days.start))..range.end.max(start_of(days.end)),
+            false => range.clone(),
+        };
+        let windows = windows_between(&profile.window, wanted.clone(), plan.zone(profile))?;
+        Ok((wanted, windows))
     }
 
     /// Requests the mentions of a window. `last`: its end in microseconds since 1970, if it has to reach beyond the service's
