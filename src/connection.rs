@@ -486,10 +486,21 @@ impl Connection {
             };
             self.answer(query, scan, request, decode)
         };
-        let mut list = page(PageRequest::list(), true).await?;
-        while let Some(next) = list.next(self.profile())? {
-            list = list.then(page(next, false).await?);
+        let mut last = PageRequest::list();
+        let mut list = page(last.clone(), true).await?;
+        let judged = |request: &PageRequest, verdict: String| {
+            let parameters = request.key(self.profile()).to_string();
+            self.client.log().judge_last(&scan.query, &parameters, &verdict);
+            scan.judged(verdict);
+        };
+        loop {
+            match list.next(self.profile()).inspect_err(|error| judged(&last, error.to_string()))? {
+                Some(next) => last = next,
+                None => break,
+            }
+            list = list.then(page(last.clone(), false).await?);
         }
+        judged(&last, list.verdict());
         let list = Arc::new(list);
         self.note_searches(&list);
         Ok(Arc::clone(query.list.get_or_init(|| list)))

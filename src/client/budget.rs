@@ -12,6 +12,7 @@ use tracing::Span;
 
 use super::principal::{Allowance, Caller};
 use super::trace::{self, QuerySpan};
+use super::verdict::Verdicts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::RequestKey;
 
@@ -297,6 +298,8 @@ pub struct Scan {
     pub incomplete: AtomicU64,
     /// Rows returned, after filters of the query.
     pub returned: AtomicU64,
+    /// Verdicts on what was read.
+    pub verdicts: Arc<Mutex<Verdicts>>,
     /// Rows that paging was found to reach; 0 if not found yet.
     depth: AtomicU64,
     memory: Option<Arc<dyn Memory>>,
@@ -327,6 +330,7 @@ impl Scan {
             cuts: zero(),
             incomplete: zero(),
             returned: zero(),
+            verdicts: Arc::default(),
             depth: zero(),
             memory: None,
             kept: Mutex::default(),
@@ -368,6 +372,18 @@ impl Scan {
         let mut held = Held(self.memory.clone().map(|memory| (memory, 0)));
         held.resize(bytes)?;
         Ok(held)
+    }
+
+    /// Counts into these verdicts.
+    #[must_use]
+    pub(crate) fn with_verdicts(mut self, verdicts: Arc<Mutex<Verdicts>>) -> Self {
+        self.verdicts = verdicts;
+        self
+    }
+
+    /// Records a verdict on what was read.
+    pub(crate) fn judged(&self, verdict: String) {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).add(verdict);
     }
 
     /// Number of rows that paging was found to reach.

@@ -219,7 +219,7 @@ impl Client {
     }
 
     /// Current time by the service's clock, according to its last successful response; by ours if it has told none.
-    pub(super) fn time_of_service(&self) -> DateTime<Utc> {
+    pub(crate) fn time_of_service(&self) -> DateTime<Utc> {
         let skew = TimeDelta::try_seconds(self.skew.load(Ordering::Relaxed)).unwrap_or_default();
         let now = self.clock.now();
         now.checked_add_signed(skew).unwrap_or(now)
@@ -337,7 +337,7 @@ impl Client {
             rate_limit: None,
             rate_remaining: None,
             error: None,
-            conclusion: None,
+            verdict: None,
         };
         let place = Place {
             table: None,

@@ -58,8 +58,8 @@ pub struct RequestRecord {
     pub rate_remaining: Option<i64>,
     /// Error that the call ended with.
     pub error: Option<String>,
-    /// Conclusion of reading the mentions, on the last call for them.
-    pub conclusion: Option<String>,
+    /// Verdict on the scan, the count or the list, on its last call.
+    pub verdict: Option<String>,
 }
 
 /// Message about a query's result.
@@ -142,13 +142,23 @@ impl RequestLog {
         self.added.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sets the conclusion of a call, if it is still remembered.
-    pub(crate) fn conclude(&self, call: u64, conclusion: String) {
+    /// Sets the verdict of a call, if it is still remembered.
+    pub(crate) fn judge(&self, call: u64, verdict: &str) {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let first = self.added.load(Ordering::Relaxed) - records.len() as u64;
         let at = call.checked_sub(first).and_then(|at| usize::try_from(at).ok());
         if let Some(record) = at.and_then(|at| records.get_mut(at)) {
-            record.conclusion = Some(conclusion);
+            record.verdict = Some(self.clean(verdict));
+        }
+    }
+
+    /// Sets the verdict of the last call of a query with these parameters, if it is still remembered.
+    pub(crate) fn judge_last(&self, query: &QueryBudget, parameters: &str, verdict: &str) {
+        let parameters = self.clean(parameters);
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_query = records.iter_mut().rev().filter(|record| record.query == query.id);
+        if let Some(record) = of_query.find(|record| record.parameters == parameters) {
+            record.verdict = Some(self.clean(verdict));
         }
     }
 

@@ -36,6 +36,7 @@ mod single_flight;
 mod sliding_window;
 mod source;
 mod trace;
+mod verdict;
 
 pub use self::auth::Secret;
 pub use self::base_url::parse_base_url;
@@ -53,3 +54,5 @@ pub use self::retry::RetryPolicy;
 pub(crate) use self::retry::asked_wait;
 pub use self::source::{AnswerSource, Direct, Exchange, Question, Unsent};
 pub(crate) use self::trace::QuerySpan;
+pub use self::verdict::Verdicts;
+pub(crate) use self::verdict::{counted, doubted};

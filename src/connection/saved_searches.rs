@@ -155,6 +155,19 @@ impl SavedSearches {
         Ok(Some(PageRequest::list_from(place, next.filter(|_| pages.unit == ListUnit::Cursor))))
     }
 
+    /// Verdict on a list that was read to its end.
+    pub(super) fn verdict(&self) -> String {
+        let sign = match self.end.rest() {
+            Rest::None => "end stated",
+            Rest::Unknown | Rest::More(_) => "no sign of more",
+        };
+        let pages = match self.pages.len() {
+            1 => String::new(),
+            pages => format!(", in {pages} pages"),
+        };
+        format!("complete: {} entries ({sign}){pages}", self.end.entries())
+    }
+
     /// Aids that a query without an aid reads.
     pub(super) fn fan_out(&self) -> Vec<String> {
         self.fan_out.clone()

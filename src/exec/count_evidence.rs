@@ -12,7 +12,22 @@ use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::profile::{Counts, Trust};
 use crate::request::{PageRequest, Pages, RequestPlan};
 
+/// Judgment on an overview's count of mentions.
+pub(super) enum Judged {
+    /// The names of the evidence that confirms it.
+    Proven(Vec<&'static str>),
+    /// The reason to doubt it.
+    Doubted(String),
+}
+
 impl Driver {
+    /// Records the verdict on a count, at its request and for the scan.
+    pub(super) fn judged(&self, request: &PageRequest, verdict: String) {
+        let parameters = request.key(self.config.connection.profile()).to_string();
+        self.config.connection.client().log().judge_last(&self.scan.query, &parameters, &verdict);
+        self.scan.judged(verdict);
+    }
+
     /// Checks that the service used the requested window.
     pub(super) fn check_window(
         &self,
@@ -22,25 +37,18 @@ impl Driver {
         let profile = self.config.connection.profile();
         let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
         match (asked, echoed) {
-            (Some(asked), Some(echoed)) => asked.check_equal(echoed, self.config.connection.now()),
+            (Some(asked), Some(echoed)) => asked.check_equal(echoed, self.config.connection.client().time_of_service()),
             _ => Ok(()),
         }
     }
 
-    /// Describes why the mentions in a response do not confirm its overview's count of them; `None` if they do, or if there is
-    /// nothing to compare.
-    pub(super) fn doubt(
-        &self,
-        counts: &Counts,
-        request: &PageRequest,
-        body: &[u8],
-        counted: i64,
-    ) -> Result<Option<String>> {
+    /// Judges an overview's count of mentions by the mentions and the other numbers in its response.
+    pub(super) fn judge(&self, counts: &Counts, request: &PageRequest, body: &[u8], counted: i64) -> Result<Judged> {
         let profile = self.config.connection.profile();
         let size = request.size.max(self.config.connection.client().beside_overview());
         let pages = self.config.plan.template.pages.filter(|_| size > 0);
         let beside = pages.map(|pages| Pages { size, ..pages });
-        let mut all = false;
+        let (mut all, mut by) = (false, Vec::new());
         if let Some(pages) = beside {
             let plan = Arc::new(RequestPlan { pages: Some(pages), ..request.plan.as_ref().clone() });
             let asked = PageRequest { plan, size: pages.size, ..request.clone() };
@@ -48,7 +56,7 @@ impl Driver {
                 Ok(page) => page,
                 // Reading them shows what is wrong.
                 Err(error) if error.kind() == ErrorKind::Contradiction => {
-                    return Ok(Some(format!(
+                    return Ok(Judged::Doubted(format!(
                         "no mention confirms the overview's count of {counted} ({})",
                         error.message()
                     )));
@@ -60,19 +68,21 @@ impl Driver {
             let differs = |number: u64| i64::try_from(number) != Ok(counted);
             let below = |number: u64| !i64::try_from(number).is_ok_and(|number| number <= counted);
             if let Some(total) = total.filter(|total| differs(*total)).or(at_least.filter(|number| below(*number))) {
-                return Ok(Some(format!(
+                return Ok(Judged::Doubted(format!(
                     "the overview counts {counted} mentions, but the total of the response is {total}"
                 )));
             }
             let beside = Beside { timeline: page.timeline, listed: page.listed, ..Beside::default() };
             let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
             if let Some(sum) = page.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
-                return Ok(Some(format!(
+                return Ok(Judged::Doubted(format!(
                     "the overview counts {counted} mentions, but its timeline or a list adds up to {sum}"
                 )));
             }
             if rows > counted || (rows == 0 && counted > 0) {
-                return Ok(Some(format!("the overview counts {counted} mentions, but the response has {rows}")));
+                return Ok(Judged::Doubted(format!(
+                    "the overview counts {counted} mentions, but the response has {rows}"
+                )));
             }
             let instants = request.plan.duration.as_deref();
             let instants = instants.and_then(|words| profile.window.span_of(words, request.plan.zone(profile)));
@@ -80,7 +90,7 @@ impl Driver {
                 instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at)
             };
             if page.times.iter().flatten().any(outside) {
-                return Ok(Some("the response has mentions outside the requested period".to_owned()));
+                return Ok(Judged::Doubted("the response has mentions outside the requested period".to_owned()));
             }
             // At an edge, mentions that the query does not want are expected.
             let matching = match self.config.plan.exact {
@@ -88,12 +98,23 @@ impl Driver {
                 false => page.batch.num_rows(),
             };
             if matching < page.batch.num_rows() {
-                return Ok(Some("the response has mentions that do not match the requested filters".to_owned()));
+                return Ok(Judged::Doubted(
+                    "the response has mentions that do not match the requested filters".to_owned(),
+                ));
             }
             all = rows == counted && self.config.plan.exact;
+            let shown = [(total.is_some(), "total"), (page.timeline.is_some(), "timeline"), (all, "all mentions")];
+            by.extend(shown.into_iter().filter_map(|(shown, name)| shown.then_some(name)));
         }
-        let proven = all || counted == 0 || self.lists_prove_filters(counts, request, body, counted)?;
-        Ok((!proven).then(|| "nothing in the response shows that it counts only the requested values".to_owned()))
+        let lists = self.lists_prove_filters(counts, request, body, counted)?;
+        if !all && counted != 0 && !lists {
+            let reason = "nothing in the response shows that it counts only the requested values";
+            return Ok(Judged::Doubted(reason.to_owned()));
+        }
+        if lists && !request.plan.filters.is_empty() {
+            by.push("lists");
+        }
+        Ok(Judged::Proven(if by.is_empty() { vec!["overview"] } else { by }))
     }
 
     /// True if the lists of filtered columns count as many mentions with the requested values as match all filters.

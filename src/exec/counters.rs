@@ -1,10 +1,15 @@
 //! Counters shown by EXPLAIN ANALYZE.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, CustomMetricValue, ExecutionPlanMetricsSet, MetricBuilder, MetricValue,
+};
 
-use crate::client::Scan;
+use crate::client::{Scan, Verdicts};
 use crate::decode::Decoded;
 
 /// Counters of one partition.
@@ -26,6 +31,8 @@ pub(super) struct Counters {
     passes: Count,
     cuts: Count,
     incomplete: Count,
+    /// Verdicts of the scan.
+    pub(super) verdicts: Arc<Mutex<Verdicts>>,
     /// Mentions taken from the store.
     #[cfg(feature = "store")]
     pub(super) stored: Count,
@@ -34,6 +41,11 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        let verdicts: Arc<Mutex<Verdicts>> = Arc::default();
+        MetricBuilder::new(metrics).with_partition(partition).build(MetricValue::Custom {
+            name: "verdict".into(),
+            value: Arc::new(VerdictMetric(Arc::clone(&verdicts))),
+        });
         Self {
             baseline: BaselineMetrics::new(metrics, partition),
             requests: counter("requests"),
@@ -51,6 +63,7 @@ impl Counters {
             passes: counter("passes_repeated"),
             cuts: counter("windows_cut"),
             incomplete: counter("incomplete"),
+            verdicts,
             #[cfg(feature = "store")]
             stored: counter("mentions_from_store"),
         }
@@ -83,5 +96,46 @@ impl Counters {
             let now = usize::try_from(now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
             counter.add(now.saturating_sub(counter.value()));
         }
+    }
+}
+
+/// Verdicts of a scan as a metric.
+#[derive(Debug, Default)]
+struct VerdictMetric(Arc<Mutex<Verdicts>>);
+
+impl VerdictMetric {
+    fn verdicts(&self) -> Verdicts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Display for VerdictMetric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.verdicts().fmt(f)
+    }
+}
+
+impl CustomMetricValue for VerdictMetric {
+    fn new_empty(&self) -> Arc<dyn CustomMetricValue> {
+        Arc::new(Self::default())
+    }
+
+    fn aggregate(&self, other: Arc<dyn CustomMetricValue>) {
+        if let Some(other) = other.as_any().downcast_ref::<Self>() {
+            let others = other.verdicts();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(others);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_usize(&self) -> usize {
+        self.verdicts().count()
+    }
+
+    fn is_eq(&self, other: &Arc<dyn CustomMetricValue>) -> bool {
+        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.verdicts() == other.verdicts())
     }
 }

@@ -26,12 +26,13 @@ use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
 use super::buckets::are_days;
+use super::count_evidence::Judged;
 use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
-use crate::client::{Pace, read_pages};
+use crate::client::{Pace, counted, doubted, read_pages};
 use crate::decode::{Decoded, Decoder, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
@@ -166,13 +167,20 @@ impl Driver {
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
         let (Some(total), true) = (number(0), exact || summary.approximate) else { return Ok(None) };
-        if !summary.approximate
-            && let Some(doubt) = self.doubt(counts, request, body, total)?
-        {
-            let message = format!("{doubt}: counting mentions one by one");
+        // Why the counts are not used, for the author of the query.
+        let doubted = |reason: String, advice: &str| {
+            self.judged(request, doubted(&reason));
+            let message = format!("{reason}: counting mentions one by one{advice}");
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
-            return Ok(None);
-        }
+            Ok(None)
+        };
+        let by = match summary.approximate {
+            true => vec!["approximate"],
+            false => match self.judge(counts, request, body, total)? {
+                Judged::Proven(by) => by,
+                Judged::Doubted(reason) => return doubted(reason, ""),
+            },
+        };
         let excluded = match edge {
             None => Vec::new(),
             Some((edge, page)) => match page.excluded(edge, total)? {
@@ -203,11 +211,7 @@ impl Driver {
                         return Ok(None);
                     }
                     if let Some(contradiction) = self.contradiction(list, &names, &numbers, request, body)? {
-                        let message =
-                            format!("{contradiction}: counting mentions one by one; correct the profile's [counts]");
-                        let client = self.config.connection.client();
-                        client.log().note(&self.query.budget, plan.aid.clone(), message);
-                        return Ok(None);
+                        return doubted(contradiction, "; correct the profile's [counts]");
                     }
                 }
                 (Arc::new(StringArray::from(names)), numbers)
@@ -219,11 +223,7 @@ impl Driver {
                 let days = self.decoder(columns).decode(request, body)?.batch;
                 let numbers = weights(days.column(1));
                 if !summary.approximate && !self.are_days(Zone::Named(*zone), &days, plan, head.window) {
-                    let message = format!(
-                        "the overview's timeline does not show the days of {zone}: counting mentions one by one"
-                    );
-                    self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
-                    return Ok(None);
+                    return doubted(format!("the overview's timeline does not show the days of {zone}"), "");
                 }
                 if days.column(0).null_count() > 0
                     || sum(&numbers).is_none()
@@ -259,6 +259,7 @@ impl Driver {
         if numbers.iter().any(|number| *number < 0) {
             return Ok(None);
         }
+        self.judged(request, counted(sum(&numbers).unwrap_or(total), &by));
         Ok(Some(self.standing_for(summary, plan, &values, numbers)))
     }
 

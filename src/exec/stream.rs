@@ -152,6 +152,7 @@ impl Starting {
         }
         let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
+        let scan = scan.with_verdicts(Arc::clone(&counters.verdicts));
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,
@@ -284,8 +285,9 @@ impl Driver {
         let least = self.least(&plans);
         if reads {
             self.require(least)?;
-            if several && least == plans.len() {
-                self.outlook.get_or_init(|| Outlook::new(&plans));
+            if several {
+                let all: Vec<RequestPlan> = plans.iter().filter(|plan| self.is_read_whole(plan)).cloned().collect();
+                self.outlook.get_or_init(|| Outlook::new(&all));
             }
         } else {
             // Other scans may send the same requests, and each is sent once.
@@ -397,7 +399,22 @@ impl Driver {
             let mut received = 0;
             let mut first = true;
             if let Some(outlook) = self.outlook.get() {
-                outlook.begin(&plan);
+                outlook.begin(&plan, read.label.as_ref());
+            }
+            // The store takes all mentions, and a consumer that may stop early reads on.
+            let all = matches!(pace, Pace::Ahead(_)) && asked.is_none() && check.is_none() && !skips && read.is_plain();
+            let parts = match all {
+                true => self.value_parts(&plan, reader).await.map_err(|error| self.at_plan(error, &plan))?,
+                false => None,
+            };
+            if let Some(parts) = parts {
+                for part in parts {
+                    let mut rows = Arc::clone(&self).mentions(part, None, pace, Arc::clone(&came), read.clone());
+                    while let Some(batch) = rows.next().await {
+                        yield batch?;
+                    }
+                }
+                return;
             }
             while let Some(page) = pages.next().await {
                 // None of the rows has been output yet, and no sort order is needed.
@@ -448,6 +465,7 @@ impl Driver {
                     }
                     self.look_ahead(&page).await.map_err(|error| self.at_table(error))?;
                 }
+                self.check_value_part(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
                 read.keep(&page.batch, client.ahead()).await;
@@ -510,7 +528,7 @@ impl Driver {
         let profile = self.config.connection.profile();
         let asked = plan.duration.as_deref().and_then(|words| Asked::of(&profile.window, words, plan.zone(profile)));
         match (asked, told) {
-            (Some(asked), Some(told)) => asked.check(told, self.config.connection.now()).map(drop),
+            (Some(asked), Some(told)) => asked.check(told, self.config.connection.client().time_of_service()).map(drop),
             _ => Ok(()),
         }
     }
@@ -634,6 +652,23 @@ impl Driver {
         return self.to_request(plans);
         #[cfg(not(feature = "store"))]
         plans.len()
+    }
+
+    /// The first request of a plan of which nothing is stored.
+    pub(super) fn first_of(&self, plan: &RequestPlan) -> RequestPlan {
+        #[cfg(feature = "store")]
+        if let Some(plan) = self.first_of_unstored(plan) {
+            return plan;
+        }
+        plan.clone()
+    }
+
+    /// True if nothing of a plan is stored.
+    fn is_read_whole(&self, plan: &RequestPlan) -> bool {
+        #[cfg(feature = "store")]
+        return self.is_unstored(plan);
+        #[cfg(not(feature = "store"))]
+        plan.pages.is_some()
     }
 
     /// Minimum number of requests of groups of plans of which the first may be enough.

@@ -45,7 +45,7 @@ enum Kind {
 
 impl SystemTable {
     /// `system.requests`: the calls made, oldest first; the last 10,000 are kept. `wait` and `elapsed` are in
-    /// milliseconds; `conclusion`, on the last call for the mentions of a saved search, is the outcome of reading them.
+    /// milliseconds; `verdict`, on the last call of a scan, a count or a list, says whether it is complete and what shows it.
     pub(crate) fn requests(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let fields = vec![
@@ -63,7 +63,7 @@ impl SystemTable {
             Field::new("rate_limit", DataType::Int64, true),
             Field::new("rate_remaining", DataType::Int64, true),
             Field::new("error", DataType::Utf8, true),
-            Field::new("conclusion", DataType::Utf8, true),
+            Field::new("verdict", DataType::Utf8, true),
         ];
         Self { connection, kind: Kind::Requests, schema: Arc::new(Schema::new(fields)) }
     }
@@ -253,7 +253,7 @@ fn request_columns(records: &[RequestRecord]) -> Vec<ArrayRef> {
         Arc::new(records.iter().map(|record| record.rate_limit).collect::<Int64Array>()),
         Arc::new(records.iter().map(|record| record.rate_remaining).collect::<Int64Array>()),
         texts(records.iter().map(|record| record.error.as_deref())),
-        texts(records.iter().map(|record| record.conclusion.as_deref())),
+        texts(records.iter().map(|record| record.verdict.as_deref())),
     ]
 }
 

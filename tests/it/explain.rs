@@ -1,6 +1,9 @@
 //! EXPLAIN shows the parameters sent, the residual filter, the window, the page size and the requests.
 
-use crate::support::World;
+use datafusion_saved_search::Profile;
+use datafusion_saved_search::simulator::Settings;
+
+use crate::support::{BIG, Virtual, World, corpus};
 
 async fn plan(world: &World, sql: &str) -> String {
     let rows = world.rows(&format!("EXPLAIN {sql}")).await;
@@ -120,4 +123,44 @@ async fn explain_analyze_counts_what_was_spent() {
     ] {
         assert!(text.contains(counter), "no {counter} in {text}");
     }
+}
+
+/// The verdicts in the metrics of a query.
+async fn verdict(world: &Virtual, sql: &str) -> String {
+    let text = world.rows(&format!("EXPLAIN ANALYZE {sql}")).await.concat().concat();
+    let shown = text.split_once("verdict=").unwrap_or_else(|| panic!("no verdict in {text}")).1;
+    shown.split(['\n', ']']).next().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn verdicts_of_scans_counts_and_lists_say_what_shows_them() {
+    let all =
+        format!("FROM mentions WHERE aid = '{BIG}' AND published_at >= '2026-06-01' AND published_at < '2026-06-20'");
+    let rows = format!("SELECT id {all}");
+    let (count, of_language) = (format!("SELECT count(*) {all}"), format!("SELECT count(*) {all} AND language = 'en'"));
+    let days = format!("SELECT date_trunc('day', published_at), count(*) {all} GROUP BY 1");
+    let limited = format!("{rows} LIMIT 90");
+    let list = "SELECT aid FROM saved_searches";
+    let every = format!("SELECT count(DISTINCT id) {}", all.replace(&format!("aid = '{BIG}' AND "), ""));
+    let mut shown = Vec::new();
+    for (faults, statements) in [
+        (vec![], vec![&*rows, &count, &of_language, &days, &limited, list, &every]),
+        (vec!["delete:at=start@4"], vec![&*rows]),
+        (vec!["depth:rows=60,answer=empty"], vec![&*rows]),
+        (vec!["overview:by=25"], vec![&*rows, &count]),
+        (vec!["timeline:by=25"], vec![&*count]),
+        (vec!["list:name=languages,by=3"], vec![&*of_language]),
+        (vec!["total:by=300"], vec![&*rows]),
+    ] {
+        for sql in statements {
+            let mut profile = Profile::v4();
+            profile.page.max = 40;
+            let world = Virtual::new(corpus(), &faults, Settings::default(), profile);
+            world.rows("SET savedsearch.completeness = 'report'").await;
+            shown.push(format!("{faults:?} {sql}\n    {}", verdict(&world, sql).await));
+            let logged = "SELECT verdict FROM system.requests WHERE verdict IS NOT NULL";
+            shown.push(format!("    {:?}", world.rows(logged).await.concat()));
+        }
+    }
+    insta::assert_snapshot!("verdicts", shown.join("\n"));
 }

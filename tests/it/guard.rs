@@ -41,8 +41,8 @@ async fn what_is_missing_is_an_error_or_on_request_a_warning() {
     let error = world.error(&all(BIG)).await;
     assert_eq!((error.kind(), error.place().aid.as_deref()), (ErrorKind::Incomplete, Some(BIG)), "{error}");
     assert!(error.to_string().contains("SET savedsearch.completeness = 'report'"), "{error}");
-    let conclusions = "SELECT DISTINCT conclusion FROM system.requests WHERE conclusion IS NOT NULL";
-    let told = world.rows(conclusions).await;
+    let verdicts = "SELECT DISTINCT verdict FROM system.requests WHERE verdict IS NOT NULL";
+    let told = world.rows(verdicts).await;
     assert!(told[0][0].starts_with("incomplete: ") && told[0][0].contains("distinct mentions received"), "{told:?}");
     assert!(world.rows("SELECT * FROM system.warnings").await.is_empty());
 
@@ -59,12 +59,12 @@ async fn what_was_repaired_is_told() {
     let world = service(&["delete:at=start@4"], unchanged);
     let analyzed = world.rows(&format!("EXPLAIN ANALYZE {}", all(BIG))).await.concat().concat();
     assert!(analyzed.contains("pages_reread=1") && analyzed.contains("incomplete=0"), "{analyzed}");
-    let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
+    let told = world.rows("SELECT verdict FROM system.requests WHERE verdict IS NOT NULL").await;
     assert!(told[0][0].starts_with("repaired: the total changed, 1 page re-read"), "{told:?}");
     let world = service(&[], unchanged);
     world.rows(&all(BIG)).await;
-    let told = world.rows("SELECT conclusion FROM system.requests WHERE conclusion IS NOT NULL").await;
-    assert_eq!(told, [["complete"]]);
+    let told = world.rows("SELECT verdict FROM system.requests WHERE verdict IS NOT NULL").await;
+    assert_eq!(told, [[format!("complete: {0} of {0} (total, overview, timeline)", count(BIG))]]);
 }
 
 #[tokio::test(start_paused = true)]
