@@ -8,6 +8,7 @@
 //! | *these are all*, without a total | another count, the far side of a cut | the last row is a round number ([`is_round`]) | the first page of the opposite order has to begin with rows that are known |
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, both numbers are named |
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *these are the first rows* of a sort order | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
 //! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
 //! | *this is the largest value*, and it is NULL | there are no other mentions; the opposite order begins with NULL as well | it begins with a value | refused; with NULL at both ends, all mentions are read |
@@ -53,6 +54,11 @@ impl Beside {
     /// The largest of a total and the counts beside it.
     pub(crate) fn most(self, total: u64) -> u64 {
         self.above(total).map_or(total, |(count, _)| count)
+    }
+
+    /// The names of the counts of this number.
+    pub(super) fn equal_to(self, number: u64) -> Vec<&'static str> {
+        self.counts().filter(|(count, name)| *count == number && *name != "list").map(|(_, name)| name).collect()
     }
 
     /// The name of a count that ends with this row, if none goes beyond it.
@@ -123,7 +129,8 @@ impl Asked {
         let (covers, exceeds) = match self {
             // A service may end the window at the current time.
             Self::Instants(from, to) => (since <= from && until >= to.min(now - CURRENT), since < from || until > to),
-            Self::Length(length, slack) => (until - since >= length - slack, false),
+            // One of the same length that ended long ago is another one.
+            Self::Length(length, slack) => (until - since >= length - slack && until >= now - slack, false),
         };
         if covers && since < until { Ok(exceeds) } else { Err(self.differs((since, until))) }
     }
@@ -214,6 +221,8 @@ mod tests {
         let week = asked("7d");
         assert!(week.check(of("24T00:00", "30T12:00"), now).is_ok(), "begins with a full day");
         assert!(week.check(of("26T12:00", "30T12:00"), now).is_err(), "cut at its start");
+        assert!(week.check(of("20T12:00", "27T12:00"), now).is_err(), "of last week");
+        assert!(week.check(of("23T00:00", "30T00:00"), now).is_ok(), "whole days");
         assert!(asked("48h").check(of("29T12:00", "30T12:00"), now).is_err(), "hours have no such reason");
     }
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use datafusion_saved_search::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
+use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::profile::Trust;
-use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Settings};
+use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
-use crate::support::{BIG, Virtual, knob, now, rows};
+use crate::support::{BIG, InProcess, Virtual, knob, now, rows};
 
 /// Requests beyond three passes, for the ends of windows.
 const SLACK: u64 = 8;
@@ -68,7 +68,7 @@ const LIES: &[&str] = &[
     "total:by=-7",
     "hidden:percent=5",
     "hidden:percent=40",
-    "nulls-first",
+    "nulls:at=first",
     "start-excluded",
     "retention:days=20",
     "cut-period:days=9",
@@ -172,6 +172,34 @@ async fn errors_name_both_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_relative_period_of_the_same_length_is_not_the_requested_one() {
+    for what in ["id", "count(*)", "max(reach)"] {
+        let sql = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+        let error = world(&["other-window"]).error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
+        assert!(error.to_string().contains("covers only 2026-05-02"), "{what}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mentions_from_before_a_reported_relative_period_are_a_contradiction() {
+    for what in ["id", "max(reach)"] {
+        let sql = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+        let error = world(&["begins-early:hours=900,echo=asked"]).error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
+        assert!(error.to_string().contains("outside the requested period"), "{what}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_rows_that_lack_a_mention_are_refused() {
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN} ORDER BY published_at DESC LIMIT 90");
+    let error = world(&["hidden:percent=2"]).error(&sql).await;
+    assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
+    assert!(error.to_string().contains("lack mentions that their offsets count"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_capped_total_is_read_on_where_the_overview_counts_more() {
     let all = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN}");
     let right = outcome(&world(&[]), &all).await.0.unwrap();
@@ -203,6 +231,51 @@ async fn a_scan_that_exceeds_its_budget_is_refused_after_first_pages() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn with_a_store_a_scan_is_refused_by_the_totals_of_searches_that_it_lacks() {
+    let spec = CorpusSpec { seed: 3, searches: 12, mentions: 6_000, now: now() };
+    let corpus = Arc::new(Corpus::generate(spec));
+    // The store reads whole days.
+    let sql = "SELECT id FROM mentions WHERE published_at >= '2026-01-01T05:00:00Z' AND published_at < '2026-06-20'";
+    let ask = async |folder: &std::path::Path, most: u64| {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let simulator =
+            Simulator::new(Arc::clone(&corpus), Settings { clock: Clock::fixed(now()), ..Settings::default() });
+        let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
+        let address = format!("http://budget{}.test/v4", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let builder = Connection::builder(address, Secret::new(KEY).unwrap()).service(service).profile(profile());
+        let connection = builder.clock(Clock::fixed(now())).store(folder).build().unwrap();
+        let context = session(&connection).unwrap();
+        context.sql(&format!("SET savedsearch.max_requests = {most}")).await.unwrap();
+        let result = context.sql(sql).await.unwrap().collect().await.map(|batches| rows(&batches).len());
+        (result.map_err(|error| Error::find(&error).unwrap().kind()), simulator.requests())
+    };
+    let folder = || tempfile::TempDir::new().unwrap();
+    let (all, honest) = ask(folder().path(), 1_000).await;
+    assert_eq!(ask(folder().path(), honest).await, (all, honest), "just enough");
+    let (refused, spent) = ask(folder().path(), honest / 2).await;
+    assert_eq!(refused, Err(ErrorKind::Budget));
+    assert!(spent <= honest / 4, "{spent} requests, {honest} needed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn remembered_totals_decide_which_searches_are_asked_first() {
+    let spec = CorpusSpec { seed: 3, searches: 12, mentions: 6_000, now: now() };
+    let corpus = Arc::new(Corpus::generate(spec));
+    let world = Virtual::new(corpus, &[] as &[&str], Settings::default(), profile());
+    let sql = "SELECT id FROM mentions WHERE published_at >= '2026-01-01' AND published_at < '2026-07-02'";
+    world.rows(sql).await;
+    let honest = world.simulator.requests();
+    // What fits by the remembered totals is not asked for.
+    world.rows(&format!("SET savedsearch.max_requests = {honest}")).await;
+    world.rows(sql).await;
+    assert_eq!(world.simulator.requests(), 2 * honest);
+    world.rows(&format!("SET savedsearch.max_requests = {}", honest / 2)).await;
+    assert_eq!(world.error(sql).await.kind(), ErrorKind::Budget);
+    let spent = world.simulator.requests() - 2 * honest;
+    assert!(spent <= 20, "{spent} requests, {honest} needed");
 }
 
 /// A service of one saved search with a mention every ten minutes, for relative periods only.

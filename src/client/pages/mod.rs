@@ -1,7 +1,7 @@
 //! Reads all rows of a request plan, each once.
 //!
 //! ```text
-//! window ─▶ pages ahead, bounded ─▶ linked (continuity) ─▶ all there? (proof) ─▶ next window ─▶ … ─▶ conclusion
+//! window ─▶ pages ahead, bounded ─▶ linked (continuity) ─▶ all there? (proof) ─▶ next window ─▶ … ─▶ verdict
 //!    ▲                                   │ no                │ no
 //!    │                                   └ read further back └ another pass, bounded ─▶ Incomplete
 //!    └ cut in time, if paging reaches no further or the ids would take too much memory

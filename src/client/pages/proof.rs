@@ -11,6 +11,7 @@
 //! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
 //! | No row is repeated after new ones. | The service sorts by another key than the declared one: `[a b c d]`, `[d a e f]`. The rows between `d` and `e` may be anywhere. |
+//! | Under a limit, as many rows arrive as the offsets of the pages count, while the total is unchanged. | The service hides `b` after paging: `[a c d]`, then from `d` on `[c d e f]`: `b` is never received, and only its place shows. |
 //! | Rows arrive in the requested order. | The sort parameter is ignored: new rows land on pages that were already read. |
 //! | Adjacent pages are full, except the last. | `[a b c d]`, `[e f]`, `[i j k l]`: the service dropped two rows of the second page after counting. |
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
@@ -183,6 +184,11 @@ impl Proof {
         let (timeline, listed) = (beside.timeline.or(self.beside.timeline), beside.listed.or(self.beside.listed));
         self.beside = Beside { timeline, listed, ..beside };
         self.pass.above = self.pass.total.and_then(|total| beside.above(total)).or(self.pass.above);
+    }
+
+    /// Numbers of rows by other counts, as responses reported them last.
+    pub(super) fn beside(&self) -> Beside {
+        self.beside
     }
 
     /// True if a count exceeds the total in the same response.
@@ -375,6 +381,12 @@ impl Proof {
     /// True if it is proven that no row is missing among those received so far.
     pub(super) fn is_proven(&self) -> bool {
         self.is_firm() || (self.pass.linked && self.pass.total.is_some() && self.pass.steady)
+    }
+
+    /// True if fewer rows came than the offsets of pages count, although the total is unchanged: the service leaves rows out of its
+    /// pages.
+    pub(super) fn lacks_rows(&self, policy: &PagePolicy) -> bool {
+        self.pass.steady && self.pass.total.is_some() && policy.pages.skip + self.chain.received() < policy.row()
     }
 
     /// True if the links between the pages alone prove it, whatever was added, removed or reordered meanwhile.

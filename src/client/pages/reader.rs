@@ -21,6 +21,7 @@ use super::window::Window;
 use super::{Pace, Page, PageDecoder, PageFacts};
 use crate::client::budget::Held;
 use crate::client::evidence::{self, Asked as Period, Beside};
+use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{Direction, Zone};
@@ -75,7 +76,11 @@ pub(super) struct PageReader<D: PageDecoder> {
     announced: Option<u64>,
     /// Window before it was cut.
     whole: Option<Whole>,
+    /// Numbers that the mentions were compared with.
+    claims: Claims,
     last_call: Option<u64>,
+    /// Windows read, those not counted that were read again.
+    windows_read: u64,
     history: History,
 }
 
@@ -143,8 +148,8 @@ struct History {
 }
 
 impl History {
-    /// Describes the result of reading.
-    fn conclusion(&self) -> String {
+    /// Describes the result of reading. `shown`: the mentions received, and what confirms that they are all.
+    fn verdict(&self, shown: String, limited: bool) -> String {
         if !self.missing.is_empty() {
             return format!("incomplete: {}", self.missing.join("; "));
         }
@@ -161,7 +166,11 @@ impl History {
                 _ => events.push(format!("{number} {many}")),
             }
         }
-        if events.is_empty() { "complete".to_owned() } else { format!("repaired: {}", events.join(", ")) }
+        match (events.is_empty(), limited) {
+            (true, true) => format!("limited: {shown}"),
+            (true, false) => format!("complete: {shown}"),
+            (false, _) => format!("repaired: {}; {shown}", events.join(", ")),
+        }
     }
 }
 
@@ -202,7 +211,9 @@ impl<D: PageDecoder> PageReader<D> {
             asked: AtomicU64::new(0),
             announced: None,
             whole: None,
+            claims: Claims::default(),
             last_call: None,
+            windows_read: 0,
             history: History::default(),
             plan,
             client,
@@ -276,6 +287,7 @@ impl<D: PageDecoder> PageReader<D> {
             (false, true) => reading.rest(self.stride.unwrap_or(u64::MAX)),
             (false, false) => reading,
         });
+        self.windows_read += u64::from(!window.again);
         self.window = window;
         self.known = Known::default();
         self.begun = false;
@@ -548,6 +560,17 @@ impl<D: PageDecoder> PageReader<D> {
                 "mentions arrived too late for the sort order, since others were added or removed during the read";
             return self.incomplete(reason.to_owned());
         }
+        if reading.lacks_rows() {
+            let received = reading.proof.chain.received();
+            let (rows, total) = (reading.row(), reading.proof.total().unwrap_or_default());
+            self.reading = None;
+            self.queue = FuturesOrdered::new();
+            let reason = format!(
+                "{received} distinct mentions received up to row {rows} of {total}: the pages lack mentions that their \
+                 offsets count"
+            );
+            return self.incomplete_because(reason, evidence::LEFT_OUT);
+        }
         self.arrived += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
         let doubles = taken.doubles.saturating_sub(repeats);
@@ -657,7 +680,13 @@ impl<D: PageDecoder> PageReader<D> {
         let verdict = reading.end_of_pass();
         self.history.changed |= !reading.proof.is_constant();
         match verdict {
-            Verdict::Complete => self.reading = None,
+            Verdict::Complete => {
+                // A total that counts mentions outside of the window says nothing about them.
+                if !self.history.cut && !self.window.exceeded {
+                    self.claims = reading.claims();
+                }
+                self.reading = None;
+            }
             // Another pass that the budget does not allow would return nothing.
             Verdict::Again if !reading.requests().is_none_or(|requests| self.scan.query.has_left(requests)) => {
                 self.reading = None;
@@ -801,6 +830,9 @@ impl<D: PageDecoder> PageReader<D> {
     /// requested once more: in a changing set it has changed.
     async fn check_parts(&mut self) -> Result<()> {
         let Some(Whole { words, total, beside: first }) = self.whole.take() else { return Ok(()) };
+        if self.history.cut {
+            self.claims = Claims { total: Some(total), beside: first, opposite: false };
+        }
         let expected = first.most(total);
         let agrees = self.distinct >= expected || self.distinct == total;
         let limited = self.plan.pages.is_none_or(|pages| pages.fetch.is_some() || pages.skip > 0);
@@ -885,12 +917,22 @@ impl<D: PageDecoder> PageReader<D> {
         }
     }
 
-    /// Logs the result of reading.
+    /// Records the result of reading.
     fn conclude(&mut self) {
-        let conclusion = self.history.conclusion();
+        let limited = self.plan.pages.is_some_and(|pages| pages.fetch.is_some_and(|fetch| self.given >= fetch));
+        let windows = match self.windows_read {
+            0 | 1 => String::new(),
+            windows => format!(", in {windows} windows"),
+        };
+        let shown = match limited {
+            true => format!("{}{}", self.given, self.claims.of()),
+            false => format!("{}{windows}", self.claims.confirm(self.distinct)),
+        };
+        let verdict = self.history.verdict(shown, limited);
         if let Some(call) = self.last_call.take() {
-            self.client.log().conclude(call, conclusion);
+            self.client.log().judge(call, &verdict);
         }
+        self.scan.judged(verdict);
     }
 }
 

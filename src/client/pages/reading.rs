@@ -15,6 +15,7 @@ use super::ids::Ids;
 use super::page_policy::{PagePolicy, Seen, Span};
 use super::proof::{Proof, Verdict};
 use crate::client::evidence::{self, Beside};
+use crate::client::verdict::Claims;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Grid, Profile};
 use crate::request::Pages;
@@ -33,6 +34,8 @@ pub(super) struct Reading {
     cuttable: bool,
     /// Set once the opposite order confirmed the end.
     end_confirmed: bool,
+    /// Set if the reader may stop before the end.
+    stops_early: bool,
 }
 
 impl Reading {
@@ -51,6 +54,7 @@ impl Reading {
             one_by_one: false,
             cuttable: false,
             end_confirmed: false,
+            stops_early: false,
         }
     }
 
@@ -95,7 +99,7 @@ impl Reading {
     /// Returns the reading in careful mode from the first page on, which assumes no order of equal keys, for a
     /// reader that may stop before the end.
     pub(super) fn stopping_early(self) -> Self {
-        Self { proof: self.proof.carefully(), one_by_one: true, ..self }
+        Self { proof: self.proof.carefully(), one_by_one: true, stops_early: true, ..self }
     }
 
     /// Switches to careful mode from the first page on: the rows of this pass have to be proven by its pages alone.
@@ -323,9 +327,19 @@ impl Reading {
         ordered && within(keys[0], last) && self.proof.chain.has(*first)
     }
 
+    /// Numbers that the rows were compared with.
+    pub(super) fn claims(&self) -> Claims {
+        Claims { total: self.proof.total(), beside: self.proof.beside(), opposite: self.end_confirmed }
+    }
+
     /// True if rows arrived that an earlier pass should have had, and the plan wants them in order.
     pub(super) fn too_late(&self) -> bool {
         self.proof.too_late(&self.policy)
+    }
+
+    /// True if the pages of a reader that may stop early lack rows that their offsets count: nothing judges them later.
+    pub(super) fn lacks_rows(&self) -> bool {
+        self.stops_early && self.policy.overlapping && self.proof.lacks_rows(&self.policy)
     }
 
     /// True if the rows that the plan wants were received.

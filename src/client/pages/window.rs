@@ -17,6 +17,8 @@ pub(super) struct Window {
     pub(super) instants: Option<Instants>,
     /// Instants to request if the period syntax cannot express its own.
     pub(super) wider: Option<Instants>,
+    /// Beginning of a relative period, as the service reported it.
+    begins: Option<i64>,
     /// Set if the request names its instants; rows outside them are dropped.
     pub(super) stated: bool,
     /// Set if the service reported that its response covers more than the requested instants.
@@ -47,6 +49,7 @@ impl Window {
             self.words = words(spec, zone, told);
         }
         self.instants = spec.takes_instants().then_some(told);
+        self.begins = Some(told.0);
     }
 
     /// True if its parts can be requested exactly, so that their totals add up to its own.
@@ -69,7 +72,9 @@ impl Window {
     pub(super) fn may_have(&self, at: i64) -> bool {
         // Reading on from a cut needs a service that ends its responses there.
         let asked = self.wider.or(self.instants).filter(|_| self.cut || (self.stated && !self.exceeded));
-        asked.is_none_or(|(from, to)| (from..=to).contains(&at))
+        // A response may report whole seconds.
+        let reported = self.begins.is_none_or(|from| from - 1_000_000 <= at);
+        reported && asked.is_none_or(|(from, to)| (from..=to).contains(&at))
     }
 
     /// Creates a part of a window; `None` if the period syntax cannot express it.
