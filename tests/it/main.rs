@@ -21,6 +21,7 @@ mod guide;
 mod later;
 mod layout;
 mod lies;
+mod lying;
 mod mcp;
 mod one_row_an_aid;
 mod pages;
