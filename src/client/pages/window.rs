@@ -18,7 +18,7 @@ pub(super) struct Window {
     /// Instants to request if the period syntax cannot express its own.
     pub(super) wider: Option<Instants>,
     /// Beginning of a relative period, as the service reported it.
-    begins: Option<i64>,
+    pub(super) begins: Option<i64>,
     /// Set if the request names its instants; rows outside them are dropped.
     pub(super) stated: bool,
     /// Set if the service reported that its response covers more than the requested instants.
