@@ -129,8 +129,11 @@ impl Asked {
         let (covers, exceeds) = match self {
             // A service may end the window at the current time.
             Self::Instants(from, to) => (since <= from && until >= to.min(now - CURRENT), since < from || until > to),
-            // One of the same length that ended long ago is another one.
-            Self::Length(length, slack) => (until - since >= length - slack && until >= now - slack, false),
+            // One that ended long ago, or is longer, is another one.
+            Self::Length(length, slack) => {
+                let reported = until - since;
+                ((length - slack..=length + slack).contains(&reported) && until >= now - slack, false)
+            }
         };
         if covers && since < until { Ok(exceeds) } else { Err(self.differs((since, until))) }
     }
@@ -154,8 +157,9 @@ impl Asked {
             Self::Length(length, _) if length.num_hours() % 24 == 0 => format!("{} days", length.num_days()),
             Self::Length(length, _) => format!("{} hours", length.num_hours()),
         };
+        let only = if matches!(self, Self::Length(length, _) if until - since > length) { "" } else { "only " };
         let covers = match since < until {
-            true => format!("covers only {since} to {until}"),
+            true => format!("covers {only}{since} to {until}"),
             false => format!("covers nothing of it: {since} to {until}"),
         };
         Error::new(ErrorKind::Contradiction, format!("requested {asked}, but the response {covers}")).advice(
@@ -223,6 +227,7 @@ mod tests {
         assert!(week.check(of("26T12:00", "30T12:00"), now).is_err(), "cut at its start");
         assert!(week.check(of("20T12:00", "27T12:00"), now).is_err(), "of last week");
         assert!(week.check(of("23T00:00", "30T00:00"), now).is_ok(), "whole days");
+        assert!(week.check(of("22T00:00", "30T12:00"), now).is_err(), "longer");
         assert!(asked("48h").check(of("29T12:00", "30T12:00"), now).is_err(), "hours have no such reason");
     }
 }

@@ -196,6 +196,9 @@ async fn a_relative_period_of_the_same_length_is_not_the_requested_one() {
         let error = world(&["other-window"]).error(&sql).await;
         assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
         assert!(error.to_string().contains("covers only 2026-05-02"), "{what}: {error}");
+        // Nor is a longer one.
+        let error = world(&["begins-early:hours=200"]).error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{what}: {error}");
     }
 }
 
