@@ -12,6 +12,8 @@ mod saved_searches;
 
 use std::any::Any;
 use std::collections::HashMap;
+#[cfg(feature = "store")]
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -41,7 +43,7 @@ use crate::profile::Profile;
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 use crate::request::{PageRequest, RequestKey};
 #[cfg(feature = "store")]
-use crate::store::{AS_OF, FromStore, Holding, Owner, Store, StoreStatistics};
+use crate::store::{AS_OF, Filters, FromStore, Holding, Owner, Store, StoreStatistics};
 
 /// A service, a key and a profile. Cheap to share; create one per key and process.
 #[derive(Debug)]
@@ -54,6 +56,9 @@ pub struct Connection {
     fan_out: Mutex<Option<Vec<String>>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
+    /// Conditions of stored mentions that callers have used, by caller.
+    #[cfg(feature = "store")]
+    conditions: Mutex<HashMap<Arc<str>, HashSet<String>>>,
 }
 
 /// Builder of a [`Connection`].
@@ -253,6 +258,8 @@ impl ConnectionBuilder {
             fan_out,
             #[cfg(feature = "store")]
             store,
+            #[cfg(feature = "store")]
+            conditions: Mutex::default(),
         }))
     }
 }
@@ -361,6 +368,34 @@ impl Connection {
     #[cfg(feature = "store")]
     pub fn holdings(&self) -> Result<Vec<Holding>> {
         self.some_store()?.holdings()
+    }
+
+    /// As [`holdings`](Self::holdings), for one of several who share the connection: the conditions are those that the caller has
+    /// sent to this process.
+    ///
+    /// # Errors
+    /// Those of [`holdings`](Self::holdings).
+    #[cfg(feature = "store")]
+    pub(crate) fn holdings_of(&self, caller: &Caller) -> Result<Vec<Holding>> {
+        let mut holdings = self.holdings()?;
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = conditions.get(&caller.name);
+        holdings.retain(|holding| holding.filters.is_empty() || own.is_some_and(|own| own.contains(&holding.filters)));
+        Ok(holdings)
+    }
+
+    /// Notes that a caller has used conditions of stored mentions. A caller with very many sees some of them only.
+    #[cfg(feature = "store")]
+    pub(crate) fn note_conditions(&self, caller: &Caller, filters: &Filters) {
+        const MANY: usize = 10_000;
+        if filters.is_empty() {
+            return;
+        }
+        let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = conditions.entry(Arc::clone(&caller.name)).or_default();
+        if own.len() < MANY {
+            own.insert(filters.to_json());
+        }
     }
 
     /// Use of the store by queries of this process; `None` without a store.

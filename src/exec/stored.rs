@@ -134,6 +134,9 @@ impl Driver {
     ) -> Option<Batches> {
         let from = usable(&self.config)?.clone();
         let (driver, plan) = (Arc::clone(self), plan.clone());
+        if let Some(caller) = &self.query.budget.caller {
+            self.config.connection.note_conditions(caller, &subject_of(&plan).filters);
+        }
         let stream = try_stream! {
             let divided = driver.divided_alone(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
             let Some(divided) = divided else {

@@ -236,3 +236,23 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_behind_a_link_stays() {
+        let (store, foreign) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let data = store.path();
+        fs::create_dir(data.join("aid=1")).expect("a folder");
+        std::os::unix::fs::symlink(foreign.path(), data.join("aid=2")).expect("a link");
+        for file in [data.join("aid=1/a.parquet"), foreign.path().join("a.parquet")] {
+            fs::write(file, "x").expect("written");
+        }
+        assert!(remove_below(data, &data.join("aid=1/a.parquet")));
+        assert!(!remove_below(data, &data.join("aid=2/a.parquet")));
+        assert!(!remove_below(data, &data.join("../foreign/a.parquet")));
+        assert!(foreign.path().join("a.parquet").exists());
+    }
+}

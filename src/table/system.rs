@@ -115,7 +115,8 @@ impl SystemTable {
         Self { connection, kind: Kind::Budget, schema: Arc::new(Schema::new(fields)) }
     }
 
-    /// `system.store`: what the connection's store has, for each saved search and filters.
+    /// `system.store`: what the connection's store has, for each saved search and filters. On a server, filters are those that the
+    /// user has sent since it started.
     #[cfg(feature = "store")]
     pub(crate) fn store(connection: Arc<Connection>) -> Self {
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
@@ -154,7 +155,10 @@ impl SystemTable {
             }
             Kind::Budget => budget_columns(&self.connection, caller)?,
             #[cfg(feature = "store")]
-            Kind::Store => store_columns(&self.connection.holdings()?),
+            Kind::Store => store_columns(&match caller {
+                Some(caller) => self.connection.holdings_of(caller)?,
+                None => self.connection.holdings()?,
+            }),
             Kind::ColumnsSeen => {
                 let seen = self.connection.unknown_fields();
                 let instants = |of: &dyn Fn(&UnknownField) -> DateTime<Utc>| -> ArrayRef {

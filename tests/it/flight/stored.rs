@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion_saved_search::client::HttpLimits;
-use datafusion_saved_search::flight::{FlightServer, Upstream};
+use datafusion_saved_search::flight::{Auth, FlightServer, Upstream};
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Secret};
 use tempfile::TempDir;
 
+use super::access::users;
 use super::ends::get;
 use super::{Served, all_rows, open};
 use crate::support::{BIG, InProcess, corpus, now};
@@ -57,4 +58,28 @@ async fn sessions_share_a_store() {
     assert_eq!(value("savedsearch_store_days "), kept.days_from_store);
     assert_eq!(value("savedsearch_store_requests_saved "), kept.requests_saved);
     assert!(kept.days_from_store >= 62 && kept.requests_saved >= 2 * (together - 1), "{kept:?}");
+}
+
+/// Rows of the system table that have conditions are those of the user.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_conditions_of_others_are_not_shown() {
+    let folder = TempDir::new().unwrap();
+    let clock = Clock::fixed(now());
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });
+    let service = Arc::new(InProcess(simulator.clone(), HttpLimits::default()));
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let connection = builder.service(service).clock(clock).store(folder.path()).build().unwrap();
+    let mut spec = open(Upstream::Own { connection: Arc::clone(&connection), named: Vec::new() });
+    spec.auth = Auth::Users(users());
+    let served = Served { simulator, connection, server: FlightServer::start(spec).await.unwrap() };
+    let mut ada = served.client().await;
+    ada.handshake("ada", "swordfish").await.unwrap();
+    let mut bob = served.client().await;
+    bob.set_header("x-api-key", "bobs-token");
+    let since = "published_at >= TIMESTAMP '2026-05-01T00:00:00Z'";
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND language = 'de' AND {since}");
+    assert!(!all_rows(&mut ada, &sql).await.is_empty());
+    let seen = "SELECT filters FROM system.store WHERE filters <> ''";
+    assert_eq!(all_rows(&mut ada, seen).await, [[r#"{"language":["de"]}"#]]);
+    assert!(all_rows(&mut bob, seen).await.is_empty());
 }
