@@ -11,12 +11,14 @@
 //! when called   the size of the result is computed from the arguments, and rejected beyond a limit
 //! in slices     functions that are not known to be bounded by their arguments: a few rows at a time, and the result is
 //!               counted before the next ones
+//! by table      aggregates and window functions of which nobody knows what they keep are refused
 //! between       the repeated output of joins, UNNEST and window functions is estimated from their input
 //! ```
 //!
 //! Invariant: a bounded function returns the same as the engine's, or
 //! [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
 
+mod aggregates;
 mod demand;
 mod function;
 mod literals;

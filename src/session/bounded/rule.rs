@@ -12,6 +12,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::aggregates::check_known;
 use super::function::{Joined, bounded, is_growing};
 use crate::error::{Error, ErrorKind};
 
@@ -106,7 +107,10 @@ fn bound(expr: Expr, schema: &datafusion::common::DFSchema, calls: usize) -> Res
         {
             Err(too_large("a regular expression that varies by row", "use a literal pattern"))
         }
-        expr => Ok(Transformed::no(expr)),
+        expr => {
+            check_known(&expr)?;
+            Ok(Transformed::no(expr))
+        }
     }
 }
 
