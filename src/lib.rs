@@ -64,6 +64,7 @@ pub mod http;
 #[cfg(all(unix, feature = "mcp"))]
 pub mod mcp;
 #[cfg(any(feature = "postgres", feature = "shell", feature = "store"))]
+pub mod memory;
 mod numbers;
 mod optimizer;
 #[cfg(feature = "postgres")]

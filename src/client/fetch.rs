@@ -34,6 +34,7 @@ use super::source::{AnswerSource, Exchange, Question, Spending, Unsent, too_long
 use super::trace;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::memory::inherited;
 use crate::profile::{Profile, RateWindow, RequestedBy};
 use crate::request::{Endpoint, PageRequest, RequestKey, RequestPlan};
 
@@ -136,7 +137,7 @@ impl Client {
         &self,
         requests: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
-        let requests = requests.in_current_span();
+        let requests = inherited(requests.in_current_span());
         AbortOnDropHandle::new(match self.requests.get() {
             Some(runtime) => runtime.spawn(requests),
             None => tokio::spawn(requests),

@@ -97,7 +97,7 @@ where
                     match found {
                         Ok(session) => {
                             if let Some(caller) = caller {
-                                shared.host.standing.log_in(caller.peer, session.is_proven());
+                                shared.host.standing.log_in(caller.peer, &session.principal.name, session.is_proven());
                             }
                             request.extensions_mut().insert(session);
                         }

@@ -16,9 +16,10 @@ use tokio::time::timeout;
 use tonic::Status;
 
 use super::command::flight_status;
-use crate::host::running::Pending;
+use crate::host::running::{Pending, Reading};
 use crate::host::sessions::Session;
 use crate::host::state::Host;
+use crate::memory::within;
 
 /// Starts a query and returns its stream of messages.
 ///
@@ -30,15 +31,19 @@ pub(super) fn messages(
     host: &Host,
 ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
     let (schema, keep_alive) = (Arc::clone(&pending.schema), Duration::from_millis(host.limits.keep_alive_ms));
-    let batches = pending.run(session, host)?;
+    let Reading { batches, memory } = pending.run(session, host)?;
     let batches = batches.map_err(|failure| FlightError::Tonic(Box::new(failure.into())));
     let sign_of_life = empty_message(&schema)?;
     let mut encoded = FlightDataEncoderBuilder::new().with_schema(schema).build(batches);
     let alive = try_stream! {
         loop {
-            match timeout(keep_alive, encoded.try_next()).await {
+            match timeout(keep_alive, within(&memory, encoded.try_next())).await {
                 Ok(message) => match message.map_err(flight_status)? {
-                    Some(message) => yield message,
+                    Some(message) => {
+                        // The transport frees it.
+                        memory.hand_over(message.data_header.len() + message.data_body.len());
+                        yield message;
+                    }
                     None => break,
                 },
                 Err(_) => yield sign_of_life.clone(),

@@ -159,6 +159,13 @@ impl FlightServer {
         failure(self.serving.failed().await)
     }
 
+    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
+    /// started. Returns the reason.
+    pub fn worn_out(&self) -> impl Future<Output = Error> + Send + 'static {
+        let host = Arc::clone(&self.shared.host);
+        async move { host.worn_out().await }
+    }
+
     /// Shuts down: stops accepting connections and lets running queries finish for up to [`Limits::drain_seconds`].
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::ScalarValue;
-use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::handles::Store;
 use crate::host::running::Pending;
+use crate::host::shares::Kept;
 use crate::host::state::Host;
-use crate::serving::Operated;
+use crate::serving::{Operated, Trouble};
 
 /// State shared by all calls.
 #[derive(Debug)]
@@ -39,18 +39,18 @@ impl ServerState {
 pub(super) struct Prepared {
     pub(super) sql: String,
     bound: Mutex<Option<Bound>>,
-    _held: MemoryReservation,
+    _held: Kept,
 }
 
 /// Bound parameter sets with their memory reservation.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) sets: Vec<Vec<ScalarValue>>,
-    _held: MemoryReservation,
+    _held: Kept,
 }
 
 impl Prepared {
-    pub(super) fn new(sql: String, held: MemoryReservation) -> Self {
+    pub(super) fn new(sql: String, held: Kept) -> Self {
         Self { sql, bound: Mutex::default(), _held: held }
     }
 
@@ -66,7 +66,7 @@ impl Prepared {
 }
 
 impl Bound {
-    pub(super) fn new(sets: Vec<Vec<ScalarValue>>, held: MemoryReservation) -> Self {
+    pub(super) fn new(sets: Vec<Vec<ScalarValue>>, held: Kept) -> Self {
         Self { sets, _held: held }
     }
 }
@@ -74,6 +74,10 @@ impl Bound {
 impl Operated for ServerState {
     fn is_ending(&self) -> bool {
         self.host.is_ending()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.host.trouble()
     }
 
     fn metrics_text(&self) -> Result<String, std::fmt::Error> {

@@ -3,7 +3,7 @@
 //! Even an unauthenticated connection takes a file descriptor, a task and a buffer, so their number is small. At the
 //! limit, the oldest connection of the address that has most of them is closed, even if it is busy: a new client gets
 //! in no matter how many others hold connections open. An authenticated connection stays open while it is used; at the
-//! limit, the one that was idle longest is closed. A connection with a key that the service has not seen yet counts as
+//! limit, the one that was idle longest is closed, of all or of its user. A connection with a key that the service has not seen yet counts as
 //! unauthenticated, but may be idle for as long as an authenticated one.
 
 use std::collections::HashMap;
@@ -35,6 +35,8 @@ pub(crate) struct Standing {
     connections: Mutex<HashMap<Peer, Admitted>>,
     /// Maximum number of authenticated connections.
     most: usize,
+    /// Maximum number of those of one user.
+    most_of_user: usize,
     /// Idle time after which a connection with credentials is closed.
     idle: Duration,
     /// Connections closed before they were authenticated.
@@ -48,6 +50,8 @@ struct Admitted {
     address: IpAddr,
     since: Instant,
     proven: bool,
+    /// Whose credentials were proven.
+    user: Option<Arc<str>>,
     /// Credentials were sent, which may not be proven yet.
     logged_in: bool,
     /// Number of running calls.
@@ -65,9 +69,9 @@ pub(crate) struct Call {
 }
 
 impl Standing {
-    pub(crate) fn new(most: usize, idle: Duration, strangers_closed: Counter) -> Self {
+    pub(crate) fn new(most: usize, most_of_user: usize, idle: Duration, strangers_closed: Counter) -> Self {
         let farewells = Semaphore::new(FAREWELLS);
-        Self { connections: Mutex::default(), most, idle, strangers_closed, farewells }
+        Self { connections: Mutex::default(), most, most_of_user, idle, strangers_closed, farewells }
     }
 
     /// Registers a new connection. Returns the token that closes it when cancelled.
@@ -88,6 +92,7 @@ impl Standing {
             address,
             since: now,
             proven: false,
+            user: None,
             logged_in: false,
             calls: 0,
             used: now,
@@ -97,20 +102,24 @@ impl Standing {
         ended
     }
 
-    /// Notes that a connection has credentials, and whether they are proven. Once they are, it is authenticated: at the limit,
-    /// the one that was idle longest is closed, or this one if none is idle.
-    pub(crate) fn log_in(&self, peer: Peer, proven: bool) {
+    /// Notes that a connection has the credentials of a user, and whether they are proven. Once they are, it is authenticated: at
+    /// the limit of the user, or that of all, the one that was idle longest is closed, or this one if none is idle.
+    pub(crate) fn log_in(&self, peer: Peer, user: &Arc<str>, proven: bool) {
         let mut connections = self.connections();
         let Some(connection) = connections.get_mut(&peer) else { return };
         connection.logged_in = true;
         if !proven || std::mem::replace(&mut connection.proven, true) {
             return;
         }
-        let proven = || connections.iter().filter(|(_, connection)| connection.proven);
-        if proven().count() > self.most {
-            let idle = proven().filter(|(known, connection)| connection.calls == 0 && **known != peer);
-            let longest = idle.min_by_key(|(_, connection)| connection.used).map_or(peer, |(known, _)| *known);
-            end(&mut connections, Some(longest));
+        connection.user = Some(Arc::clone(user));
+        for (of, most) in [(Some(user), self.most_of_user), (None, self.most)] {
+            let counts = |connection: &Admitted| of.is_none() || connection.user.as_ref() == of;
+            let proven = || connections.iter().filter(|(_, connection)| connection.proven && counts(connection));
+            if proven().count() > most {
+                let idle = proven().filter(|(known, connection)| connection.calls == 0 && **known != peer);
+                let longest = idle.min_by_key(|(_, connection)| connection.used).map_or(peer, |(known, _)| *known);
+                end(&mut connections, Some(longest));
+            }
         }
     }
 
@@ -190,9 +199,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn strangers_make_room_and_those_who_are_known_stay() {
-        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600), Counter::default()));
+        let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
         let known = standing.come(Peer(0), address(1));
-        standing.log_in(Peer(0), true);
+        standing.log_in(Peer(0), &"one".into(), true);
         let alone = standing.come(Peer(1), address(2));
         let first = standing.come(Peer(2), address(3));
         let call = standing.call(Peer(2)).expect("a call");
@@ -220,9 +229,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_key_that_was_not_used_yet_may_wait_and_makes_room() {
-        let standing = Arc::new(Standing::new(1_000, Duration::from_secs(600), Counter::default()));
+        let standing = Arc::new(Standing::new(1_000, 1_000, Duration::from_secs(600), Counter::default()));
         let waiting = standing.come(Peer(0), address(1));
-        standing.log_in(Peer(0), false);
+        standing.log_in(Peer(0), &"one".into(), false);
         tokio::time::advance(Duration::from_secs(599)).await;
         standing.sweep();
         assert!(!waiting.is_cancelled());
@@ -234,31 +243,44 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_known_that_are_idle_make_room_for_another() {
-        let standing = Arc::new(Standing::new(2, Duration::from_secs(600), Counter::default()));
+        let standing = Arc::new(Standing::new(2, 1_000, Duration::from_secs(600), Counter::default()));
         let mut known = Vec::new();
         for number in 0..3 {
             tokio::time::advance(Duration::from_millis(1)).await;
             known.push(standing.come(Peer(number), address(1)));
             if number < 2 {
-                standing.log_in(Peer(number), true);
+                standing.log_in(Peer(number), &"one".into(), true);
             }
         }
         let _busy = standing.call(Peer(0)).expect("a call");
-        standing.log_in(Peer(2), true);
+        standing.log_in(Peer(2), &"one".into(), true);
         assert_eq!([0, 1, 2].map(|number: usize| known[number].is_cancelled()), [false, true, false]);
         let _busy = standing.call(Peer(2)).expect("a call");
         let last = standing.come(Peer(3), address(1));
-        standing.log_in(Peer(3), true);
+        standing.log_in(Peer(3), &"one".into(), true);
         assert!(last.is_cancelled(), "all others are busy");
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_user_has_so_many_connections_and_takes_none_from_others() {
+        let standing = Arc::new(Standing::new(1_000, 2, Duration::from_secs(600), Counter::default()));
+        let mut opened = Vec::new();
+        for (number, user) in (0..).zip(["one", "other", "one", "one"]) {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            opened.push(standing.come(Peer(number), address(1)));
+            standing.log_in(Peer(number), &user.into(), true);
+        }
+        let closed: Vec<bool> = opened.iter().map(CancellationToken::is_cancelled).collect();
+        assert_eq!(closed, [true, false, false, false], "the user's own that was idle longest");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_stranger_makes_few_calls_at_once() {
-        let standing = Arc::new(Standing::new(2, Duration::from_secs(600), Counter::default()));
+        let standing = Arc::new(Standing::new(2, 1_000, Duration::from_secs(600), Counter::default()));
         standing.come(Peer(0), address(1));
         let calls: Vec<_> = (0..CALLS).map(|_| standing.call(Peer(0)).expect("a call")).collect();
         assert!(standing.call(Peer(0)).is_none());
-        standing.log_in(Peer(0), true);
+        standing.log_in(Peer(0), &"one".into(), true);
         assert!(standing.call(Peer(0)).is_some());
         drop(calls);
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigEntry;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, LogicalPlan, ResetVariable, SetVariable, Statement as Utility,
 };
@@ -20,6 +19,7 @@ use super::metrics::Metrics;
 use super::planner::may_set;
 use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
+use super::shares::Kept;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
@@ -130,11 +130,9 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
     Ok(())
 }
 
-/// Reserves memory for a view in the shared pool, since its plan is kept as long as the session.
-fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<MemoryReservation> {
-    let held = MemoryConsumer::new("view").register(&session.context.runtime_env().memory_pool);
-    held.try_grow(bytes_of_plan(plan))?;
-    Ok(held)
+/// Reserves memory for a view, since its plan is kept as long as the session.
+fn hold_view(session: &Session, plan: &LogicalPlan) -> Result<Kept> {
+    Ok(session.share.keep(&session.context.runtime_env().memory_pool, "view", bytes_of_plan(plan))?)
 }
 
 /// Creates a table from the rows of a query.

@@ -94,6 +94,12 @@ impl Failure {
         Self { code, origin: Origin::Server, message: message.into() }
     }
 
+    /// Creates a failure of this server from an error without API keys.
+    pub(crate) fn own(error: Error) -> Self {
+        let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
+        Self { code, origin, message: error.to_string() }
+    }
+
     /// Converts an error. `redact` removes API keys from the message.
     pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
         let message = redact(&describe(error)).chars().take(SHOWN).collect();

@@ -5,7 +5,7 @@
 //! statements of a session run in one lane, and a session that starts running takes the lane with the fewest sessions.
 //!
 //! A thread cannot be ended. A lane that does not respond, because all of its threads compute, takes no further statements, and
-//! another one is started in its place, up to a limit.
+//! another one is started in its place, up to a limit. Beyond it, the server drains and ends, for its supervisor to start it again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -112,6 +112,11 @@ impl Lanes {
         (lanes.iter().filter(|lane| lane.pulse.is_silent()).count(), lanes.len())
     }
 
+    /// True if more lanes do not respond than others can be started for.
+    pub(crate) fn are_worn_out(&self) -> bool {
+        self.silent().0 > SPARE
+    }
+
     fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,6 +201,9 @@ mod tests {
         lanes.watch();
         assert_eq!(lanes.silent(), (1, LANES + 1));
         assert!(!Arc::ptr_eq(&lanes.enter(&own), &stuck));
+        assert!(!lanes.are_worn_out());
+        lanes.lanes().iter().take(SPARE + 1).for_each(|lane| *lane.pulse.asked() = Instant::now().checked_sub(SILENT));
+        assert!(lanes.are_worn_out());
         drop(release);
     }
 }

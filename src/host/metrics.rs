@@ -55,6 +55,8 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     /// Open sessions.
     pub(crate) sessions: Gauge,
+    /// Bytes allocated since the server started.
+    pub(crate) memory: Gauge,
     /// Open prepared statements.
     pub(crate) statements: Gauge,
     /// Results that can be fetched, including those already fetched but not yet expired.
@@ -113,6 +115,7 @@ impl Metrics {
         let queries_running = gauge("queries_running", "Running queries");
         let connections = gauge("connections", "Open connections");
         let sessions = gauge("sessions", "Open sessions");
+        let memory = gauge("memory_bytes", "Memory that the server takes beyond what it took at its start");
         let statements = gauge("statements", "Open prepared statements");
         let results = gauge("results", "Results that can be fetched and have not expired");
         let upstream_requests = gauge("upstream_requests", "Requests sent over the open connections to the service");
@@ -143,6 +146,7 @@ impl Metrics {
             queries_running,
             connections,
             sessions,
+            memory,
             statements,
             results,
             upstream_requests,

@@ -35,11 +35,13 @@ use super::failure::{Code, Failure};
 use super::planner::{Runnable, Statement, runnable};
 use super::sessions::Session;
 use super::settings::Limits;
+use super::shares::{Kept, Share};
 use super::state::{Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 #[cfg(feature = "postgres")]
 use crate::exec::{Spent, in_parts, spent};
 use crate::exec::{in_span, statement_kind};
+use crate::memory::{StatementMemory, until_ended};
 use crate::session::bytes_of_plan;
 
 /// Size in bytes from which a batch is not merged with further ones: copying it would cost more than another message.
@@ -65,7 +67,14 @@ pub(crate) struct Pending {
     /// Cancels the query, whether it is running or still to be fetched.
     pub(crate) cancelled: CancellationToken,
     /// Memory reserved for the plans.
-    _held: MemoryReservation,
+    _held: Kept,
+}
+
+/// The batches of a query that runs.
+pub(crate) struct Reading {
+    pub(crate) batches: BoxStream<'static, Result<RecordBatch, Failure>>,
+    /// Memory of the query, to which what the reader allocates and frees counts.
+    pub(crate) memory: Arc<StatementMemory>,
 }
 
 impl Pending {
@@ -99,7 +108,7 @@ impl Pending {
             Some(plan) => Some(runnable(&context, plan.clone()).await.map_err(failed)?),
             None => None,
         };
-        let held = host.hold("result", plans.iter().map(bytes_of_plan).sum())?;
+        let held = host.hold(session, "result", plans.iter().map(bytes_of_plan).sum())?;
         let schema =
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
         let cancelled = host.cancelled.child_token();
@@ -130,15 +139,12 @@ impl Pending {
         self.whole.as_ref().map(spent).unwrap_or_default()
     }
 
-    /// Starts the query and returns its batches. Dropping the stream ends the query.
+    /// Starts the query and returns its batches. Dropping them ends the query.
     ///
     /// # Errors
-    /// CANCELLED if the query was cancelled before it was fetched, RESOURCE_EXHAUSTED if too many queries are running.
-    pub(crate) fn run(
-        self: Arc<Self>,
-        session: Arc<Session>,
-        host: &Host,
-    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+    /// CANCELLED if the query was cancelled before it was fetched, RESOURCE_EXHAUSTED if too many queries are running, or memory
+    /// is short.
+    pub(crate) fn run(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
         self.start(session, host, None)
     }
 
@@ -147,11 +153,7 @@ impl Pending {
     /// # Errors
     /// Those of [`run`](Self::run).
     #[cfg(feature = "postgres")]
-    pub(crate) fn run_in_parts(
-        self: Arc<Self>,
-        session: Arc<Session>,
-        host: &Host,
-    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+    pub(crate) fn run_in_parts(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
         self.start(session, host, Some(Arc::new(Semaphore::new(0))))
     }
 
@@ -161,21 +163,18 @@ impl Pending {
         session: Arc<Session>,
         host: &Host,
         wanted: Option<Arc<Semaphore>>,
-    ) -> Result<BoxStream<'static, Result<RecordBatch, Failure>>, Failure> {
+    ) -> Result<Reading, Failure> {
         if self.cancelled.is_cancelled() {
             return Err(Failure::new(Code::Cancelled, "query cancelled"));
         }
         let (sender, mut batches) = mpsc::channel(1);
         let limits = &host.limits;
         let lane = host.lanes.enter(&session.lane);
-        let unread = Unread {
-            share: host.unread_share(&session.principal.name),
-            most: host.limits.memory_mib << 8,
-            pool: Arc::clone(host.sessions.pool()),
-            own: Arc::default(),
-        };
+        let unread =
+            Unread { share: Arc::clone(&session.share), pool: Arc::clone(host.sessions.pool()), own: Arc::default() };
+        let memory = host.statements.admit_now(&session.principal.name).map_err(Failure::own)?;
         let account = Account::open(host, session, Arc::clone(&lane))?;
-        let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread);
+        let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread, Arc::clone(&memory));
         let task = AbortOnDropHandle::new(lane.handle().spawn(task));
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
@@ -195,7 +194,7 @@ impl Pending {
             let panicked = |_| Failure::new(Code::Internal, "internal error while running the query");
             task.await.map_err(panicked).flatten()?;
         };
-        Ok(stream.boxed())
+        Ok(Reading { batches: stream.boxed(), memory })
     }
 }
 
@@ -218,12 +217,16 @@ async fn drive(
     wanted: Option<Arc<Semaphore>>,
     limits: Limits,
     unread: Unread,
+    memory: Arc<StatementMemory>,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
     let cancelled = pending.cancelled.clone();
     let sent = timeout_at(deadline, send(pending, &mut account, sender, wanted, &limits, &unread));
     let result = tokio::select! {
-        sent = sent => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
+        sent = until_ended(&memory, sent) => match sent {
+            Ok(sent) => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
+            Err(error) => Err(Failure::own(error)),
+        },
         () = cancelled.cancelled() => Err(Failure::new(Code::Cancelled, "query cancelled, or server shutting down")),
     };
     account.end = Some(result.as_ref().err().map_or(Code::Ok, |failure| failure.code));
@@ -290,10 +293,7 @@ async fn send(
 
 /// Memory for batches on their way to the client.
 struct Unread {
-    /// The user's share, in KiB.
-    share: Arc<Semaphore>,
-    /// All of that share.
-    most: usize,
+    share: Arc<Share>,
     pool: Arc<dyn MemoryPool>,
     /// One reference for each batch of this query.
     own: Arc<()>,
@@ -312,7 +312,7 @@ impl Unread {
     /// # Errors
     /// RESOURCE_EXHAUSTED if the user leaves too much unread.
     async fn room(&self) -> Result<(), Failure> {
-        timeout(ROOM, self.share.acquire()).await.map(drop).map_err(|_| self.full())
+        timeout(ROOM, self.share.unread.acquire()).await.map(drop).map_err(|_| self.full())
     }
 
     /// Counts the bytes of a batch. If the share has no room, it waits, unless it is large and others have the room.
@@ -323,11 +323,11 @@ impl Unread {
         /// Bytes of a batch that may wait, which are not counted meanwhile.
         const WAITS: usize = 8 << 20;
         // A batch that is larger than the share is sent alone.
-        let kib = u32::try_from(bytes.div_ceil(1 << 10).clamp(1, self.most.max(1))).unwrap_or(u32::MAX);
-        let share = match Arc::clone(&self.share).try_acquire_many_owned(kib) {
+        let kib = u32::try_from(bytes.div_ceil(1 << 10).clamp(1, self.share.kib)).unwrap_or(u32::MAX);
+        let share = match Arc::clone(&self.share.unread).try_acquire_many_owned(kib) {
             Ok(share) => share,
             Err(_) if bytes <= WAITS || Arc::strong_count(&self.own) > 1 => {
-                let room = timeout(ROOM, Arc::clone(&self.share).acquire_many_owned(kib)).await;
+                let room = timeout(ROOM, Arc::clone(&self.share.unread).acquire_many_owned(kib)).await;
                 room.map_err(|_| self.full())?.map_err(|_| self.full())?
             }
             Err(_) => return Err(self.full()),
@@ -339,7 +339,7 @@ impl Unread {
     }
 
     fn full(&self) -> Failure {
-        let line = format!("results that were not read take {} MiB: read or close some of them", self.most >> 10);
+        let line = format!("results that were not read take {} MiB: read or close some of them", self.share.kib >> 10);
         Failure::new(Code::ResourceExhausted, line)
     }
 }

@@ -14,7 +14,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 #[cfg(feature = "distributed")]
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
 use secrecy::ExposeSecret;
@@ -28,6 +28,7 @@ use super::lanes::OwnLane;
 use super::metrics::Metrics;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
+use super::shares::{Kept, Share, Shares};
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
@@ -102,7 +103,9 @@ pub(crate) struct Session {
     /// Lane in which statements of the session run.
     pub(crate) lane: OwnLane,
     /// Memory reserved for views, by view name.
-    pub(crate) views: Mutex<HashMap<String, MemoryReservation>>,
+    pub(crate) views: Mutex<HashMap<String, Kept>>,
+    /// The user's share of the memory.
+    pub(crate) share: Arc<Share>,
     connections: Vec<Arc<Connection>>,
     owner: KeyOwner,
     used: Mutex<Instant>,
@@ -189,6 +192,7 @@ pub(crate) struct Sessions {
     /// Those that sessions begin with.
     settings: SessionSettings,
     limits: Limits,
+    shares: Shares,
     runtime: Arc<RuntimeEnv>,
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
     salt: [u8; 32],
@@ -216,6 +220,7 @@ impl Sessions {
             auth,
             upstream,
             settings,
+            shares: Shares::new(limits.memory_mib),
             limits,
             runtime,
             salt: rand::random(),
@@ -245,7 +250,7 @@ impl Sessions {
         rejection.into()
     }
 
-    /// Opens a session. Returns its token, and true if the credentials are verified.
+    /// Opens a session. Returns it with its token.
     ///
     /// # Errors
     /// UNAUTHENTICATED for invalid credentials, RESOURCE_EXHAUSTED if there are too many sessions.
@@ -253,7 +258,7 @@ impl Sessions {
         &self,
         credentials: &Credentials,
         caller: Option<Caller>,
-    ) -> Result<(String, bool), Failure> {
+    ) -> Result<(String, Arc<Session>), Failure> {
         let principal = match self.logged_in(credentials)? {
             Some(session) => session.principal.clone(),
             None => self.principal(credentials, caller).await?,
@@ -262,7 +267,7 @@ impl Sessions {
         let session = self.make(&principal)?;
         let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
         tracing::info!(principal = %principal.name, "logged in");
-        Ok((token, session.is_proven()))
+        Ok((token, session))
     }
 
     /// Finds or opens the session of a call: one for each connection of a principal, which may change it.
@@ -446,6 +451,7 @@ impl Sessions {
             making: tokio::sync::Mutex::default(),
             lane: OwnLane::default(),
             views: Mutex::default(),
+            share: self.shares.of(&principal.name),
             connections,
             owner,
             used: Mutex::new(Instant::now()),

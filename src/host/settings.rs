@@ -22,6 +22,9 @@ pub struct Limits {
     pub header_bytes: u32,
     /// Authenticated connections, with or without TLS. At the limit, the connection that was idle longest is closed.
     pub connections: usize,
+    /// Authenticated connections per user or API key. At the limit, that of the user which was idle longest is closed. Without
+    /// authentication there is no such limit.
+    pub connections_per_principal: usize,
     /// Concurrent calls per connection.
     pub streams_per_connection: u32,
     /// Open sessions. At the limit, the session that was idle longest is closed if it was idle for at least a minute.
@@ -66,6 +69,7 @@ impl Default for Limits {
             message_bytes: 64 << 20,
             header_bytes: 16 << 10,
             connections: 800,
+            connections_per_principal: 250,
             streams_per_connection: 256,
             sessions: 1_000,
             sessions_per_principal: 250,
@@ -97,6 +101,7 @@ impl Limits {
         const YEAR: u64 = 366 * 86_400;
         let numbers = [
             ("connections", self.connections as u64, 1, 1 << 20),
+            ("connections_per_principal", self.connections_per_principal as u64, 1, 1 << 20),
             ("streams_per_connection", self.streams_per_connection.into(), 1, 1 << 20),
             ("streams", self.streams as u64, 0, 1 << 20),
             ("streams_per_session", self.streams_per_session as u64, 0, 1 << 20),

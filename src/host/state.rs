@@ -1,17 +1,17 @@
 //! State that all calls share: sessions, limits, threads and metrics.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 #[cfg(feature = "postgres")]
 use datafusion::arrow::datatypes::DataType;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 #[cfg(feature = "postgres")]
 use datafusion::sql::parser::Statement as Parsed;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -21,16 +21,22 @@ use super::auth::Auth;
 use super::connection_limit::Standing;
 use super::failure::{Code, Failure};
 use super::lanes::Lanes;
+use super::memory::{CountedPool, Statements};
 use super::metrics::Metrics;
 use super::peer::Peer;
 use super::planner::Statement;
 use super::sessions::{Session, Sessions, Upstream};
 use super::settings::Limits;
+use super::shares::Kept;
 use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{StatementMemory, until_ended};
 use crate::serving::{Operated, Trouble};
+
+/// Bytes of temporary files for each byte of memory.
+const SPILLED: u64 = 8;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -45,9 +51,11 @@ pub(crate) struct Host {
     /// Threads that plan and run statements, separate from those that serve sockets, which a long computation would
     /// block.
     pub(crate) lanes: Lanes,
+    /// Statements that run, and the memory that they share.
+    pub(crate) statements: Statements,
+    /// Cancelled when so many lanes do not respond that none can be started in their place.
+    worn_out: CancellationToken,
     ending: AtomicBool,
-    /// Memory in KiB for results that each user has not read.
-    unread: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
     streams: Arc<Semaphore>,
     /// Connections accepted so far.
     peers: AtomicU64,
@@ -76,6 +84,7 @@ impl Host {
         #[cfg(feature = "distributed")]
         let workers = spec.workers;
         let HostSpec { auth, upstream, settings, limits, .. } = spec;
+        let anonymous = matches!(auth, Auth::None);
         #[cfg(feature = "distributed")]
         if let (Some(_), Upstream::Own { connection, named }) = (&workers, &upstream) {
             name_store(connection)?;
@@ -84,22 +93,28 @@ impl Host {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::Config, format!("cannot start the query engine: {error}"))
         };
-        let pool = Arc::new(FairSpillPool::new(limits.memory_mib << 20));
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|error| failed(&error))?;
+        let pool = Arc::new(CountedPool::new(limits.memory_mib << 20));
+        let spilled = (limits.memory_mib as u64).saturating_mul(SPILLED << 20);
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_max_temp_directory_size(spilled);
+        let runtime = runtime.build_arc().map_err(|error| failed(&error))?;
         let metrics = Metrics::new();
         let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
         #[cfg(feature = "distributed")]
         let sessions = sessions.with_workers(workers);
         let lanes = Lanes::start().map_err(|error| failed(&error))?;
-        let standing = Standing::new(limits.connections, limits.session_idle(), metrics.rejected("no_login"));
+        let statements = Statements::start((limits.memory_mib as u64) << 20).map_err(|error| failed(&error))?;
+        let of_user = if anonymous { usize::MAX } else { limits.connections_per_principal };
+        let no_login = metrics.rejected("no_login");
+        let standing = Standing::new(limits.connections, of_user, limits.session_idle(), no_login);
         Ok(Self {
             sessions,
             metrics,
             standing: Arc::new(standing),
             cancelled: CancellationToken::new(),
             lanes,
+            statements,
+            worn_out: CancellationToken::new(),
             ending: AtomicBool::new(false),
-            unread: Mutex::default(),
             streams: Arc::new(Semaphore::new(limits.streams)),
             peers: AtomicU64::new(0),
             limits,
@@ -110,6 +125,9 @@ impl Host {
     pub(crate) fn sweep(&self) -> Vec<Arc<Session>> {
         self.standing.sweep();
         self.lanes.watch();
+        if self.lanes.are_worn_out() {
+            self.worn_out.cancel();
+        }
         self.sessions.sweep()
     }
 
@@ -134,24 +152,43 @@ impl Host {
         Ok([place(&session.streams, "the session", streams_per_session)?, place(&self.streams, "the server", streams)?])
     }
 
-    /// Memory in KiB for the results that a user has not read: a quarter of all.
-    pub(crate) fn unread_share(&self, user: &Arc<str>) -> Arc<Semaphore> {
-        let mut shares = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(user).and_then(Weak::upgrade) {
-            return share;
+    /// Runs work that may compute for long in the session's lane, limited to the statement time and to the memory of the server.
+    /// It is aborted if the client disconnects.
+    ///
+    /// # Errors
+    /// Those of the work; RESOURCE_EXHAUSTED if memory is short, DEADLINE_EXCEEDED after the statement's time limit.
+    pub(crate) fn away<'a, T: Send + 'static, E: From<Failure> + Send + 'static>(
+        &'a self,
+        session: &'a Session,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> impl Future<Output = Result<T, E>> + Send + 'a {
+        // Boxed first: all who wait for it would be as large.
+        let work = work.boxed();
+        async move {
+            let memory = self.statements.admit(&session.principal.name).await.map_err(Failure::own)?;
+            self.away_within(memory, session, work).await
         }
-        shares.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Semaphore::new((self.limits.memory_mib << 8).clamp(1, Semaphore::MAX_PERMITS)));
-        shares.insert(Arc::clone(user), Arc::downgrade(&share));
-        share
     }
 
-    /// Runs work that may compute for long in the session's lane, limited to the statement time. It is aborted if the
-    /// client disconnects.
-    pub(crate) async fn away<T: Send + 'static, E: From<Failure> + Send + 'static>(
+    /// As [`away`](Self::away), for work that frees memory: it runs when memory is short as well.
+    ///
+    /// # Errors
+    /// Those of [`away`](Self::away).
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn away_to_free<T: Send + 'static, E: From<Failure> + Send + 'static>(
         &self,
         session: &Session,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        let memory = self.statements.register(&session.principal.name);
+        self.away_within(memory, session, work.boxed()).await
+    }
+
+    async fn away_within<T: Send + 'static, E: From<Failure> + Send + 'static>(
+        &self,
+        memory: Arc<StatementMemory>,
+        session: &Session,
+        work: BoxFuture<'static, Result<T, E>>,
     ) -> Result<T, E> {
         let seconds = self.limits.statement_seconds;
         let lane = self.lanes.enter(&session.lane);
@@ -159,7 +196,7 @@ impl Host {
         let handle = lane.handle().clone();
         let work = AbortOnDropHandle::new(handle.spawn(async move {
             let _lane = lane;
-            work.await
+            until_ended(&memory, work).await.map_err(|error| E::from(Failure::own(error))).flatten()
         }));
         let done = timeout(Duration::from_secs(seconds), work).await.map_err(|_| timed_out(seconds))?;
         done.map_err(|_| Failure::new(Code::Internal, "internal error while running the statement"))?
@@ -218,22 +255,25 @@ impl Host {
         }
     }
 
+    /// Waits until so many lanes do not respond that the server has to be restarted. Returns the reason.
+    pub(crate) async fn worn_out(&self) -> Error {
+        self.worn_out.cancelled().await;
+        let (silent, all) = self.lanes.silent();
+        let message = format!("{silent} of {all} execution lanes do not respond, and no more can be started");
+        Error::new(ErrorKind::Unavailable, message).advice("the supervisor of the process has to start it again")
+    }
+
     /// Marks the server as shutting down.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Reserves memory in the shared pool for a stored object.
+    /// Reserves memory for something that a session keeps.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED if the pool is used up.
-    pub(crate) fn hold(&self, what: &str, bytes: usize) -> Result<MemoryReservation, Failure> {
-        let held = MemoryConsumer::new(what).register(self.sessions.pool());
-        let grown = held.try_grow(bytes);
-        grown.map_err(|_| {
-            Failure::new(Code::ResourceExhausted, format!("not enough memory for the {what}: close some statements"))
-        })?;
-        Ok(held)
+    /// RESOURCE_EXHAUSTED if the user's share or the pool is used up.
+    pub(crate) fn hold(&self, session: &Session, what: &'static str, bytes: usize) -> Result<Kept, Failure> {
+        session.share.keep(self.sessions.pool(), what, bytes).map_err(Failure::own)
     }
 }
 
@@ -295,6 +335,7 @@ impl Operated for Host {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.metrics.sessions.set(count(self.sessions.len()));
         self.metrics.connections.set(count(self.standing.len()));
+        self.metrics.memory.set(self.statements.used().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)));
         #[cfg(feature = "distributed")]
         self.metrics.set_workers(self.sessions.workers());
         self.metrics.text(&self.sessions.connections())

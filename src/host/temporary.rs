@@ -1,4 +1,4 @@
-//! Temporary tables of a session. Their memory is reserved in the pool shared by all queries.
+//! Temporary tables of a session. Their memory counts against the user's share.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use datafusion::datasource::MemTable;
 #[cfg(feature = "postgres")]
 use datafusion::datasource::ViewTable;
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 
 use super::sessions::Session;
+use super::shares::Kept;
 use super::type_compat::bytes_of;
 use crate::error::{Error, ErrorKind};
 
@@ -27,7 +27,7 @@ struct TemporaryTable {
     rows: MemTable,
     bytes: u64,
     /// Released when the last query that uses the table ends.
-    _held: MemoryReservation,
+    _held: Kept,
 }
 
 /// A temporary table under construction.
@@ -35,7 +35,7 @@ struct TemporaryTable {
 pub(crate) struct Making {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    held: MemoryReservation,
+    held: Kept,
     bytes: u64,
     /// Bytes of the session's existing tables, including one to be replaced, since both exist for a while.
     used: u64,
@@ -60,7 +60,7 @@ impl Making {
         })
         .await?;
         let pool = &session.context.runtime_env().memory_pool;
-        let held = MemoryConsumer::new("temporary table").register(pool);
+        let held = session.share.keep(pool, "temporary table", 0)?;
         Ok(Self { schema, batches: Vec::new(), held, bytes: 0, used, most })
     }
 
@@ -77,7 +77,7 @@ impl Making {
                 .advice("select fewer columns or rows, or DROP a table")
                 .into());
         }
-        self.held.try_grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        self.held.grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         self.batches.push(RecordBatch::try_new(Arc::clone(&self.schema), batch.columns().to_vec())?);
         Ok(())
     }

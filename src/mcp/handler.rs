@@ -20,6 +20,7 @@ use crate::host::account::Account;
 use crate::host::failure::Failure;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
+use crate::memory::until_ended;
 
 /// Instructions for clients, which they receive when they connect.
 const INSTRUCTIONS: &str = "\
@@ -59,22 +60,26 @@ impl Handler {
     async fn run(&self, call: Call, session: &Arc<Session>) -> Result<String, String> {
         let shared = Arc::clone(&self.shared);
         let own = Arc::clone(session);
+        let memory = shared.host.statements.admit(&session.principal.name).await.map_err(|error| error.to_string())?;
         let lane = shared.host.lanes.enter(&session.lane);
         let handle = lane.handle().clone();
         let seconds = shared.host.limits.statement_seconds;
         // A computation that never yields keeps its place until it ends.
         let task = AbortOnDropHandle::new(handle.spawn(async move {
             let busy = |failure: Failure| failure.message;
-            match call {
-                Call::Query(asked) => {
-                    let account = Account::open(&shared.host, own, lane).map_err(busy)?;
-                    query::query(asked, account, &shared.host.limits, &shared.limits).await
+            let called = async {
+                match call {
+                    Call::Query(asked) => {
+                        let account = Account::open(&shared.host, own, lane).map_err(busy)?;
+                        query::query(asked, account, &shared.host.limits, &shared.limits).await
+                    }
+                    Call::Free(asked) => {
+                        let _held = (shared.host.places(&own).map_err(busy)?, own.busy(), lane);
+                        shared.answer(asked, &own).await
+                    }
                 }
-                Call::Free(asked) => {
-                    let _held = (shared.host.places(&own).map_err(busy)?, own.busy(), lane);
-                    shared.answer(asked, &own).await
-                }
-            }
+            };
+            until_ended(&memory, called).await.map_err(|error| error.to_string()).flatten()
         }));
         tokio::select! {
             done = task => done.unwrap_or_else(|_| Err("internal error; see the server log for details".to_owned())),

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
@@ -45,6 +45,10 @@ use crate::serving::{TlsSpec, operate};
 const PATH: &str = "/mcp";
 /// Time limit of a TLS handshake, and of the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
+/// Time within which the next part of a request's body must arrive.
+const STALLED: Duration = Duration::from_secs(10);
+/// Time limit of the whole body.
+const BODY: Duration = Duration::from_secs(60);
 /// Bytes of a request's headers.
 const HEADER_BYTES: usize = 32 << 10;
 /// Bytes that a message may have in addition to the statement in it.
@@ -188,6 +192,12 @@ impl McpServer {
         self.operations
     }
 
+    /// Waits until the server has to be restarted, although it still answers: so many threads do not respond that no more are
+    /// started. Returns the reason.
+    pub async fn worn_out(&self) -> Error {
+        self.host.worn_out().await
+    }
+
     /// Shuts down: stops accepting connections and lets running calls finish for up to [`Limits::drain_seconds`].
     pub async fn shut_down(self) {
         let Self { host, connections, ending, closing, .. } = self;
@@ -269,10 +279,15 @@ impl Endpoint {
                 return refused(failure);
             }
         };
-        host.standing.log_in(caller.peer, session.is_proven());
+        host.standing.log_in(caller.peer, &session.principal.name, session.is_proven());
         host.metrics.called("Mcp".to_owned(), Code::Ok.name());
         request.extensions_mut().insert(session);
-        let response = protocol.handle(request).await;
+        let (head, body) = request.into_parts();
+        let body = match received(body, host.limits.statement_bytes.saturating_add(AROUND)).await {
+            Ok(body) => Full::new(body),
+            Err((status, line)) => return plain(status, line),
+        };
+        let response = protocol.handle(Request::from_parts(head, body)).await;
         // The call lasts until its response is sent.
         response.map(|body| {
             body.map_frame(move |frame| {
@@ -282,6 +297,29 @@ impl Endpoint {
             .boxed()
         })
     }
+}
+
+/// Receives the body of a request. A client that sends no part of it for a while, or takes long for all of it, would keep its
+/// place for as long as it likes.
+async fn received(body: Incoming, most: usize) -> Result<Bytes, (StatusCode, String)> {
+    let late = |time: Duration| {
+        (StatusCode::REQUEST_TIMEOUT, format!("the body of the request was not received within {} s", time.as_secs()))
+    };
+    let receive = async {
+        let (mut body, mut all) = (body, BytesMut::new());
+        while let Some(frame) = timeout(STALLED, body.frame()).await.map_err(|_| late(STALLED))? {
+            let frame =
+                frame.map_err(|error| (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")))?;
+            let part = frame.into_data().unwrap_or_default();
+            if all.len() + part.len() > most {
+                let line = format!("the body of the request is too long: the limit is {most} bytes");
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, line));
+            }
+            all.extend_from_slice(&part);
+        }
+        Ok(all.freeze())
+    };
+    timeout(BODY, receive).await.map_err(|_| late(BODY))?
 }
 
 fn refused(failure: Failure) -> Response<Body> {

@@ -17,7 +17,6 @@ use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use datafusion::common::ScalarValue;
-use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -51,8 +50,10 @@ use crate::host::effects;
 use crate::host::failure::{Code, Failure};
 use crate::host::peer::Caller;
 use crate::host::planner::{Statement, may_set};
-use crate::host::running::Pending;
+use crate::host::running::{Pending, Reading};
 use crate::host::sessions::Session;
+use crate::host::shares::Kept;
+use crate::memory::{StatementMemory, within};
 use crate::numbers::counted;
 use crate::session::{check_text, time_zone};
 
@@ -100,7 +101,7 @@ struct Prepared {
     schema: SchemaRef,
     /// Set once the client was told its types.
     described: bool,
-    _held: Option<MemoryReservation>,
+    _held: Option<Kept>,
 }
 
 /// A statement with its parameters, which runs in one go or in parts.
@@ -112,7 +113,7 @@ struct Portal {
     tag: String,
     hold: Hold,
     /// Memory of its parameters.
-    _held: Option<MemoryReservation>,
+    _held: Option<Kept>,
 }
 
 /// Life of a portal.
@@ -145,6 +146,8 @@ enum Work {
 /// A query that runs.
 struct Running {
     batches: BoxStream<'static, Result<RecordBatch, Failure>>,
+    /// Memory of the query, to which what is done with its rows counts.
+    memory: Arc<StatementMemory>,
     /// The current batch, and the next row of it.
     rest: Option<(Rows, usize)>,
     pending: Arc<Pending>,
@@ -239,7 +242,7 @@ impl Connection {
             self.use_path(Some(&path)).await.map_err(ended)?;
         }
         self.begin_engine().await.map_err(ended)?;
-        self.shared.host.standing.log_in(self.caller.peer, self.session.is_proven());
+        self.shared.host.standing.log_in(self.caller.peer, &self.session.principal.name, self.session.is_proven());
         for (name, value) in self.settings.announcements() {
             self.wire.send(Reply::ParameterStatus(ParameterStatus::new(name, value))).await?;
         }
@@ -326,7 +329,7 @@ impl Connection {
         self.registered.run(Some(self.cancelled.clone()));
         let done = Box::pin(self.act(message)).await;
         self.registered.run(None);
-        host.standing.log_in(self.caller.peer, self.session.is_proven());
+        host.standing.log_in(self.caller.peer, &self.session.principal.name, self.session.is_proven());
         let code = match &done {
             Ok(()) => Code::Ok,
             Err(Stop::Failed(report)) => report.code,
@@ -470,7 +473,7 @@ impl Connection {
         });
         let declared = declared.collect::<Result<Vec<_>, Report>>()?;
         let mut prepared = self.prepare(statements.pop().unwrap_or_default(), declared).await?;
-        prepared._held = Some(self.shared.host.hold("prepared statement", sql.len() + name.len())?);
+        prepared._held = Some(self.shared.host.hold(&self.session, "prepared statement", sql.len() + name.len())?);
         self.statements.insert(name, prepared);
         Ok(self.wire.send(Reply::ParseComplete(ParseComplete::new())).await?)
     }
@@ -595,7 +598,7 @@ impl Connection {
             bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, &zone)?);
         }
         let bytes = values.iter().flatten().map(Bytes::len).sum();
-        let held = self.shared.host.hold("bound parameters", bytes)?;
+        let held = self.shared.host.hold(&self.session, "bound parameters", bytes)?;
         let portal = self.bind(prepared, bound, results).await?;
         // Tables may have changed since, and the types of parameters may decide.
         let told = Layout::new(&prepared.schema, &[]).filter(|_| prepared.described);
@@ -700,16 +703,21 @@ impl Connection {
     fn start(&self, pending: &Arc<Pending>, in_parts: bool) -> Result<Box<Running>, Stop> {
         let query = pending.query();
         let (session, shared) = (Arc::clone(&self.session), Arc::clone(pending));
-        let batches = match in_parts {
+        let Reading { batches, memory } = match in_parts {
             true => shared.run_in_parts(session, &self.shared.host)?,
             false => shared.run(session, &self.shared.host)?,
         };
         let deadline = self.settings.statement_timeout().map(|limit| Instant::now() + limit);
-        Ok(Box::new(Running { batches, rest: None, pending: Arc::clone(pending), query, deadline }))
+        Ok(Box::new(Running { batches, memory, rest: None, pending: Arc::clone(pending), query, deadline }))
     }
 
     /// Sends rows of a running query until enough are sent, or all.
-    async fn read(&mut self, portal: &mut Portal, mut running: Box<Running>, most: usize) -> Result<(), Stop> {
+    async fn read(&mut self, portal: &mut Portal, running: Box<Running>, most: usize) -> Result<(), Stop> {
+        let memory = Arc::clone(&running.memory);
+        within(&memory, Box::pin(self.send_rows(portal, running, most))).await
+    }
+
+    async fn send_rows(&mut self, portal: &mut Portal, mut running: Box<Running>, most: usize) -> Result<(), Stop> {
         let mut sent = 0;
         loop {
             if let Some((rows, next)) = &mut running.rest {
@@ -879,7 +887,7 @@ impl Connection {
                 let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
                 let discarded = async move { effects::discard(&session).await };
                 let session = Arc::clone(&self.session);
-                self.unless_cancelled(host.away::<_, Failure>(&session, discarded)).await?;
+                self.unless_cancelled(host.away_to_free::<_, Failure>(&session, discarded)).await?;
                 self.reset().await?;
                 self.complete("DISCARD ALL").await
             }
@@ -1036,7 +1044,12 @@ impl Connection {
         }
         let pending = Arc::new(self.pending(statement, context, Vec::new()).await?);
         let copier = Copier::new(&pending.schema, copy).ok_or_else(|| Report::error("XX000", "no layout"))?;
-        let mut running = self.start(&pending, false)?;
+        let running = self.start(&pending, false)?;
+        let memory = Arc::clone(&running.memory);
+        within(&memory, Box::pin(self.copy_rows(running, &copier))).await
+    }
+
+    async fn copy_rows(&mut self, mut running: Box<Running>, copier: &Copier) -> Result<(), Stop> {
         let (code, columns) = (copier.code(), copier.columns());
         let count = i16::try_from(columns).unwrap_or(i16::MAX);
         let response = CopyOutResponse::new(i8::try_from(code).unwrap_or(0), count, vec![code; columns]);
@@ -1076,8 +1089,25 @@ impl Connection {
         if let (Some(Running { rest: Some((rows, _)), .. }), Some(layout)) = (running.as_deref_mut(), &layout) {
             rows.encode_as(layout);
         }
+        let memory = running.as_ref().map_or_else(Arc::default, |running| Arc::clone(&running.memory));
+        let fetched = self.fetch_rows(&mut running, most, &portal.layout, layout.as_ref());
+        let sent = within(&memory, Box::pin(fetched)).await?;
+        portal.work = running.map_or(Work::Done, Work::Rows);
+        self.portals.insert(cursor, portal);
+        self.complete(&format!("{} {sent}", if layout.is_some() { "FETCH" } else { "MOVE" })).await
+    }
+
+    /// Sends rows of a running query in a layout, or skips them without one. Returns their number; `running` is `None` after the
+    /// last one.
+    async fn fetch_rows(
+        &mut self,
+        running: &mut Option<Box<Running>>,
+        most: usize,
+        own: &Layout,
+        layout: Option<&Layout>,
+    ) -> Result<usize, Stop> {
         let mut sent = 0;
-        while let Some(current) = &mut running {
+        while let Some(current) = running {
             if most > 0 && sent == most {
                 break;
             }
@@ -1091,20 +1121,18 @@ impl Connection {
                 }
                 _ => match self.batch(current).await? {
                     Some(batch) => {
-                        let rows = layout.as_ref().unwrap_or(&portal.layout).rows(&batch);
+                        let rows = layout.unwrap_or(own).rows(&batch);
                         let rows = rows.map_err(|error| Report::error("22000", error.to_string()))?;
                         current.rest = Some((rows, 0));
                     }
                     None => {
                         self.notices(current.query.take(), current.pending.spent()).await?;
-                        running = None;
+                        *running = None;
                     }
                 },
             }
         }
-        portal.work = running.map_or(Work::Done, Work::Rows);
-        self.portals.insert(cursor, portal);
-        self.complete(&format!("{} {sent}", if layout.is_some() { "FETCH" } else { "MOVE" })).await
+        Ok(sent)
     }
 }
 

@@ -28,6 +28,7 @@ use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 
 /// Bytes of a plan, as estimated by [`bytes_of_plan`].
 const BYTES: usize = 64 << 20;
@@ -61,6 +62,7 @@ impl AnalyzerRule for Limited<dyn AnalyzerRule + Send + Sync> {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        memory::check()?;
         let plan = self.0.analyze(plan, config)?;
         check_bytes(bytes_of(&plan, usize::MAX))?;
         Ok(plan)
@@ -85,6 +87,7 @@ impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
             let message = format!("planning took more than {SECONDS} s");
             return Err(Error::new(ErrorKind::Timeout, message).advice("simplify the query").into());
         }
+        memory::check()?;
         if self.0.name() == "simplify_expressions" {
             check_growth(&plan)?;
         }

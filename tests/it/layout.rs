@@ -5,16 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed.
-const MAY_USE: [(&str, &[&str]); 34] = [
+const MAY_USE: [(&str, &[&str]); 35] = [
     ("error", &[]),
     ("engine_defects", &[]),
     ("clock", &[]),
     ("files", &[]),
     ("numbers", &[]),
+    ("memory", &["error"]),
     ("functions", &["error"]),
     ("profile", &["error"]),
     ("request", &["profile"]),
-    ("client", &["error", "clock", "files", "profile", "request"]),
+    ("client", &["error", "clock", "files", "memory", "profile", "request"]),
     ("http", &["client"]),
     ("decode", &["error", "profile", "request"]),
     ("store", &["error", "clock", "files", "profile", "request", "decode"]),
@@ -29,7 +30,7 @@ const MAY_USE: [(&str, &[&str]); 34] = [
     ("catalog", &["connection", "table"]),
     ("connections", &["error", "config", "profile", "client", "catalog"]),
     ("optimizer", &["error", "functions", "config", "profile", "pushdown", "connection", "exec", "table"]),
-    ("session", &["error", "clock", "functions", "config", "connection", "table", "catalog", "optimizer"]),
+    ("session", &["error", "clock", "memory", "functions", "config", "connection", "table", "catalog", "optimizer"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &[]),
@@ -53,6 +54,7 @@ const MAY_USE: [(&str, &[&str]); 34] = [
         "host",
         &[
             "error",
+            "memory",
             "functions",
             "config",
             "profile",
@@ -67,7 +69,22 @@ const MAY_USE: [(&str, &[&str]); 34] = [
             "distributed",
         ],
     ),
-    ("flight", &["error", "config", "client", "exec", "table", "catalog", "session", "serving", "distributed", "host"]),
+    (
+        "flight",
+        &[
+            "error",
+            "memory",
+            "config",
+            "client",
+            "exec",
+            "table",
+            "catalog",
+            "session",
+            "serving",
+            "distributed",
+            "host",
+        ],
+    ),
     (
         "shell",
         &[
@@ -89,6 +106,7 @@ const MAY_USE: [(&str, &[&str]); 34] = [
         "mcp",
         &[
             "error",
+            "memory",
             "numbers",
             "config",
             "profile",
@@ -105,6 +123,7 @@ const MAY_USE: [(&str, &[&str]); 34] = [
         "postgres",
         &[
             "error",
+            "memory",
             "clock",
             "functions",
             "numbers",

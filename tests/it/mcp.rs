@@ -563,6 +563,22 @@ async fn a_connection_that_closes_ends_its_query() {
     server.shut_down().await;
 }
 
+/// A body that stops arriving is given up, and does not keep its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_arrive_is_given_up() {
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |_| {}).await;
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n\
+                content-type: application/json\r\ncontent-length: 200\r\n\r\n{\"jsonrpc\"";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    let read = timeout(Duration::from_secs(30), stream.read_to_end(&mut response)).await;
+    let response = String::from_utf8_lossy(&response);
+    assert!(read.is_ok() && response.starts_with("HTTP/1.1 408"), "{response}");
+    assert!(response.contains("not received within 10 s"), "{response}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_lets_a_query_finish() {
     let service = Service::new(Settings { delay: Duration::from_millis(700), ..Settings::default() });

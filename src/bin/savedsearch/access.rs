@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{Auth, ServeDocument, TlsSpec, Upstream, Users};
+use datafusion_saved_search::flight::{Auth, Limits, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Connection, session};
 use tokio::task::JoinSet;
@@ -35,6 +35,9 @@ pub(crate) struct AccessArguments {
     /// Address of /healthz and /metrics
     #[arg(long, value_name = "ADDRESS", env = "SAVEDSEARCH_OPERATIONS")]
     operations: Option<SocketAddr>,
+    /// Memory of all statements, such as 512MiB or 4GiB [default: 2GiB]
+    #[arg(long, value_name = "SIZE", env = "SAVEDSEARCH_MEMORY", value_parser = mebibytes)]
+    memory: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
@@ -59,6 +62,11 @@ pub(crate) struct Access {
 }
 
 impl AccessArguments {
+    /// The limits of the configuration file, with those of the command line.
+    pub(crate) fn limits(&self, limits: Limits) -> Limits {
+        Limits { memory_mib: self.memory.unwrap_or(limits.memory_mib), ..limits }
+    }
+
     /// Connects to the service, and reads users and certificates.
     pub(crate) async fn read(&self, arguments: &Arguments, document: &ServeDocument) -> Result<Access, Exit> {
         let mode = match (self.auth, &document.auth) {
@@ -145,4 +153,11 @@ pub(crate) fn certificates(certificate: &Path, key: &Path, authorities: Option<&
 
 fn read(path: &Path) -> Result<String, Exit> {
     std::fs::read_to_string(path).map_err(|error| Exit::usage(format!("cannot read {}: {error}", path.display())))
+}
+
+/// Reads a size in MiB or GiB.
+fn mebibytes(text: &str) -> Result<usize, String> {
+    let size = |unit, of_one: usize| text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(of_one);
+    let size = size("GiB", 1 << 10).or_else(|| size("MiB", 1)).filter(|mib| (64..=1 << 24).contains(mib));
+    size.ok_or_else(|| "expected a size of at least 64MiB, such as 512MiB or 4GiB".to_owned())
 }

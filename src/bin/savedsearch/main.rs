@@ -5,6 +5,7 @@ mod access;
 mod connect;
 mod help;
 mod mcp;
+mod memory;
 mod profiles;
 mod serve;
 mod store;
@@ -528,30 +529,41 @@ impl Ending {
         }
     }
 
-    /// Announces a server, and waits for a signal, or for the failure of the server.
+    /// Announces a server, and waits for a signal, or for the failure of the server. Returns the reason for which a server that
+    /// still answers has to end.
     async fn end_or_failure(
         &mut self,
         address: SocketAddr,
         operations: Option<SocketAddr>,
         failed: impl Future<Output = Error>,
-    ) -> Result<(), Exit> {
+        worn_out: impl Future<Output = Error>,
+    ) -> Result<Option<Error>, Exit> {
         if let Some(operations) = operations {
             eprintln!("health and metrics on {operations}");
         }
         eprintln!("listening on {address}");
         tokio::select! {
-            () = self.wait() => Ok(()),
+            () = self.wait() => Ok(None),
+            error = worn_out => {
+                tracing::error!(reason = %error, "the server has to be restarted");
+                Ok(Some(error))
+            }
             error = failed => Err(error.into()),
         }
     }
 
-    /// Waits until a server has shut down. A second signal ends it at once.
-    async fn drained(&mut self, shut_down: impl Future<Output = Result<(), Error>>) -> Result<(), Exit> {
+    /// Waits until a server has shut down, and fails with the reason if there is one. A second signal ends it at once.
+    async fn drained(
+        &mut self,
+        reason: Option<Error>,
+        shut_down: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Exit> {
         tracing::info!("shutting down: draining queries");
         tokio::select! {
-            ended = shut_down => Ok(ended?),
-            () = self.wait() => Ok(()),
+            ended = shut_down => ended?,
+            () = self.wait() => {}
         }
+        reason.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

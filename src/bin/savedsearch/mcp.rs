@@ -13,7 +13,7 @@ use crate::access::{Access, AccessArguments};
 use crate::connect::{Connected, config_file, connect};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
-use crate::{Arguments, Ending, Exit};
+use crate::{Arguments, Ending, Exit, memory};
 
 /// Serve the tables to agents over the Model Context Protocol (MCP)
 #[derive(Debug, clap::Args)]
@@ -76,6 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, mcp: &McpArguments, matches: &Arg
 }
 
 async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
+    memory::count();
     let environment = Environment::read()?;
     let document = match config_file(arguments, &environment) {
         Some(path) => ServeDocument::read(&path)?,
@@ -87,6 +88,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         false => deadline.iter().chain(&mcp.set).cloned().collect(),
     };
     let settings = settings(&document.settings, &given)?;
+    let of_server = mcp.access.limits(document.limits.clone());
     let limits = McpLimits {
         max_requests: mcp.max_requests,
         max_rows: mcp.max_rows.try_into().unwrap_or(usize::MAX),
@@ -100,17 +102,17 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
             eprintln!("note: waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one");
         }
         let upstream = datafusion_saved_search::flight::Upstream::Own { connection, named: others };
-        let spec = StdioSpec { upstream, settings, limits: document.limits, mcp: limits };
+        let spec = StdioSpec { upstream, settings, limits: of_server, mcp: limits };
         return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
     };
     let Access { upstream, demo: _demo, auth, tls, insecure, operations } =
         mcp.access.read(arguments, &document).await?;
-    let spec =
-        McpSpec { listen, auth, tls, insecure, operations, limits: document.limits, settings, upstream, mcp: limits };
+    let spec = McpSpec { listen, auth, tls, insecure, operations, limits: of_server, settings, upstream, mcp: limits };
     let server = McpServer::start(spec).await?;
-    ending.end_or_failure(server.address(), server.operations(), std::future::pending()).await?;
+    let reason =
+        ending.end_or_failure(server.address(), server.operations(), std::future::pending(), server.worn_out()).await?;
     ending
-        .drained(async {
+        .drained(reason, async {
             server.shut_down().await;
             Ok(())
         })

@@ -22,7 +22,7 @@ use crate::access::{Access, AccessArguments, certificates, check_services};
 use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
-use crate::{Arguments, Ending, Exit, key_and_value};
+use crate::{Arguments, Ending, Exit, key_and_value, memory};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL, and to clients of PostgreSQL
 #[derive(Debug, clap::Args)]
@@ -103,6 +103,7 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
     if serve.hash_password || serve.scram_verifier {
         return print_hash(serve.scram_verifier);
     }
+    memory::count();
     let environment = Environment::read()?;
     let document = match config_file(arguments, &environment) {
         Some(path) => ServeDocument::read(&path)?,
@@ -126,7 +127,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         tls,
         insecure,
         operations,
-        limits: document.limits,
+        limits: serve.access.limits(document.limits),
         settings: settings(&document.settings, &serve.set)?,
         upstream,
         workers,
@@ -143,7 +144,8 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         eprintln!("Postgres on {}", postgres.address());
     }
     let (address, operations) = (server.address(), server.operations());
-    ending.end_or_failure(address, operations, server.failed()).await?;
+    let worn_out = server.worn_out();
+    let reason = ending.end_or_failure(address, operations, server.failed(), worn_out).await?;
     drop(checks);
     let shut_down = async {
         match postgres {
@@ -152,7 +154,7 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
             None => server.shut_down().await,
         }
     };
-    ending.drained(shut_down).await
+    ending.drained(reason, shut_down).await
 }
 
 /// Starts to use the workers of the command line, or of the file.

@@ -10,7 +10,7 @@ use crate::access::certificates;
 use crate::connect::store_folders;
 use crate::serve::{LogArguments, log};
 use crate::telemetry::Telemetry;
-use crate::{Arguments, Ending, Exit};
+use crate::{Arguments, Ending, Exit, memory};
 
 /// Run parts of a server's queries on another machine, over the files of the server's store
 #[derive(Debug, clap::Args)]
@@ -53,6 +53,7 @@ pub(crate) struct WorkerArguments {
 
 /// Runs a worker until a signal shuts it down.
 pub(crate) async fn run(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), Exit> {
+    memory::count();
     let telemetry = Telemetry::start(Some(log(&worker.log, worker.log.filter())?))?;
     let ran = Box::pin(listen(arguments, worker)).await;
     telemetry.end().await;
@@ -77,6 +78,6 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
     let mut ending = Ending::of_server()?;
     let mut server = WorkerServer::start(spec).await?;
     let (address, operations) = (server.address(), server.operations());
-    ending.end_or_failure(address, operations, server.failed()).await?;
-    ending.drained(server.shut_down()).await
+    let reason = ending.end_or_failure(address, operations, server.failed(), std::future::pending()).await?;
+    ending.drained(reason, server.shut_down()).await
 }

@@ -24,6 +24,7 @@ use crate::client::evidence::{self, Asked as Period, Beside};
 use crate::client::verdict::Claims;
 use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::memory::inherited;
 use crate::profile::{Direction, Zone};
 use crate::request::{PageRequest, Pages, RequestKey, RequestPlan};
 
@@ -447,7 +448,7 @@ impl<D: PageDecoder> PageReader<D> {
         if self.pace == Pace::OnDemand {
             return asked;
         }
-        let task = AbortOnDropHandle::new(tokio::spawn(asked.in_current_span()));
+        let task = AbortOnDropHandle::new(tokio::spawn(inherited(asked.in_current_span())));
         Box::pin(async move {
             task.await.unwrap_or_else(|ended| match ended.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),

@@ -82,7 +82,7 @@ impl Service {
             if schema.fields().is_empty() { Ok(Bytes::new()) } else { schema_bytes(schema) }
         };
         let (dataset_schema, parameter_schema) = (schema(&statement.schema)?, schema(&statement.parameters)?);
-        let held = self.0.host.hold("prepared statement", request.query.len())?;
+        let held = self.0.host.hold(session, "prepared statement", request.query.len())?;
         let prepared = Prepared::new(request.query, held);
         let handle = self.0.prepared.insert(session, prepared)?;
         Ok(ActionCreatePreparedStatementResult {

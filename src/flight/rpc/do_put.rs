@@ -30,7 +30,7 @@ impl Service {
         let first = timeout(PATIENCE, messages.message()).await.map_err(|_| late())??;
         let first = first.ok_or_else(|| Status::invalid_argument("no message received"))?;
         // It may have many rows, and wait for its turn.
-        let _held = self.0.host.hold("first message of DoPut", first.data_body.len())?;
+        let _held = self.0.host.hold(&session, "first message of DoPut", first.data_body.len())?;
         let descriptor = first.flight_descriptor.clone();
         let command =
             described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message carries no command"))?)?;
@@ -43,13 +43,14 @@ impl Service {
             }
             Command::CommandPreparedStatementUpdate(update) => {
                 let (prepared, session) = self.0.prepared.find(&update.prepared_statement_handle, &session)?;
-                let bound = self.parameters(messages).await?.map(|bound| bound.sets).or_else(|| prepared.bound());
+                let bound =
+                    self.parameters(&session, messages).await?.map(|bound| bound.sets).or_else(|| prepared.bound());
                 self.update(session, prepared.sql.clone(), bound).await.map(updated)
             }
             Command::CommandPreparedStatementQuery(query) => {
                 let handle = query.prepared_statement_handle;
                 let (prepared, _) = self.0.prepared.find(&handle, &session)?;
-                let bound = self.parameters(messages).await?;
+                let bound = self.parameters(&session, messages).await?;
                 prepared.bind(bound);
                 // Clients may continue with the handle returned here; it is the same one.
                 Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) }.encode_to_vec().into())
@@ -64,6 +65,7 @@ impl Service {
 
     async fn parameters(
         &self,
+        session: &Session,
         messages: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
     ) -> Result<Option<Bound>, Status> {
         // In a separate task, so that a panic caused by malformed data does not close the connection.
@@ -71,7 +73,7 @@ impl Service {
         let reading = AbortOnDropHandle::new(tokio::spawn(parameters::read(timely(messages), most)));
         let read = reading.await.map_err(|_| Status::invalid_argument("malformed parameters"))??;
         let Some((sets, bytes)) = read else { return Ok(None) };
-        let held = self.0.host.hold("bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        let held = self.0.host.hold(session, "bound parameters", usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(Some(Bound::new(sets, held)))
     }
 

@@ -24,9 +24,9 @@ impl Service {
         {
             given = message_credentials(&message.payload).unwrap_or(Credentials::None);
         }
-        let (token, proven) = self.0.host.sessions.log_in(&given, caller).await?;
+        let (token, session) = self.0.host.sessions.log_in(&given, caller).await?;
         if let Some(caller) = caller {
-            self.0.host.standing.log_in(caller.peer, proven);
+            self.0.host.standing.log_in(caller.peer, &session.principal.name, session.is_proven());
         }
         let response = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let mut response = Response::new(one(response));

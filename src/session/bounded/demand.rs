@@ -13,6 +13,7 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use crate::error::{Error, ErrorKind};
+use crate::memory::{self, Room};
 
 /// Maximum bytes of one string.
 const TEXT: u128 = 1 << 20;
@@ -185,7 +186,7 @@ impl Growth {
     ///
     /// # Errors
     /// [`ErrorKind::TooLarge`] naming the function.
-    pub(super) fn check(self, function: &str, args: &ScalarFunctionArgs, calls: usize) -> Result<()> {
+    pub(super) fn check(self, function: &str, args: &ScalarFunctionArgs, calls: usize) -> Result<Room> {
         let values: Vec<Values<'_>> = args.args.iter().map(Values).collect();
         let same = values.iter().all(|value| matches!(value.0, ColumnarValue::Scalar(_)));
         let rows = if same { 1 } else { args.number_rows };
@@ -253,28 +254,28 @@ impl Growth {
             (Self::Compare, [one, other]) => {
                 let steps: u128 = product(&one.bytes()?, &other.bytes()?, rows).iter().sum();
                 return match steps {
-                    ..=STEPS => Ok(()),
+                    ..=STEPS => Ok(memory::room(0)?),
                     many => refuse(format!("would make {many} comparisons (limit {STEPS})"), "use shorter strings"),
                 };
             }
-            _ => return Ok(()),
+            _ => return Ok(memory::room(0)?),
         };
         let most = if same { most.min(SAME) } else { most };
         check_bytes(function, &demand, most, calls)
     }
 }
 
-/// Rejects the values of a batch that would be too large.
+/// Rejects the values of a batch that would be too large, and asks for room for the others.
 ///
 /// # Errors
-/// [`ErrorKind::TooLarge`] naming the function.
-fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<()> {
+/// [`ErrorKind::TooLarge`] naming the function; [`ErrorKind::Memory`].
+fn check_bytes(function: &str, demand: &[u128], most: u128, calls: usize) -> Result<Room> {
     let (largest, all) = (demand.iter().max().copied().unwrap_or_default(), demand.iter().sum::<u128>());
     let batch = BATCH.min(STATEMENT / calls.max(1) as u128);
     let what = match (largest > most, all > batch) {
         (true, _) => format!("would produce a value of {largest} bytes (limit {most})"),
         (_, true) => format!("would produce {all} bytes per batch (limit {batch})"),
-        _ => return Ok(()),
+        _ => return Ok(memory::room(u64::try_from(all).unwrap_or(u64::MAX))?),
     };
     Err(Error::new(ErrorKind::TooLarge, format!("{function} {what}")).advice("use smaller arguments").into())
 }
@@ -301,7 +302,7 @@ pub(super) fn in_slices(
     let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
     if same || rows <= 1 {
         let value = evaluate(args)?;
-        check_bytes(name, &Values(&value).bytes()?, if same { SAME } else { TEXT }, calls)?;
+        let _room = check_bytes(name, &Values(&value).bytes()?, if same { SAME } else { TEXT }, calls)?;
         return Ok(value);
     }
     let demand = sum(&args.args.iter().map(Values).collect::<Vec<_>>(), Values::bytes, rows)?;
@@ -326,7 +327,7 @@ pub(super) fn in_slices(
         })?;
         let part = part.into_array(number_rows)?;
         sizes.extend(bytes_of(&part));
-        check_bytes(name, &sizes, TEXT, calls)?;
+        let _room = check_bytes(name, &sizes, TEXT, calls)?;
         parts.push(part);
         from = to;
     }
@@ -338,7 +339,7 @@ pub(super) fn in_slices(
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] beyond the limits.
-pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<()> {
+pub(super) fn check_joined(args: &ScalarFunctionArgs, calls: usize) -> Result<Room> {
     Growth::All.check("||", args, calls)
 }
 

@@ -109,7 +109,7 @@ impl ScalarUDFImpl for Bounded {
         if self.growth == Growth::Unknown {
             return in_slices(self.name(), args, self.calls, |args| self.function().invoke_with_args(args));
         }
-        self.growth.check(self.name(), &args, self.calls)?;
+        let _room = self.growth.check(self.name(), &args, self.calls)?;
         self.function().invoke_with_args(args)
     }
 
@@ -220,7 +220,7 @@ impl ScalarUDFImpl for Joined {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        check_joined(&args, self.calls)?;
+        let _room = check_joined(&args, self.calls)?;
         let same = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if same { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;

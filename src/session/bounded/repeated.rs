@@ -1,21 +1,25 @@
 //! Values that an operator writes more than once: a join and UNNEST copy a long string into each of their output rows,
-//! a window function into each row of a partition. They allocate before any memory pool is consulted, so the size is
-//! estimated from their input, which is rejected or passed on in smaller batches.
+//! a window function into each row of a partition, a projection into each of its columns. They allocate before any memory pool is
+//! consulted, so the size is estimated from their input, which is rejected or passed on in smaller batches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::partition;
 use arrow::datatypes::DataType;
 use arrow::row::{OwnedRow, RowConverter, SortField};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::{ListUnnest, UnnestExec};
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
@@ -26,10 +30,15 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::demand::{bytes_of, item_sums, leaves_of};
 use crate::error::{Error, ErrorKind};
+use crate::memory;
 use crate::optimizer::{Pass, PassThroughExec};
 
 /// Maximum bytes that an operator may write at once.
 const AT_ONCE: u128 = 512 << 20;
+/// Bytes that the expressions of an operator may read at once, unless a single row has more.
+const READ_AT_ONCE: u128 = 64 << 20;
+/// Bytes from which a literal counts: it may be written into each row.
+const LONG: usize = 256;
 
 /// Limits the inputs of operators that repeat values. Runs after the rules that look for such operators.
 #[derive(Debug)]
@@ -70,6 +79,17 @@ enum Repetition {
     Lists(Vec<ListUnnest>),
     /// Results are written for the rows of a partition.
     WindowFunctions(WindowFunctions),
+    /// Expressions read the values of each row.
+    Expressions(Reads),
+}
+
+/// Values of a row that expressions read: the results of functions are about as large.
+#[derive(Debug, Clone, Default)]
+struct Reads {
+    /// Columns of variable size, each with the number of times that it is read.
+    columns: BTreeMap<usize, u32>,
+    /// Bytes of long literals.
+    literals: u64,
 }
 
 /// Limits of an operator's input that another process can apply as well.
@@ -80,6 +100,8 @@ pub(crate) enum BoundedInput {
     Batch,
     /// See [`Repetition::Lists`]: columns with their depths.
     Lists(Vec<(usize, usize)>),
+    /// See [`Repetition::Expressions`]: columns with the number of reads, and the bytes of literals.
+    Expressions(Vec<(usize, u32)>, u64),
 }
 
 /// The limits that an operator applies to its input; `None` for other operators, and where they depend on a window function.
@@ -92,6 +114,10 @@ pub(crate) fn bounds_of(plan: &dyn ExecutionPlan) -> Option<BoundedInput> {
             Some(BoundedInput::Lists(lists.collect()))
         }
         Repetition::WindowFunctions(_) => None,
+        Repetition::Expressions(Reads { columns, literals }) => Some(BoundedInput::Expressions(
+            columns.iter().map(|(column, times)| (*column, *times)).collect(),
+            *literals,
+        )),
     }
 }
 
@@ -103,6 +129,9 @@ pub(crate) fn bounded_input(input: Arc<dyn ExecutionPlan>, bounds: BoundedInput)
         BoundedInput::Lists(lists) => {
             let list = |(index_in_input_schema, depth)| ListUnnest { index_in_input_schema, depth };
             Repetition::Lists(lists.into_iter().map(list).collect())
+        }
+        BoundedInput::Expressions(columns, literals) => {
+            Repetition::Expressions(Reads { columns: columns.into_iter().collect(), literals })
         }
     };
     Arc::new(PassThroughExec::new(input, repetition))
@@ -124,6 +153,16 @@ impl Repetition {
             let keys = if sorted { window.partition_keys() } else { Vec::new() };
             return Ok(WindowFunctions::of(window.window_expr(), keys, false)?.map(Self::WindowFunctions));
         }
+        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            return Reads::of(projection.expr().iter().map(|column| Arc::clone(&column.expr)), plan);
+        }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>()
+            && aggregate.mode().input_mode() == AggregateInputMode::Raw
+        {
+            let keys = aggregate.group_expr().input_exprs();
+            let values = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
+            return Reads::of(keys.into_iter().chain(values), plan);
+        }
         Ok(plan.name().ends_with("JoinExec").then_some(Self::Batch))
     }
 
@@ -132,8 +171,57 @@ impl Repetition {
         match self {
             Self::Batch => input.schema().fields().iter().any(|field| is_copied(field.data_type())),
             Self::Lists(lists) => !lists.is_empty(),
-            Self::WindowFunctions(_) => true,
+            Self::WindowFunctions(_) | Self::Expressions(_) => true,
         }
+    }
+}
+
+impl Reads {
+    /// The reads of the expressions of an operator; `None` if they read nothing of variable size. A column that is passed on as it
+    /// is costs nothing.
+    fn of(
+        expressions: impl Iterator<Item = Arc<dyn PhysicalExpr>>,
+        plan: &dyn ExecutionPlan,
+    ) -> Result<Option<Repetition>> {
+        let Some(schema) = plan.children().first().map(|input| input.schema()) else { return Ok(None) };
+        let mut reads = Self::default();
+        for expression in expressions.filter(|expression| expression.downcast_ref::<Column>().is_none()) {
+            expression.apply(|part| {
+                if let Some(column) = part.downcast_ref::<Column>()
+                    && let data_type = schema.field(column.index()).data_type()
+                    && (is_copied(data_type) || is_view(data_type))
+                {
+                    *reads.columns.entry(column.index()).or_default() += 1;
+                }
+                if let Some(bytes) = part.downcast_ref::<Literal>().map(|literal| literal.value().size())
+                    && bytes >= LONG
+                {
+                    reads.literals += bytes as u64;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        let reads = (!reads.columns.is_empty() || reads.literals > 0).then_some(reads);
+        Ok(reads.map(Repetition::Expressions))
+    }
+
+    /// Splits a batch into parts of which expressions read little at once, each with its bytes.
+    fn parts(&self, batch: &RecordBatch) -> Vec<(RecordBatch, u128)> {
+        let mut bytes = vec![u128::from(self.literals); batch.num_rows()];
+        for (column, times) in &self.columns {
+            let of_column = bytes_of(batch.column(*column));
+            bytes.iter_mut().zip(of_column).for_each(|(all, own)| *all += own * u128::from(*times));
+        }
+        let (mut parts, mut first, mut sum) = (Vec::new(), 0, 0);
+        for (row, bytes) in bytes.into_iter().enumerate() {
+            if sum > 0 && sum + bytes > READ_AT_ONCE {
+                parts.push((batch.slice(first, row - first), sum));
+                (first, sum) = (row, 0);
+            }
+            sum += bytes;
+        }
+        parts.push((batch.slice(first, batch.num_rows() - first), sum));
+        parts
     }
 }
 
@@ -246,6 +334,12 @@ impl Pass for Repetition {
                 });
                 parts.try_flatten().boxed()
             }
+            Self::Expressions(reads) => {
+                let reads = reads.clone();
+                let parts = input.map_ok(move |batch| stream::iter(reads.parts(&batch).into_iter().map(Ok)));
+                // When the operator asks for a part, it has written those before.
+                parts.try_flatten().map(|part| part.and_then(|(part, bytes)| ask(bytes).map(|()| part))).boxed()
+            }
             Self::WindowFunctions(windows) => {
                 let mut seen = Partitions::new(windows.clone(), rows);
                 input.map(move |batch| seen.check(batch?)).boxed()
@@ -259,7 +353,10 @@ impl Pass for Repetition {
 fn check_rows(batch: RecordBatch, rows: u128) -> Result<RecordBatch> {
     let widest = widths(batch.columns(), batch.num_rows()).into_iter().max().unwrap_or_default();
     match widest.saturating_mul(rows) {
-        ..=AT_ONCE => Ok(batch),
+        bytes @ ..=AT_ONCE => {
+            ask(bytes)?;
+            Ok(batch)
+        }
         _ => Err(too_wide(&format!("a join of rows of {widest} bytes"), "select fewer wide columns")),
     }
 }
@@ -292,6 +389,7 @@ fn in_parts(batch: &RecordBatch, lists: &[ListUnnest]) -> Result<Vec<RecordBatch
         }
         bytes += of_row;
     }
+    ask(bytes)?;
     parts.push(batch.slice(first, batch.num_rows() - first));
     Ok(parts)
 }
@@ -366,6 +464,7 @@ impl Partitions {
                 let what = format!("a window function with {bytes} bytes of results");
                 return Err(too_wide(&what, "aggregate with GROUP BY, or use a frame of few rows"));
             }
+            ask(bytes)?;
         }
         Ok(batch)
     }
@@ -405,6 +504,11 @@ impl Partitions {
     }
 }
 
+/// Asks for room for what the operator above will write.
+fn ask(bytes: u128) -> Result<()> {
+    Ok(memory::room(u64::try_from(bytes).unwrap_or(u64::MAX)).map(drop)?)
+}
+
 fn too_wide(what: &str, advice: &str) -> datafusion::error::DataFusionError {
     let message = format!("{what} would take more than {} MiB", AT_ONCE >> 20);
     Error::new(ErrorKind::TooLarge, message).advice(advice).into()
@@ -430,6 +534,13 @@ mod tests {
         // A row unnested at two depths may have as many output rows as both depths have items.
         let parts = in_parts(&batch, &[list(2)]).expect("parts");
         assert_eq!(parts.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        // Six reads of each row's text, which take 1.2 MB.
+        let reads = Reads { columns: [(1, 6)].into(), literals: 20 << 20 };
+        let parts = reads.parts(&batch);
+        assert_eq!(parts.iter().map(|(part, _)| part.num_rows()).collect::<Vec<_>>(), [3, 1]);
+        assert!(parts.iter().all(|(_, bytes)| *bytes <= READ_AT_ONCE));
+        let reads = Reads { literals: 100 << 20, ..reads };
+        assert_eq!(reads.parts(&batch).len(), 4, "a row is not split");
         assert!(check_rows(batch.clone(), 1_024).is_ok());
         check_rows(batch, 4_096).expect_err("rows of 200 KB");
     }

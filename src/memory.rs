@@ -1,0 +1,354 @@
+//! Memory of statements, counted where it is allocated.
+//!
+//! ```text
+//! allocator of the program ─▶ bytes of the process ─▶ room: what would exceed the limit is refused before it is allocated
+//!                          └▶ bytes of a thread    ─▶ before and after each poll of a task ─▶ its StatementMemory
+//! ```
+//!
+//! The engine's memory pool counts what operators announce to it. Plans, values of functions, results on their way to a socket and
+//! the buffers of a protocol are not announced. An allocator sees them all; what it cannot see is who allocates. So each poll of
+//! a task is charged to its statement: what the thread has allocated since the poll began, less what it has freed. Tasks that the
+//! engine spawns, and requests to the service, count to the statement that spawned them. An allocator that stores the owner of each
+//! block was considered and rejected: it adds a header to each allocation and copies each block that grows.
+//!
+//! The library installs no allocator. A program that does passes its numbers to [`count_with`]; without them nothing is counted,
+//! and nothing refused.
+//!
+//! Invariant: a thread charges one statement at a time.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+
+use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Numbers of an allocator.
+#[derive(Debug, Clone, Copy)]
+pub struct Counters {
+    /// Bytes that the process has allocated and not freed.
+    pub allocated: fn() -> u64,
+    /// Bytes that the calling thread has allocated, less those that it has freed. Negative if it frees what others allocate.
+    pub of_thread: fn() -> i64,
+}
+
+static COUNTERS: OnceLock<Counters> = OnceLock::new();
+/// Bytes that the process may allocate.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Bytes that are about to be allocated.
+static EXPECTED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static CURRENT: RefCell<Option<Charge>> = const { RefCell::new(None) };
+}
+
+/// Counts memory from now on with the numbers of the program's allocator. Further calls have no effect.
+pub fn count_with(counters: Counters) {
+    if COUNTERS.set(counters).is_ok() {
+        // Another tracer belongs to the program: tasks of the engine are not charged then.
+        let _ = set_join_set_tracer(&Inherited);
+    }
+}
+
+/// Bytes that the process has allocated; `None` if they are not counted.
+pub(crate) fn allocated() -> Option<u64> {
+    COUNTERS.get().map(|counters| (counters.allocated)())
+}
+
+/// Limits the bytes of the process for [`room`]. The last call decides.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+pub(crate) fn limit(bytes: u64) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// Memory of one statement, over all its tasks.
+#[derive(Debug, Default)]
+pub(crate) struct StatementMemory {
+    bytes: AtomicI64,
+    ended: CancellationToken,
+    /// Bytes at which it was ended.
+    at: OnceLock<u64>,
+}
+
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers end statements"))]
+impl StatementMemory {
+    /// Bytes that it holds, as of the last poll of each of its tasks.
+    pub(crate) fn bytes(&self) -> u64 {
+        // What others have allocated for it may be freed by it.
+        u64::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Counts bytes that its tasks have allocated and others will free.
+    pub(crate) fn hand_over(&self, bytes: usize) {
+        self.bytes.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Ends the statement: where it asks for more memory, and when it pauses.
+    pub(crate) fn end(&self) {
+        let _ = self.at.set(self.bytes());
+        self.ended.cancel();
+    }
+
+    /// True if the statement was ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Fails if the statement was ended.
+    fn check(&self) -> Result<()> {
+        let Some(bytes) = self.at.get() else { return Ok(()) };
+        let message = format!("the server's memory is used up: this statement held {} MiB and was ended", bytes >> 20);
+        Err(Error::new(ErrorKind::Memory, message)
+            .advice("select fewer rows or columns, or aggregate; the operator can raise --memory"))
+    }
+}
+
+/// Fails if the current statement was ended for its memory. Code that allocates much between two pauses of its task calls it.
+///
+/// # Errors
+/// [`ErrorKind::Memory`].
+pub(crate) fn check() -> Result<()> {
+    let Some(counters) = COUNTERS.get() else { return Ok(()) };
+    CURRENT.with_borrow_mut(|current| match current {
+        Some(charge) => {
+            charge.settle((counters.of_thread)());
+            charge.memory.check()
+        }
+        None => Ok(()),
+    })
+}
+
+/// Bytes that are about to be allocated, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the bytes are expected until it is dropped"]
+pub(crate) struct Room(u64);
+
+/// Asks for room for some bytes before they are allocated.
+///
+/// # Errors
+/// [`ErrorKind::Memory`] if the process would exceed its limit, or the current statement was ended.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+pub(crate) fn room(bytes: u64) -> Result<Room> {
+    /// Fewer bytes are not worth the question.
+    const FEW: u64 = 256 << 10;
+    check()?;
+    let Some(allocated) = Some(bytes).filter(|bytes| *bytes >= FEW).and_then(|_| allocated()) else {
+        return Ok(Room(0));
+    };
+    let expected = EXPECTED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    let room = Room(bytes);
+    if allocated.saturating_add(expected) <= LIMIT.load(Ordering::Relaxed) {
+        return Ok(room);
+    }
+    let message = format!("not enough memory for another {} MiB: the server's memory is in use", bytes >> 20);
+    Err(Error::new(ErrorKind::Memory, message).advice("try again later, or select fewer rows or columns"))
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        EXPECTED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// A statement that a thread charges, and the thread's bytes when it was last charged.
+struct Charge {
+    memory: Arc<StatementMemory>,
+    since: i64,
+}
+
+impl Charge {
+    fn settle(&mut self, now: i64) {
+        self.memory.bytes.fetch_add(now.wrapping_sub(self.since), Ordering::Relaxed);
+        self.since = now;
+    }
+}
+
+/// Guard: what the thread allocates is charged to a statement until it is dropped. What was charged before is charged again
+/// afterwards.
+struct Entered {
+    counters: Counters,
+    outer: Option<Charge>,
+}
+
+impl Entered {
+    fn new(memory: &Arc<StatementMemory>) -> Option<Self> {
+        let counters = *COUNTERS.get()?;
+        let now = (counters.of_thread)();
+        let outer = CURRENT.with_borrow_mut(|current| {
+            current.iter_mut().for_each(|outer| outer.settle(now));
+            current.replace(Charge { memory: Arc::clone(memory), since: now })
+        });
+        Some(Self { counters, outer })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let now = (self.counters.of_thread)();
+        CURRENT.with_borrow_mut(|current| {
+            current.iter_mut().for_each(|charge| charge.settle(now));
+            *current = self.outer.take().map(|outer| Charge { since: now, ..outer });
+        });
+    }
+}
+
+fn current() -> Option<Arc<StatementMemory>> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|charge| Arc::clone(&charge.memory)))
+}
+
+/// Charges a task to a statement.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have statements"))]
+pub(crate) async fn within<F: Future>(memory: &Arc<StatementMemory>, task: F) -> F::Output {
+    let mut task = pin!(task);
+    poll_fn(|context| {
+        let _entered = Entered::new(memory);
+        task.as_mut().poll(context)
+    })
+    .await
+}
+
+/// As [`within`], until the statement is ended.
+///
+/// # Errors
+/// [`ErrorKind::Memory`] if the statement was ended.
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have statements"))]
+pub(crate) async fn until_ended<F: Future>(memory: &Arc<StatementMemory>, task: F) -> Result<F::Output> {
+    let mut ended = pin!(memory.ended.cancelled());
+    let mut task = pin!(task);
+    poll_fn(|context| {
+        if ended.as_mut().poll(context).is_ready() {
+            return Poll::Ready(memory.check().map(|()| None));
+        }
+        let _entered = Entered::new(memory);
+        task.as_mut().poll(context).map(|done| Ok(Some(done)))
+    })
+    .await?
+    // An ended statement has a reason.
+    .ok_or_else(|| Error::new(ErrorKind::Memory, "the statement was ended"))
+}
+
+/// Charges a task that is about to be spawned to the statement that spawns it, if there is one.
+pub(crate) fn inherited<F: Future>(task: F) -> impl Future<Output = F::Output> {
+    let of = current();
+    async move {
+        match of {
+            Some(memory) => within(&memory, task).await,
+            None => task.await,
+        }
+    }
+}
+
+/// Charges the tasks that the engine spawns to the statement that spawned them.
+struct Inherited;
+
+impl JoinSetTracer for Inherited {
+    fn trace_future(&self, task: BoxFuture<'static, Box<dyn Any + Send>>) -> BoxFuture<'static, Box<dyn Any + Send>> {
+        match current() {
+            Some(memory) => Box::pin(async move { within(&memory, task).await }),
+            None => task,
+        }
+    }
+
+    fn trace_block(
+        &self,
+        work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>,
+    ) -> Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> {
+        match current() {
+            Some(memory) => Box::new(move || {
+                let _entered = Entered::new(&memory);
+                work()
+            }),
+            None => work,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    thread_local! {
+        static THREAD: Cell<i64> = const { Cell::new(0) };
+    }
+
+    fn allocate(bytes: i64) {
+        THREAD.set(THREAD.get() + bytes);
+    }
+
+    fn counted() {
+        count_with(Counters { allocated: || 0, of_thread: || THREAD.get() });
+    }
+
+    #[tokio::test]
+    async fn polls_of_several_statements_on_one_thread_are_charged_apart() {
+        counted();
+        let [one, other] = [Arc::new(StatementMemory::default()), Arc::new(StatementMemory::default())];
+        let work = |of: &Arc<StatementMemory>, bytes: i64| {
+            let of = Arc::clone(of);
+            async move {
+                within(&of, async {
+                    allocate(bytes);
+                    yield_now().await;
+                    allocate(bytes);
+                    // A statement that plans another one.
+                    let inner = Arc::new(StatementMemory::default());
+                    within(&inner, async { allocate(1_000_000) }).await;
+                    assert_eq!(inner.bytes(), 1_000_000);
+                    allocate(-1);
+                })
+                .await;
+            }
+        };
+        allocate(7);
+        tokio::join!(work(&one, 100), work(&other, 20));
+        allocate(7);
+        assert_eq!([one.bytes(), other.bytes()], [199, 39]);
+        one.hand_over(150);
+        assert_eq!(one.bytes(), 49);
+        one.hand_over(150);
+        assert_eq!(one.bytes(), 0, "others allocated what it has freed");
+    }
+
+    #[tokio::test]
+    async fn spawned_tasks_count_to_the_statement_that_spawned_them() {
+        counted();
+        let memory = Arc::new(StatementMemory::default());
+        within(&memory, async {
+            let engine = datafusion::common::runtime::SpawnedTask::spawn(async { allocate(10) });
+            let own = tokio::spawn(inherited(async { allocate(5) }));
+            engine.join().await.expect("the engine's task");
+            own.await.expect("our task");
+        })
+        .await;
+        tokio::spawn(inherited(async { allocate(1_000) })).await.expect("a task of nobody");
+        assert_eq!(memory.bytes(), 15);
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_was_ended_fails_where_it_asks_and_when_it_pauses() {
+        counted();
+        let memory = Arc::new(StatementMemory::default());
+        let asked = within(&memory, async {
+            allocate(64 << 20);
+            room(1).expect("it was not ended").0
+        });
+        assert_eq!(asked.await, 0);
+        memory.end();
+        let refused = within(&memory, async { room(1).expect_err("it was ended") }).await;
+        assert_eq!(refused.kind(), ErrorKind::Memory);
+        assert!(refused.message().contains("held 64 MiB"), "{refused}");
+        let ended = until_ended(&memory, std::future::pending::<()>()).await.expect_err("it was ended");
+        assert_eq!(ended.kind(), ErrorKind::Memory);
+    }
+}
