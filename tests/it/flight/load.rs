@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,13 +34,18 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn start(base_url: &str, profile: &str) -> Self {
-        let mut child =
-            savedsearch(&["--base-url", base_url, "--profile", profile, "serve", "--listen", "127.0.0.1:0"])
-                .args(["--postgres-listen", "127.0.0.1:0", "--operations", "127.0.0.1:0", "--log", "error"])
-                .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
+        Self::of(savedsearch(&["--base-url", base_url, "--profile", profile, "serve"]))
+    }
+
+    /// Starts a command `serve` with addresses and a key.
+    pub(super) fn of(mut serve: Command) -> Self {
+        let mut child = serve
+            .args(["--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0", "--operations", "127.0.0.1:0"])
+            .args(["--log", "error"])
+            .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut told = |what: &str| {
             let line = lines.next().unwrap();
@@ -65,6 +70,15 @@ impl Serve {
         let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
         client
+    }
+
+    pub(super) fn postgres_address(&self) -> SocketAddr {
+        self.postgres
+    }
+
+    /// Number of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn metric(&self, name: &str) -> u64 {

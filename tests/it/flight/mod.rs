@@ -1,6 +1,7 @@
 //! The Flight SQL server with a real client: the same results at the same cost as the library, and driver metadata.
 
 pub(crate) mod access;
+mod bombs;
 mod bounded;
 mod ends;
 mod grammar;

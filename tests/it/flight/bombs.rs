@@ -1,0 +1,383 @@
+//! Statements that take much memory or time, many at once, against server processes with little memory. Another user's statements
+//! are answered meanwhile, and the memory returns.
+//!
+//! `BOMBS` sets how many of each are sent at once over each protocol (by hand 48; without it, two of one kind), `BOMB_ADDRESS_MIB` the
+//! address space of a process (none; by hand 6144: the stacks of its threads take half of it, without touching it), `BOMB_ONLY`
+//! which ones.
+
+use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use datafusion_saved_search::postgres::scram_verifier;
+use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::load::Serve;
+use super::{Client, status, try_rows};
+use crate::binary::{Simulate, savedsearch};
+use crate::support::knob;
+
+/// Time in which a statement is answered or refused.
+const TIME: Duration = Duration::from_secs(300);
+/// Time in which another user's statement is answered, by a program without optimization on a busy machine.
+const HONEST: Duration = Duration::from_secs(10);
+/// Memory of the servers.
+const MEMORY: &str = "1GiB";
+
+fn bombs() -> Vec<(&'static str, String)> {
+    let nested = |open: &str, close: &str, times: usize| format!("{}value{}", open.repeat(times), close.repeat(times));
+    let of_series = |expressions: String, rows: u64| format!("SELECT {expressions} FROM generate_series(1, {rows})");
+    let columns = |expression: &str, times: usize| vec![expression; times].join(", ");
+    let long = "%c".repeat(20_000);
+    vec![
+        ("nested casts", of_series(nested("cast(", " AS int)", 48), 10)),
+        ("nested casts with an error", of_series(format!("{}1 1{}", "cast(".repeat(48), " AS int)".repeat(48)), 10)),
+        ("nested coalesce", of_series(nested("coalesce(", ", 2)", 24), 10)),
+        ("nested BETWEEN", of_series(nested("(", " BETWEEN 1 AND 2)::int", 24), 10)),
+        ("nested IN", of_series(nested("(", " IN (1, 2))::int", 24), 10)),
+        ("to_char in 16 columns", of_series(columns(&format!("to_char(now(), '{long}')"), 16), 2_000)),
+        ("to_char in 90 columns", of_series(columns(&format!("to_char(now(), '{}')", &long[..2_000]), 90), 2_000)),
+        ("repeat in 15 columns", of_series(columns("repeat(value::text, 15000)", 15), 100_000)),
+        ("array_agg", of_series("array_agg(repeat(value::text, 10000))".to_owned(), 200_000)),
+        ("string_agg", of_series("string_agg(repeat(value::text, 10000), ',')".to_owned(), 200_000)),
+        ("count(DISTINCT)", of_series("count(DISTINCT repeat(value::text, 10000))".to_owned(), 30_000)),
+        (
+            "GROUP BY",
+            "SELECT count(*) FROM (SELECT repeat(value::text, 10000) k FROM generate_series(1, 30000)) GROUP BY k"
+                .to_owned(),
+        ),
+        ("ORDER BY", of_series("repeat(value::text, 10000) k".to_owned(), 30_000) + " ORDER BY k"),
+        (
+            "window",
+            of_series(
+                "first_value(repeat(value::text, 1000)) OVER (ORDER BY value), lag(repeat(value::text, 10000)) OVER ()"
+                    .to_owned(),
+                200_000,
+            ),
+        ),
+        (
+            "join",
+            "SELECT a.k || b.k FROM (SELECT repeat('x', 10000) k FROM generate_series(1, 100000)) a, \
+             (SELECT repeat('y', 10000) k FROM generate_series(1, 100000)) b"
+                .to_owned(),
+        ),
+        (
+            "recursion",
+            "WITH RECURSIVE r AS (SELECT repeat('x', 10000) t UNION ALL SELECT t FROM r) SELECT count(*) FROM r"
+                .to_owned(),
+        ),
+        (
+            "temporary table",
+            "CREATE OR REPLACE TABLE t AS SELECT repeat(value::text, 10000) v FROM generate_series(1, 100000)"
+                .to_owned(),
+        ),
+    ]
+}
+
+/// A result that its client does not read.
+const UNREAD: &str = "SELECT repeat(value::text, 10000) FROM generate_series(1, 100000)";
+
+/// Runs a command with this much address space, if there is a limit.
+fn limited(arguments: &[&str]) -> Command {
+    let own = savedsearch(arguments);
+    let mib = knob("BOMB_ADDRESS_MIB", 0);
+    if mib == 0 {
+        return own;
+    }
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("ulimit -v {}; exec \"$0\" \"$@\"", mib << 10)])
+        .arg(own.get_program())
+        .args(own.get_args());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// A `savedsearch mcp` process.
+struct Mcp {
+    child: Child,
+    address: String,
+}
+
+impl Mcp {
+    fn start(base_url: &str, users: &str) -> Self {
+        let mut child = limited(&["--base-url", base_url, "mcp", "--listen", "127.0.0.1:0", "--memory", MEMORY])
+            .args(["--auth", "users", "--users-file", users, "--log", "error"])
+            .env("SAVEDSEARCH_API_KEY", "demo-key-comms")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let address = lines.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).unwrap();
+        std::thread::spawn(move || lines.for_each(|line| println!("mcp: {line}")));
+        Self { child, address }
+    }
+
+    /// Runs a statement; the status of the response, and true if the tool answered without an error.
+    async fn query(&self, token: &str, sql: &str) -> std::io::Result<(u16, bool)> {
+        let call = json!({ "name": "query", "arguments": { "sql": sql } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
+        let mut stream = TcpStream::connect(&self.address).await?;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
+             accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        let code = response.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+        Ok((code, response.contains("\"isError\":false")))
+    }
+}
+
+impl Drop for Mcp {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn memory_of(child: u32, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024)
+}
+
+/// End of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Answered,
+    Refused,
+    /// No answer in time.
+    Late,
+    /// The connection broke.
+    Lost,
+}
+
+struct Servers {
+    serve: Serve,
+    mcp: Mcp,
+}
+
+impl Servers {
+    /// A client, with the task of its connection: without it, the connection would read what was not read, and then close.
+    async fn postgres(
+        &self,
+        user: &str,
+    ) -> Result<(tokio_postgres::Client, AbortOnDropHandle<()>), tokio_postgres::Error> {
+        let mut config = tokio_postgres::Config::new();
+        let address = self.serve.postgres_address();
+        config.host(address.ip().to_string()).port(address.port()).user(user).password(user).dbname("savedsearch");
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await?;
+        let connection = tokio::spawn(async move { connection.await.unwrap_or_default() });
+        Ok((client, AbortOnDropHandle::new(connection)))
+    }
+
+    async fn flight(&self, user: &str) -> Client {
+        let mut client = self.serve.client().await;
+        client.set_header("authorization", format!("Bearer {user}"));
+        client
+    }
+
+    async fn by_postgres(&self, user: &str, sql: &str) -> End {
+        let Ok((client, _connection)) = self.postgres(user).await else { return End::Refused };
+        let answered = timeout(TIME, async {
+            let rows = client.simple_query_raw(sql).await?;
+            let mut rows = std::pin::pin!(rows);
+            while rows.try_next().await?.is_some() {}
+            Ok::<(), tokio_postgres::Error>(())
+        });
+        match answered.await {
+            Ok(Ok(())) => End::Answered,
+            Ok(Err(error)) if error.as_db_error().is_some() => End::Refused,
+            Ok(Err(_)) => End::Lost,
+            Err(_) => End::Late,
+        }
+    }
+
+    async fn by_flight(&self, client: &mut Client, sql: &str) -> End {
+        let answered = timeout(TIME, async {
+            let info = client.execute(sql.to_owned(), None).await.map_err(status)?;
+            let mut rows = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.map_err(status)?;
+            while rows.next().await.transpose().map_err(status)?.is_some() {}
+            Ok(())
+        });
+        match answered.await {
+            Ok(Ok(())) => End::Answered,
+            Ok(Err(tonic::Status { .. })) => End::Refused,
+            Err(_) => End::Late,
+        }
+    }
+
+    async fn by_mcp(&self, user: &str, sql: &str) -> End {
+        match timeout(TIME, self.mcp.query(user, sql)).await {
+            Ok(Ok((200, true))) => End::Answered,
+            Ok(Ok((200..=599, _))) => End::Refused,
+            Ok(_) => End::Lost,
+            Err(_) => End::Late,
+        }
+    }
+
+    /// Sends a user's statements until told to stop. Returns the longest time that one took.
+    async fn honest(&self, stop: &AtomicBool, sent: &AtomicU64) -> Duration {
+        let sql = "SELECT count(*) FROM generate_series(1, 1000)";
+        let (postgres, _connection) = self.postgres("honest").await.expect("a login");
+        let mut flight = self.flight("honest").await;
+        let mut longest = Duration::ZERO;
+        while !stop.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            postgres.simple_query(sql).await.expect("an answer over PostgreSQL");
+            longest = longest.max(begun.elapsed());
+            let begun = Instant::now();
+            try_rows(&mut flight, sql).await.expect("an answer over Flight SQL");
+            longest = longest.max(begun.elapsed());
+            let begun = Instant::now();
+            assert_eq!(self.mcp.query("honest", sql).await.expect("an answer over MCP"), (200, true));
+            longest = longest.max(begun.elapsed());
+            sent.fetch_add(3, Ordering::Relaxed);
+            sleep(Duration::from_millis(100)).await;
+        }
+        longest
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bombs_end_alone() {
+    let by_hand = usize::try_from(knob("BOMBS", 0)).unwrap();
+    let count = by_hand.max(2);
+    #[expect(clippy::disallowed_methods, reason = "the program does not read the settings of tests")]
+    let only = std::env::var("BOMB_ONLY");
+    let only = only.unwrap_or_else(|_| if by_hand > 0 { String::new() } else { "array_agg".to_owned() });
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    let mut text = String::new();
+    for user in ["hostile", "honest"] {
+        let digest = Sha256::digest(user).iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").unwrap();
+            hex
+        });
+        let verifier = scram_verifier(user);
+        writeln!(text, "[users.{user}]\nscram_sha_256 = \"{verifier}\"\ntoken_sha256 = [\"{digest}\"]").unwrap();
+    }
+    std::fs::write(&users, text).unwrap();
+    let users = users.to_str().unwrap();
+    let service = Simulate::start(&["--searches", "1", "--mentions", "50"]);
+    let serve = limited(&[
+        "--base-url",
+        &service.base_url,
+        "serve",
+        "--memory",
+        MEMORY,
+        "--auth",
+        "users",
+        "--users-file",
+        users,
+    ]);
+    let servers = Arc::new(Servers { serve: Serve::of(serve), mcp: Mcp::start(&service.base_url, users) });
+    let ids = [servers.serve.id(), servers.mcp.child.id()];
+    let at_start = ids.map(|id| memory_of(id, "VmRSS:"));
+    println!("at the start: {at_start:?} MiB resident, {:?} MiB of addresses", ids.map(|id| memory_of(id, "VmSize:")));
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let mut table = vec![
+        "| statement | protocol | answered | refused | late | lost | longest | longest of others | peak MiB |"
+            .to_owned(),
+    ];
+    let mut wrong = Vec::new();
+    let all = bombs().into_iter().chain([("unread", UNREAD.to_owned())]);
+    for (name, sql) in all.filter(|(name, _)| name.contains(&only)) {
+        for protocol in ["PostgreSQL", "Flight SQL", "MCP"] {
+            if name == "unread" && protocol == "MCP" {
+                continue;
+            }
+            stop.store(false, Ordering::Relaxed);
+            let honest = tokio::spawn({
+                let (servers, stop, sent) = (Arc::clone(&servers), Arc::clone(&stop), Arc::clone(&sent));
+                async move { servers.honest(&stop, &sent).await }
+            });
+            let begun = Instant::now();
+            let flight = servers.flight("hostile").await;
+            // Unread results are those of many more clients.
+            let count = if name == "unread" { count * 10 / 3 } else { count };
+            let ends = join_all((0..count).map(|_| {
+                let (servers, sql, mut flight) = (Arc::clone(&servers), sql.clone(), flight.clone());
+                async move {
+                    match (protocol, name) {
+                        ("PostgreSQL", "unread") => {
+                            let Ok((client, _connection)) = servers.postgres("hostile").await else {
+                                return End::Refused;
+                            };
+                            let rows = client.simple_query_raw(&sql).await;
+                            sleep(Duration::from_secs(5)).await;
+                            if rows.is_ok() { End::Answered } else { End::Refused }
+                        }
+                        ("Flight SQL", "unread") => {
+                            let Ok(info) = flight.execute(sql, None).await else { return End::Refused };
+                            let rows = flight.do_get(info.endpoint[0].ticket.clone().unwrap()).await;
+                            sleep(Duration::from_secs(5)).await;
+                            if rows.is_ok() { End::Answered } else { End::Refused }
+                        }
+                        ("PostgreSQL", _) => servers.by_postgres("hostile", &sql).await,
+                        ("Flight SQL", _) => servers.by_flight(&mut flight, &sql).await,
+                        _ => servers.by_mcp("hostile", &sql).await,
+                    }
+                }
+            }))
+            .await;
+            let took = begun.elapsed();
+            stop.store(true, Ordering::Relaxed);
+            let longest = match timeout(Duration::from_secs(60), honest).await {
+                Ok(Ok(longest)) => longest,
+                _ => {
+                    wrong.push(format!("{name} over {protocol}: another user's statement was not answered"));
+                    Duration::MAX
+                }
+            };
+            let of = |end: End| ends.iter().filter(|other| **other == end).count();
+            let peaks = ids.map(|id| memory_of(id, "VmHWM:"));
+            table.push(format!(
+                "| {name} | {protocol} | {} | {} | {} | {} | {:.1} s | {:.2} s | {peaks:?} |",
+                of(End::Answered),
+                of(End::Refused),
+                of(End::Late),
+                of(End::Lost),
+                took.as_secs_f64(),
+                longest.as_secs_f64().min(999.0)
+            ));
+            println!("{}", table.last().unwrap());
+            if of(End::Late) + of(End::Lost) > 0 || longest > HONEST {
+                wrong.push(table.last().unwrap().clone());
+            }
+            assert!(
+                ids.iter().all(|id| memory_of(*id, "VmSize:") > 0),
+                "a server is gone after {name} over {protocol}"
+            );
+        }
+    }
+    let begun = Instant::now();
+    let returned = loop {
+        let now = ids.map(|id| memory_of(id, "VmRSS:"));
+        if now.iter().zip(at_start).all(|(now, start)| *now < start + 300) || begun.elapsed() > Duration::from_secs(60)
+        {
+            break now;
+        }
+        sleep(Duration::from_millis(500)).await;
+    };
+    println!("{}\nresident {returned:?} MiB after {:.1} s", table.join("\n"), begun.elapsed().as_secs_f64());
+    println!("{} statements of another user", sent.load(Ordering::Relaxed));
+    assert!(
+        returned.iter().zip(at_start).all(|(now, start)| *now < start + 300),
+        "memory did not return: {returned:?} MiB"
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
