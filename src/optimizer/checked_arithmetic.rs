@@ -44,8 +44,9 @@ fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let operands = match expr {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
             let types = [&left, &right].map(|side| side.get_type(schema).ok());
-            // Types that are not yet equal have an operator of their own.
-            if types[0] != types[1] {
+            // Types that are not yet equal have an operator of their own, and a difference of dates is an integer too.
+            let integers = types[0].as_ref().is_some_and(|operand| range_of_type(operand).is_some());
+            if types[0] != types[1] || !integers {
                 return Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, operator(operation), right)));
             }
             vec![*left, *right]

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::logical_expr::Expr;
 
 use super::interval_set::{Range, Ranges};
-use super::predicate::{looks_at, looks_only_at, never, values};
+use super::predicate::{compares_columns, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, ranges};
 use super::window::{Piece, Windows, windows_of};
@@ -414,7 +414,7 @@ impl Known {
                 // Evaluated over the aids: it keeps or drops a saved search as a whole.
             } else {
                 // The default window must not stand in for a conjunct that uses the time column without bounding it.
-                if columns.time.is_some_and(|time| looks_at(conjunct, time)) {
+                if columns.time.is_some_and(|time| looks_at(conjunct, time) && !compares_columns(conjunct, time)) {
                     known.bound(&Ranges::all());
                 }
                 known.others.push(conjunct.human_display().to_string());

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
 
 /// True if a scan can accept this conjunct, that is, evaluate it over a batch of the table's rows.
 pub(crate) fn can_claim(expr: &Expr) -> bool {
@@ -63,6 +64,35 @@ pub(crate) fn looks_at(expr: &Expr, column: &str) -> bool {
 pub(crate) fn looks_only_at(expr: &Expr, column: &str) -> bool {
     let columns = expr.column_refs();
     !columns.is_empty() && columns.iter().all(|reference| reference.name == column)
+}
+
+/// True for a single comparison of this column with another one of its row, or of the time between them with an interval: it says
+/// nothing about instants, so that any window has rows for it.
+pub(crate) fn compares_columns(expr: &Expr, column: &str) -> bool {
+    let sides = match expr {
+        Expr::Not(inner) => return compares_columns(inner, column),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => vec![left, right],
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        _ => return false,
+    };
+    let is_length = |side: &Expr| match side {
+        Expr::Literal(value, _) => matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)),
+        _ => false,
+    };
+    // An instant, or a choice between conditions, may bound the time.
+    let may_bound = |part: &Expr| match part {
+        Expr::Literal(value, _) => value.data_type().is_temporal() && !is_length(part),
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_comparison(*op) || op.is_logic_operator(),
+        Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::Case(_) => true,
+        _ => false,
+    };
+    let harmless = |side: &Expr| !side.exists(|part| Ok(may_bound(part))).unwrap_or(true);
+    !looks_only_at(expr, column)
+        && sides.iter().all(|side| harmless(side) && (is_length(side) || !side.column_refs().is_empty()))
+}
+
+fn is_comparison(operator: Operator) -> bool {
+    matches!(operator, Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
 fn column(expr: &Expr) -> Option<&str> {

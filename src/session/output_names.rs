@@ -9,10 +9,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr};
 
-use super::nodes::{normalized, quoted};
-use super::syntax::Editor;
+use super::nodes::{call, normalized, quoted};
+use super::syntax::{self, Editor, Reader, edit_expressions};
 use crate::error::{Error, ErrorKind};
 
 /// Separates a name from the number that makes it unique. No identifier that people write has this control character.
@@ -112,6 +113,62 @@ impl Editor for DistinctNames {
 
     fn pre_visit_select(&mut self, select: &mut Select) {
         self.select(select);
+    }
+}
+
+/// As [`DistinctNames`], for results that the engine gives one name although they are written in different ways: subqueries, and
+/// what differs by a cast alone. Every result that is no column gets a name, and casts are wrapped so that they are seen in names.
+#[derive(Default)]
+pub(super) struct EveryName {
+    named: usize,
+}
+
+impl Editor for EveryName {
+    fn pre_visit_select(&mut self, select: &mut Select) {
+        let mut wrapped = |expr: &mut Expr| {
+            if matches!(expr, Expr::Cast { .. }) {
+                *expr = call("coalesce", vec![expr.clone()]);
+            }
+        };
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+            keys.iter_mut().for_each(|key| edit_expressions(key, &mut wrapped));
+        }
+        for item in &mut select.projection {
+            let column = is_column(item);
+            if let SelectItem::UnnamedExpr(expr) = item {
+                let name = name_of_expr(expr);
+                edit_expressions(expr, &mut wrapped);
+                if !column {
+                    self.named += 1;
+                    rename(item, quoted(&format!("{name}{MARK}{}", self.named)));
+                }
+            } else if let SelectItem::ExprWithAlias { expr, .. } = item {
+                edit_expressions(expr, &mut wrapped);
+            }
+        }
+    }
+}
+
+/// True for a statement that groups by a column and a cast of it, which the engine's optimizer takes for one.
+pub(super) fn groups_by_casts(statement: &Statement) -> bool {
+    let mut groups = Groups(false);
+    syntax::read_statement(statement, &mut groups);
+    groups.0
+}
+
+struct Groups(bool);
+
+impl Reader for Groups {
+    fn pre_visit_select(&mut self, select: &Select) {
+        let GroupByExpr::Expressions(keys, _) = &select.group_by else { return };
+        if keys.is_empty() {
+            return;
+        }
+        let exprs: Vec<&Expr> = select.projection.iter().filter_map(expr_of).chain(keys).collect();
+        let casts = exprs.iter().filter(|expr| matches!(expr, Expr::Cast { .. }));
+        self.0 |= casts
+            .clone()
+            .any(|cast| exprs.iter().any(|other| cast != other && name_of_expr(cast) == name_of_expr(other)));
     }
 }
 

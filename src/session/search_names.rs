@@ -9,8 +9,8 @@
 //! It works like a system column of PostgreSQL: `*` does not contain it, and a column of this name in another table of FROM goes
 //! first. So a statement costs the list only if it names the column.
 //!
-//! Invariant: a statement that has a meaning without this column keeps it. Only one that the engine refuses for want of a column
-//! `name` is rewritten.
+//! Invariant: a statement that has a meaning without this column keeps it, except that a subquery over these tables alone has its
+//! own `name`, not that of the query around it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,11 +37,48 @@ pub(super) fn lacks_name(error: &DataFusionError) -> bool {
     matches!(error.as_ref(), SchemaError::FieldNotFound { field, .. } if field.name == NAME)
 }
 
-/// The statement with the name of the saved search where it is used; `None` if no table of the statement has one.
+/// True for a statement that uses the name with its table, which the engine may miss only after planning, or in a subquery, where
+/// the engine would take a column of the query around it.
+pub(super) fn uses_name(statement: &Statement) -> bool {
+    let mut used = Used::default();
+    syntax::read_statement(statement, &mut used);
+    used.found
+}
+
+#[derive(Default)]
+struct Used {
+    depth: usize,
+    found: bool,
+}
+
+impl Reader for Used {
+    fn pre_visit_query(&mut self, _query: &Query) {
+        self.depth += 1;
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) {
+        self.depth -= 1;
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) {
+        self.found |= match expr {
+            Expr::Identifier(name) => self.depth > 1 && normalized(name) == NAME,
+            Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| normalized(name) == NAME),
+            _ => false,
+        };
+    }
+}
+
+/// The statement with the name of the saved search where it is used; `None` if no table of the statement has one. `alone`: only
+/// where FROM has no other tables, whose columns would go first.
 ///
 /// # Errors
 /// Those of the catalogs.
-pub(super) async fn with_search_names(state: &SessionState, mut statement: Statement) -> Result<Option<Statement>> {
+pub(super) async fn with_search_names(
+    state: &SessionState,
+    mut statement: Statement,
+    alone: bool,
+) -> Result<Option<Statement>> {
     let mut relations = Relations::default();
     syntax::read_statement(&statement, &mut relations);
     let mut lists = HashMap::new();
@@ -50,7 +87,7 @@ pub(super) async fn with_search_names(state: &SessionState, mut statement: State
             lists.insert(relation, list);
         }
     }
-    let mut joins = Joins { lists, changed: false };
+    let mut joins = Joins { lists, alone, changed: false };
     syntax::edit_statement(&mut statement, &mut joins);
     Ok(joins.changed.then_some(statement))
 }
@@ -104,6 +141,7 @@ impl Reader for Relations {
 struct Joins {
     /// The table of saved searches beside each table that can have the column.
     lists: HashMap<ObjectName, ObjectName>,
+    alone: bool,
     changed: bool,
 }
 
@@ -144,7 +182,11 @@ impl Joins {
         let is_result =
             |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if normalized(alias) == NAME);
         let mut bare = uses.bare && !select.projection.iter().any(is_result);
-        bare &= !factors.iter().any(|factor| matches!(factor, TableFactor::Table { name, .. } if is_list(name)));
+        bare &= factors.iter().all(|factor| match factor {
+            TableFactor::Table { name, args: None, .. } if self.alone => self.lists.contains_key(name),
+            TableFactor::Table { name, .. } => !is_list(name),
+            _ => !self.alone,
+        });
         let mut joined = HashSet::new();
         for factor in factors {
             let Some(known_as) = known_as(factor) else { continue };

@@ -10,9 +10,9 @@ use datafusion::sql::sqlparser::ast::Statement as Ast;
 
 use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
-use super::output_names::{DistinctNames, is_marked, shown_name, unique_names};
+use super::output_names::{DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names};
 use super::parse::parse_statements;
-use super::search_names::{lacks_name, with_search_names};
+use super::search_names::{lacks_name, uses_name, with_search_names};
 use super::syntax;
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
@@ -46,9 +46,14 @@ pub async fn sql(context: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// Those of the engine; [`ErrorKind::Unsupported`] and [`ErrorKind::Query`] for statements that it would misread.
 pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    let statement = merge_columns(state, as_standard(resolve_time_zone(statement))?).await?;
+    let mut statement = merge_columns(state, as_standard(resolve_time_zone(statement))?).await?;
+    if uses_name(&statement)
+        && let Some(named) = with_search_names(state, statement.clone(), true).await?
+    {
+        statement = named;
+    }
     match planned(state, statement.clone()).await {
-        Err(refused) if lacks_name(&refused) => match with_search_names(state, statement).await? {
+        Err(refused) if lacks_name(&refused) => match with_search_names(state, statement, false).await? {
             Some(statement) => planned(state, statement).await,
             None => Err(refused),
         },
@@ -56,7 +61,10 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     }
 }
 
-async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+async fn planned(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    if groups_by_casts(&statement) {
+        syntax::edit_statement(&mut statement, &mut EveryName::default());
+    }
     let again = is_query(&statement).then(|| statement.clone());
     let (refused, statement) = match (state.statement_to_plan(statement).await, again) {
         (Ok(plan), _) => return Ok(plan),
@@ -64,17 +72,36 @@ async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPl
         (Err(refused), Some(statement)) => (refused, statement),
     };
     // The engine refuses results of one name. They are told apart only then, so that other statements keep their names.
-    match distinctly_named(state, statement).await {
-        // Marks are for the engine alone.
-        Ok(Some(statement)) => {
-            state.statement_to_plan(statement).await.map_err(|error| match is_marked(&error.to_string()) {
-                true => refused,
-                false => error,
-            })
-        }
-        Err(error) if Error::find(&error).is_some() => Err(error),
-        Ok(None) | Err(_) => Err(refused),
+    let statement = match expand_wildcards(state, statement).await {
+        Ok(statement) => statement,
+        Err(error) if Error::find(&error).is_some() => return Err(error),
+        Err(_) => return Err(refused),
+    };
+    let mut names = DistinctNames::new();
+    let mut distinct = statement.clone();
+    syntax::edit_statement(&mut distinct, &mut names);
+    if let Some(error) = names.error {
+        return Err(error.into());
     }
+    let error = match names.renamed {
+        0 => None,
+        _ => match state.statement_to_plan(distinct).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => Some(error),
+        },
+    };
+    if !has_one_name_twice(&refused) {
+        // Marks are for the engine alone.
+        return Err(error.filter(|error| !is_marked(&error.to_string())).unwrap_or(refused));
+    }
+    let mut every = statement;
+    syntax::edit_statement(&mut every, &mut EveryName::default());
+    state.statement_to_plan(every).await.map_err(|_| refused)
+}
+
+/// True if the engine refused expressions of one name.
+fn has_one_name_twice(error: &DataFusionError) -> bool {
+    error.to_string().contains("unique expression names")
 }
 
 /// True for a statement whose rows are shown: a query, or EXPLAIN of one.
@@ -83,17 +110,6 @@ fn is_query(statement: &Statement) -> bool {
         Statement::Statement(ast) => matches!(ast.as_ref(), Ast::Query(_)),
         Statement::Explain(explain) => is_query(&explain.statement),
         _ => false,
-    }
-}
-
-/// The statement with a name of its own for each result; `None` if they had that before.
-async fn distinctly_named(state: &SessionState, statement: Statement) -> Result<Option<Statement>> {
-    let mut statement = expand_wildcards(state, statement).await?;
-    let mut names = DistinctNames::new();
-    syntax::edit_statement(&mut statement, &mut names);
-    match names.error {
-        Some(error) => Err(error.into()),
-        None => Ok((names.renamed > 0).then_some(statement)),
     }
 }
 

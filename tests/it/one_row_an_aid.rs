@@ -284,6 +284,12 @@ mod names {
                 3,
             ),
             ("SELECT aid, name FROM mentions WHERE aid = '{BIG}' ORDER BY name, published_at DESC LIMIT 2", 1, 2),
+            ("SELECT aid, max(name) FROM overview o WHERE aid = '{BIG}' GROUP BY aid ORDER BY max(o.name)", 1, 2),
+            (
+                "SELECT aid, name FROM saved_searches WHERE name IN (SELECT name FROM overview WHERE aid = '{BIG}')",
+                1,
+                2,
+            ),
             (
                 "WITH q AS (SELECT * FROM mentions) SELECT aid, (SELECT max(m.name) FROM mentions m WHERE m.aid = '{BIG}') FROM overview WHERE aid = '{BIG}'",
                 1,
@@ -297,6 +303,30 @@ mod names {
             }
             assert_eq!(requests_sent, requests, "{statement}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_orders_rows_that_do_not_have_it() {
+        let world = World::new().await;
+        let by_join = "SELECT o.aid FROM overview o JOIN saved_searches s ON s.aid = o.aid ORDER BY s.name, o.aid";
+        let expected = cost(&world, by_join).await.0;
+        for statement in [
+            "SELECT o.aid FROM overview o ORDER BY o.name, o.aid",
+            "SELECT aid FROM overview ORDER BY name, aid",
+            "SELECT overview.aid FROM overview ORDER BY overview.name, overview.aid",
+        ] {
+            assert_eq!(cost(&world, statement).await.0, expected, "{statement}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_subquery_has_its_own_name() {
+        let world = World::new().await;
+        let listed = "SELECT s.aid FROM saved_searches s WHERE EXISTS (SELECT 1 FROM overview WHERE name = '{NAME}')";
+        let name = cost(&world, &format!("SELECT name FROM saved_searches WHERE aid = '{BIG}'")).await.0[0][0].clone();
+        let every = cost(&world, "SELECT aid FROM saved_searches").await.0;
+        assert_eq!(cost(&world, &listed.replace("{NAME}", &name.replace('\'', "''"))).await.0.len(), every.len());
+        assert!(cost(&world, &listed.replace("{NAME}", "no such name")).await.0.is_empty());
     }
 
     #[tokio::test]

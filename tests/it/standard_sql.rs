@@ -336,3 +336,61 @@ async fn one_statement_at_a_time() {
         assert_eq!(Error::find(&error).expect("our error").kind(), ErrorKind::Query);
     }
 }
+
+#[tokio::test]
+async fn results_that_the_engine_gives_one_name_are_told_apart() {
+    check(&[
+        ("SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM c)", "3|2"),
+        ("SELECT 1 IN (SELECT 1), 1 IN (SELECT 2)", "true|false"),
+        ("SELECT 2 IN (SELECT k FROM b), 1 IN (SELECT k FROM c)", "true|false"),
+        ("SELECT sum(k::double), sum(k) FROM c", "7.0|7"),
+        ("SELECT max(k), max(k::text) FROM c", "4|4"),
+        ("SELECT k::text, k, count(*) FROM c GROUP BY 1, 2 ORDER BY 2", "3|3|1; 4|4|1"),
+        (
+            "SELECT k::text, k, count(*) AS n FROM c GROUP BY k::text, k HAVING count(*) = 1 ORDER BY 2 DESC",
+            "4|4|1; 3|3|1",
+        ),
+        ("SELECT 2.5 + 1, 2.5::double + 1", "3.5|3.5"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn dates_differ_by_days() {
+    check(&[
+        ("SELECT date '2026-03-01' - date '2026-02-01'", "28"),
+        ("SELECT max(d) - min(d) FROM (VALUES (date '2026-03-01'), (date '2026-02-01')) t(d)", "28"),
+    ])
+    .await;
+}
+
+/// A condition between two times of a row bounds no window; one with an instant does.
+#[tokio::test]
+async fn times_of_one_row_may_be_compared_in_the_default_window() {
+    let world = World::new().await;
+    let all = world.rows("SELECT count(*) FROM mentions WHERE aid = '183772' AND id <> ''").await;
+    for condition in [
+        "published_at <= indexed_at",
+        "indexed_at - published_at >= INTERVAL '0 seconds'",
+        "NOT published_at > indexed_at",
+    ] {
+        let statement = format!(
+            "SELECT count(*) FROM mentions WHERE aid = '183772' AND (indexed_at IS NULL OR id <> '') AND {condition}"
+        );
+        let count = sql(&world.context, &statement)
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .unwrap_or_else(|e| panic!("{condition}: {e}"));
+        assert!(rows(&count)[0][0].parse::<u64>().unwrap() <= all[0][0].parse::<u64>().unwrap(), "{condition}");
+    }
+    for condition in [
+        "greatest(published_at, indexed_at) > '2026-01-01'",
+        "(published_at > '2026-01-01' OR published_at > indexed_at)",
+    ] {
+        let statement = format!("SELECT count(*) FROM mentions WHERE aid = '183772' AND {condition}");
+        let error = answer(&world.context, &statement).await;
+        assert!(error.contains("no lower bound") || error.starts_with("error"), "{condition}: {error}");
+    }
+}
