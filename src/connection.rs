@@ -528,11 +528,8 @@ impl Connection {
             self.client.log().judge_last(&scan.query, &parameters, &verdict);
             scan.judged(verdict);
         };
-        loop {
-            match list.next(self.profile()).inspect_err(|error| judged(&last, error.to_string()))? {
-                Some(next) => last = next,
-                None => break,
-            }
+        while let Some(next) = list.next(self.profile()).inspect_err(|error| judged(&last, error.to_string()))? {
+            last = next;
             list = list.then(page(last.clone(), false).await?);
         }
         judged(&last, list.verdict());

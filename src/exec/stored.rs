@@ -63,6 +63,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     tokio::task::spawn_blocking(work).await.map_err(ended)?
 }
 
+/// Windows as the service takes them, and their instants in microseconds since 1970.
+type Windows = Vec<(String, Range<i64>)>;
+
 impl Driver {
     /// True if the mentions of a plan need no request.
     pub(super) fn is_stored(&self, plan: &RequestPlan) -> bool {
@@ -438,7 +441,7 @@ impl Driver {
         from: &FromStore,
         plan: &RequestPlan,
         range: &Range<i64>,
-    ) -> Result<(Range<i64>, Vec<(String, Range<i64>)>)> {
+    ) -> Result<(Range<i64>, Windows)> {
         let profile = self.config.connection.profile();
         let days = self.days_to_store(range);
         let wanted = match self.fills(from) && !days.is_empty() {
