@@ -63,8 +63,8 @@ mod host;
 pub mod http;
 #[cfg(all(unix, feature = "mcp"))]
 pub mod mcp;
-#[cfg(any(feature = "postgres", feature = "shell", feature = "store"))]
 pub mod memory;
+#[cfg(any(feature = "postgres", feature = "shell", feature = "store"))]
 mod numbers;
 mod optimizer;
 #[cfg(feature = "postgres")]
