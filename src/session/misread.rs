@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast::{
     TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
-use super::nodes::{call, select_of};
+use super::nodes::{call, select_of, table_of};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
 
@@ -187,18 +187,7 @@ fn local_time(name: &str) -> Option<Expr> {
 
 /// `SELECT * FROM name`.
 fn all_of(name: ObjectName) -> Select {
-    let relation = TableFactor::Table {
-        name,
-        alias: None,
-        args: None,
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
-    };
+    let relation = table_of(name, None);
     let items = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
     select_of(items, vec![TableWithJoins { relation, joins: Vec::new() }])
 }

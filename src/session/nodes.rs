@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
-    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins,
+    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
 
 /// Name of an identifier, as the engine reads it: in lower case unless it is quoted.
@@ -17,6 +17,22 @@ pub(super) fn normalized(name: &Ident) -> String {
 /// Identifier that is exactly this name.
 pub(super) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
+}
+
+/// `name` as an item of FROM.
+pub(super) fn table_of(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
 }
 
 /// `SELECT items FROM from`.

@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, WildcardAdditionalOptions, With,
 };
 
-use super::nodes::{normalized, query_of, quoted};
+use super::nodes::{normalized, query_of, quoted, table_of};
 use super::syntax::{self, Editor, Reader};
 use crate::table::ApiTable;
 
@@ -40,33 +40,9 @@ pub(super) fn lacks_name(error: &DataFusionError) -> bool {
 /// True for a statement that uses the name with its table, which the engine may miss only after planning, or in a subquery, where
 /// the engine would take a column of the query around it.
 pub(super) fn uses_name(statement: &Statement) -> bool {
-    let mut used = Used::default();
-    syntax::read_statement(statement, &mut used);
-    used.found
-}
-
-#[derive(Default)]
-struct Used {
-    depth: usize,
-    found: bool,
-}
-
-impl Reader for Used {
-    fn pre_visit_query(&mut self, _query: &Query) {
-        self.depth += 1;
-    }
-
-    fn post_visit_query(&mut self, _query: &Query) {
-        self.depth -= 1;
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) {
-        self.found |= match expr {
-            Expr::Identifier(name) => self.depth > 1 && normalized(name) == NAME,
-            Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| normalized(name) == NAME),
-            _ => false,
-        };
-    }
+    let mut uses = Uses::default();
+    syntax::read_statement(statement, &mut uses);
+    uses.nested || !uses.qualifiers.is_empty()
 }
 
 /// The statement with the name of the saved search where it is used; `None` if no table of the statement has one. `alone`: only
@@ -223,18 +199,7 @@ impl Joins {
             },
         };
         let column = |table: &str, name: &str| Expr::CompoundIdentifier(vec![quoted(table), quoted(name)]);
-        let listed = TableFactor::Table {
-            name: list.clone(),
-            alias: Some(alias_of(quoted("s"))),
-            args: None,
-            with_hints: Vec::new(),
-            version: None,
-            with_ordinality: false,
-            partitions: Vec::new(),
-            json_path: None,
-            sample: None,
-            index_hints: Vec::new(),
-        };
+        let listed = table_of(list.clone(), Some(alias_of(quoted("s"))));
         let on = Expr::BinaryOp {
             left: Box::new(column("s", "aid")),
             op: BinaryOperator::Eq,
@@ -299,13 +264,15 @@ fn factors_of<'a>(item: &'a mut TableWithJoins, factors: &mut Vec<&'a mut TableF
     }
 }
 
-/// Uses of the column in a SELECT.
+/// Uses of the column in a SELECT, or in a statement.
 #[derive(Default)]
 struct Uses {
-    /// Number of queries around the current expression, within the SELECT.
+    /// Number of queries around the current expression, within what is read.
     depth: usize,
-    /// Without a table, outside of subqueries.
+    /// Without a table, outside of queries.
     bare: bool,
+    /// Without a table, in a query within another one.
+    nested: bool,
     /// Tables that it is qualified with.
     qualifiers: HashSet<String>,
 }
@@ -321,7 +288,10 @@ impl Reader for Uses {
 
     fn pre_visit_expr(&mut self, expr: &Expr) {
         match expr {
-            Expr::Identifier(name) if self.depth == 0 => self.bare |= normalized(name) == NAME,
+            Expr::Identifier(name) if normalized(name) == NAME => {
+                self.bare |= self.depth == 0;
+                self.nested |= self.depth > 1;
+            }
             Expr::CompoundIdentifier(parts) => {
                 if let [.., table, name] = &parts[..]
                     && normalized(name) == NAME
