@@ -10,6 +10,7 @@
 //! | *this is the window that was requested* | the echo covers it ([`Asked::check`]) | it ends before, starts after, or lies outside | refused; a store keeps its days |
 //! | *these are the first rows* of a sort order | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *this many match*: a count of the overview | total of the mention in the same response | they differ | the mentions are read |
+//! | *this many match* in this window | the days of the timeline lie in it | one with mentions does not | the mentions are read |
 //! | *this many match* a filter | a list whose requested values add up to the count, or all rows | the list has others, or shows too little | refused if it has others, else the mentions are read |
 //! | *this is the largest value*, and it is NULL | there are no other mentions; the opposite order begins with NULL as well | it begins with a value | refused; with NULL at both ends, all mentions are read |
 //! | *a page has at most this many rows* | no earlier page had more | one had | it is the depth of paging, not the size of a page |

@@ -1,12 +1,15 @@
-//! Proof that the buckets of a timeline are the days of a zone. A service may return longer ones for a long window, or the
-//! days of another zone than the requested one.
+//! Proof that the buckets of a timeline are the days of a zone, and that they count mentions of the window. A service may return
+//! longer ones for a long window, the days of another zone than the requested one, or those of another window.
 
-use chrono::DateTime;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::profile::Zone;
 
 /// Start of a bucket and its end, if the response has it, in microseconds since 1970.
 pub(super) type Bucket = (i64, Option<i64>);
+
+/// Largest distance of a zone from UTC, in which labels of days may be.
+const ZONES: TimeDelta = TimeDelta::hours(14);
 
 /// True if each bucket is a day of the zone, or a part of one at an end of the window. `window` has the instants between
 /// which mentions were counted, as far as they are known.
@@ -31,12 +34,27 @@ pub(super) fn are_days(zone: Zone, mut buckets: Vec<Bucket>, window: (Option<i64
     })
 }
 
+/// The start of a bucket that counts mentions and lies outside the window, and its count. A bucket without an end lasts until
+/// the next one begins.
+pub(super) fn outside(
+    mut buckets: Vec<(Bucket, i64)>,
+    (from, to): (DateTime<Utc>, DateTime<Utc>),
+) -> Option<(DateTime<Utc>, i64)> {
+    buckets.sort_unstable();
+    let (from, to) = ((from - ZONES).timestamp_micros(), (to + ZONES).timestamp_micros());
+    let following = buckets.iter().skip(1).map(|((start, _), _)| Some(*start)).chain([None]);
+    let outside = buckets.iter().zip(following).find(|(((start, end), count), following)| {
+        *count != 0 && (*start >= to || end.or(*following).is_some_and(|end| end <= from))
+    });
+    outside.and_then(|(((start, _), count), _)| Some((DateTime::from_timestamp_micros(*start)?, *count)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn at(text: &str) -> i64 {
-        text.parse::<DateTime<chrono::Utc>>().expect("an instant").timestamp_micros()
+        text.parse::<DateTime<Utc>>().expect("an instant").timestamp_micros()
     }
 
     fn bucket(start: &str, end: &str) -> Bucket {
@@ -70,5 +88,26 @@ mod tests {
         assert!(!are_days(Zone::UTC, starts(&[1, 8]), until("2026-06-09T00:00:00Z")), "weeks, or days left out");
         assert!(!are_days(Zone::UTC, starts(&[1]), (None, None)));
         assert!(are_days(Zone::UTC, Vec::new(), (None, None)));
+    }
+
+    #[test]
+    fn mentions_of_days_outside_the_window_are_found_in_any_zone_of_labels() {
+        let window =
+            ("2026-06-02T05:00:00Z".parse().expect("an instant"), "2026-06-04T05:00:00Z".parse().expect("one"));
+        let days = |of: &[(u32, i64)]| -> Vec<(Bucket, i64)> {
+            of.iter().map(|(day, count)| (bucket(&format!("2026-06-{day:02}T00:00:00Z"), ""), *count)).collect()
+        };
+        let found = |of: &[(u32, i64)]| outside(days(of), window).map(|(_, count)| count);
+        assert_eq!(found(&[(2, 1), (3, 1), (4, 1)]), None);
+        assert_eq!(found(&[(1, 0), (2, 1), (3, 1), (4, 1), (5, 0)]), None, "days without mentions may be there");
+        assert_eq!(found(&[(4, 1), (31, 0)]), None);
+        assert_eq!(found(&[(1, 7), (2, 1)]), None, "a label of another zone");
+        assert_eq!(found(&[(5, 7), (3, 1)]), Some(7), "in any order");
+        let before = [(bucket("2026-05-31T00:00:00Z", "2026-06-01T00:00:00Z"), 7)];
+        assert_eq!(outside(before.to_vec(), window).map(|(_, count)| count), Some(7), "with an end");
+        let weeks = [(bucket("2026-05-28T00:00:00Z", ""), 7), (bucket("2026-06-04T00:00:00Z", ""), 1)];
+        assert_eq!(outside(weeks.to_vec(), window), None, "a week");
+        let alone = [(bucket("2026-05-01T00:00:00Z", ""), 7)];
+        assert_eq!(outside(alone.to_vec(), window), None, "a month, perhaps");
     }
 }

@@ -25,7 +25,7 @@ use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
-use super::buckets::are_days;
+use super::buckets::{Bucket, are_days, outside};
 use super::count_evidence::Judged;
 use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
@@ -181,6 +181,17 @@ impl Driver {
                 Judged::Doubted(reason) => return doubted(reason, ""),
             },
         };
+        if !summary.approximate
+            && counts.days
+            && let Some((from, to)) = self.window_of(plan, head.window)
+            && let Some((day, count)) =
+                buckets_of(&self.volume(request, body)?).and_then(|all| outside(all, (from, to)))
+        {
+            let reason = format!(
+                "the overview's timeline counts {count} mentions from {day} on, in a period from {from} to {to}"
+            );
+            return doubted(reason, "");
+        }
         let excluded = match edge {
             None => Vec::new(),
             Some((edge, page)) => match page.excluded(edge, total)? {
@@ -217,10 +228,7 @@ impl Driver {
                 (Arc::new(StringArray::from(names)), numbers)
             }
             SummaryRows::Days(zone) => {
-                let volume = &profile.tables.volume;
-                let time = volume.time.clone().unwrap_or_default();
-                let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
-                let days = self.decoder(columns).decode(request, body)?.batch;
+                let days = self.volume(request, body)?;
                 let numbers = weights(days.column(1));
                 if !summary.approximate && !self.are_days(Zone::Named(*zone), &days, plan, head.window) {
                     return doubted(format!("the overview's timeline does not show the days of {zone}"), "");
@@ -271,20 +279,31 @@ impl Driver {
         plan: &RequestPlan,
         told: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> bool {
-        let connection = &self.config.connection;
-        let profile = connection.profile();
-        let asked = plan.duration.as_deref().and_then(|words| profile.window.span_of(words, plan.zone(profile)));
-        let (from, to) = asked.or(told).unzip();
+        let (from, to) = self.window_of(plan, told).unzip();
         // A relative period ends now.
-        let to = to.unwrap_or_else(|| connection.now());
-        let instants = |column: &ArrayRef| -> Vec<Option<i64>> {
-            column.as_primitive_opt::<TimestampMicrosecondType>().into_iter().flatten().collect()
-        };
-        let starts = instants(buckets.column(0));
-        let ends = buckets.columns().get(2).map_or_else(|| vec![None; starts.len()], instants);
-        let Some(starts) = starts.into_iter().collect::<Option<Vec<i64>>>() else { return false };
+        let to = to.unwrap_or_else(|| self.config.connection.now());
+        let Some(buckets) = buckets_of(buckets) else { return false };
         let window = (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros()));
-        are_days(zone, starts.into_iter().zip(ends).collect(), window)
+        are_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), window)
+    }
+
+    /// The window of a plan: the requested instants, or those that the response tells for a relative period.
+    fn window_of(
+        &self,
+        plan: &RequestPlan,
+        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        let profile = self.config.connection.profile();
+        let asked = plan.duration.as_deref().and_then(|words| profile.window.span_of(words, plan.zone(profile)));
+        asked.or(told)
+    }
+
+    /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them.
+    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<RecordBatch> {
+        let volume = &self.config.connection.profile().tables.volume;
+        let time = volume.time.clone().unwrap_or_default();
+        let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
+        Ok(self.decoder(columns).decode(request, body)?.batch)
     }
 
     /// Returns rows of the output, except those that represent no mention.
@@ -348,9 +367,7 @@ impl Driver {
             let relation = head.batch.column(2).as_string_opt::<i32>();
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
-        let volume = &profile.tables.volume;
-        let time = volume.time.clone().unwrap_or_default();
-        let days = self.decoder(picked(volume, &[&time, "mentions"])).decode(request, body)?.batch;
+        let days = self.volume(request, body)?;
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         let (Some(starts), true) = (starts.filter(|starts| starts.null_count() == 0), exact) else { return Ok(None) };
@@ -562,6 +579,17 @@ pub(super) type CountedDays = (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<(i64,
 /// Sums counts; `None` on overflow.
 pub(super) fn sum(numbers: &[i64]) -> Option<i64> {
     numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number))
+}
+
+/// The buckets of a timeline and their counts; `None` if a start is missing.
+fn buckets_of(timeline: &RecordBatch) -> Option<Vec<(Bucket, i64)>> {
+    let instants = |column: &ArrayRef| -> Vec<Option<i64>> {
+        column.as_primitive_opt::<TimestampMicrosecondType>().into_iter().flatten().collect()
+    };
+    let starts = instants(timeline.column(0));
+    let ends = timeline.columns().get(2).map_or_else(|| vec![None; starts.len()], instants);
+    let counts = weights(timeline.column(1));
+    starts.into_iter().zip(ends).zip(counts).map(|((start, end), count)| Some(((start?, end), count))).collect()
 }
 
 /// Returns the counts in a column; a missing one is 0.

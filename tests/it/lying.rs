@@ -505,8 +505,12 @@ impl Unseen {
         }
         let counted = first["overview"]["totalMentions"].as_u64();
         let days = first["overview"]["volume"].as_array().cloned().unwrap_or_default();
-        let days: u64 = days.iter().filter_map(|day| day["count"].as_u64()).sum();
-        let agree = counted == Some(total) && days == total && items(&first).iter().all(own);
+        let counts = days.iter().filter_map(|day| day["count"].as_u64());
+        // A day of a relative period begins before it.
+        let within = |day: &Value| at(&day["start"]).is_some_and(|at| from - TimeDelta::days(1) < at && at < to);
+        let of_window = days.iter().filter(|day| day["count"] != 0).all(within);
+        let agree = counted == Some(total) && counts.sum::<u64>() == total && of_window;
+        let agree = agree && items(&first).iter().all(own);
         if question.reads == Reads::Numbers && agree {
             return Some(Self::Agreement);
         }
