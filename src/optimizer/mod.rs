@@ -104,15 +104,19 @@ use self::subqueries::Subqueries;
 use self::time_literals::TimeLiterals;
 use self::unknown_lists::UnknownLists;
 use self::unnested_keys::UnnestedKeys;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Adds the rules to a session, and the planner that refuses queries. They recognize the tables of a plan by type,
 /// whatever connection these belong to.
-pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if a rule of the engine is missing whose place decides where ours go.
+pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let planner = builder.query_planner().take();
     let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
     // After the engine's own sort pushdown, which handles orders that a scan satisfies completely; before filters that
     // refer to plan nodes, which must not be replaced afterwards.
-    let behind = rules.iter().position(|rule| rule.name() == "PushdownSort").map_or(rules.len(), |at| at + 1);
+    let behind = place_of("PushdownSort", rules.iter().map(|rule| rule.name()))? + 1;
     let own: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![
         Arc::new(ReleaseOffsetOrder),
         Arc::new(OrderedScan),
@@ -123,6 +127,7 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
         Arc::new(DivideRows),
     ];
     rules.splice(behind..behind, own);
+    place_of(FilterNames::INNER, rules.iter().map(|rule| rule.name()))?;
     for rule in rules.iter_mut().filter(|rule| rule.name().starts_with(FilterNames::INNER)) {
         *rule = Arc::new(FilterNames::over(Arc::clone(rule)));
     }
@@ -152,14 +157,44 @@ pub(crate) fn with_rules(mut builder: SessionStateBuilder) -> SessionStateBuilde
     analysis.insert(0, Arc::new(LocalTimes));
     let mut logical = builder.optimizer().take().unwrap_or_default().rules;
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
-    let before = logical.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or_default();
+    let before = place_of("push_down_filter", logical.iter().map(|rule| rule.name()))?;
     logical.insert(before, Arc::new(FilteredAggregates));
     // Last, when filters have reached the scans and unused columns are gone.
     let last: [Arc<dyn OptimizerRule + Send + Sync>; 3] =
         [Arc::new(SortKeys), Arc::new(PlanScans), Arc::new(AggregatePushdown)];
     logical.extend(last);
-    builder
+    Ok(builder
         .with_physical_optimizer_rules(rules)
         .with_optimizer_rules(logical)
-        .with_query_planner(Arc::new(RequireTimeBound::over(planner)))
+        .with_query_planner(Arc::new(RequireTimeBound::over(planner))))
+}
+
+/// The place of the engine's first rule of this name, or of one that begins with it.
+fn place_of<'a>(name: &str, mut rules: impl Iterator<Item = &'a str>) -> Result<usize> {
+    rules.position(|rule| rule.starts_with(name)).ok_or_else(|| {
+        let message = format!("the session has no optimizer rule `{name}`, which decides the order of others");
+        Error::new(ErrorKind::Unsupported, message)
+            .advice("use the rules of the DataFusion version that this crate depends on")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_without_a_rule_of_the_engine_is_refused() {
+        let builder = || SessionStateBuilder::new().with_default_features();
+        assert!(with_rules(builder()).is_ok());
+        let without = |name: &str| {
+            let mut builder = builder();
+            let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+            rules.retain(|rule| !rule.name().starts_with(name));
+            builder.with_physical_optimizer_rules(rules)
+        };
+        for name in ["PushdownSort", FilterNames::INNER] {
+            let error = with_rules(without(name)).err().expect("an error");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
 }

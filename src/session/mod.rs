@@ -75,12 +75,13 @@ use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 /// `context.register_catalog("other", catalog(&other)?)`.
 ///
 /// # Errors
-/// As [`catalog`].
+/// As [`catalog`], and [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the builder lacks optimizer rules of the engine
+/// that ours refer to.
 pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -> Result<SessionStateBuilder> {
     if builder.scalar_functions().is_none() {
         builder = builder.with_default_features();
     }
-    let mut builder = with_rules(builder);
+    let mut builder = with_rules(builder)?;
     let mut config = builder.config().take().unwrap_or_else(session_config);
     if config.options().extensions.get::<SessionSettings>().is_none() {
         config.options_mut().extensions.insert(SessionSettings::default());
