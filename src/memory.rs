@@ -39,6 +39,10 @@ pub struct Counters {
     pub of_thread: fn() -> i64,
 }
 
+/// Bytes of the stack of a thread that plans or runs statements, whose expressions are processed recursively. They are addresses:
+/// memory is used as a stack grows. A program without optimization needs several times as much.
+pub const STACK: usize = if cfg!(debug_assertions) { 64 << 20 } else { 16 << 20 };
+
 static COUNTERS: OnceLock<Counters> = OnceLock::new();
 /// Bytes that the process may allocate.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);

@@ -56,11 +56,10 @@ use super::workers::STORES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::functions;
+use crate::memory::STACK;
 use crate::serving::{Operated, Serving, TlsSpec, cause, install_crypto, operate};
 use crate::session::bounded_session;
 
-/// Stack size of a thread in bytes; memory is used as the stack grows.
-const STACK: usize = 64 << 20;
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 /// Time in which servers notice that a worker shuts down, before it takes no further work.
@@ -92,7 +91,6 @@ struct Computation(Option<Runtime>);
 impl Computation {
     fn start() -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
-        // Expressions are processed recursively.
         builder.enable_all().thread_name("computation").thread_stack_size(STACK);
         builder.build().map(Some).map(Self)
     }

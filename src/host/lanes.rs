@@ -14,12 +14,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Instant;
 
+use crate::memory::STACK;
+
 /// Number of lanes: sessions that can compute concurrently without delaying each other.
 const LANES: usize = 16;
 /// Threads per lane.
 const THREADS: usize = 2;
-/// Stack size of a thread in bytes. Large because expressions are walked recursively; memory is committed only as used.
-const STACK: usize = 64 << 20;
 
 /// Maximum number of lanes that are started in place of those that do not respond.
 const SPARE: usize = 16;

@@ -41,6 +41,7 @@ const MAY_USE: [(&str, &[&str]); 35] = [
             "functions",
             "clock",
             "files",
+            "memory",
             "config",
             "store",
             "connection",

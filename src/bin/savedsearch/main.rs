@@ -25,6 +25,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
+use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
     ChartOptions, Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts,
 };
@@ -291,8 +292,6 @@ const DEMO_SEED: u64 = 1;
 const DEMO_SEARCHES: usize = 12;
 const DEMO_MENTIONS: usize = 20_000;
 
-/// Stack size of a thread in bytes; memory is used as the stack grows.
-const STACK: usize = 64 << 20;
 /// Exit status of a failed query or service.
 const FAILED: u8 = 1;
 /// Exit status of a wrong command line.
@@ -337,7 +336,6 @@ impl From<Failure> for Exit {
 fn main() -> ExitCode {
     let matches = Arguments::command().get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // Expressions are processed recursively, and clients of a server may nest them deeply.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
