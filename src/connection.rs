@@ -97,6 +97,16 @@ pub(crate) struct Query {
     span: Mutex<Weak<QuerySpan>>,
 }
 
+impl Query {
+    /// True if responses may come from a store, or remain in it.
+    pub(crate) fn keeps_answers(&self) -> bool {
+        #[cfg(feature = "store")]
+        return self.kept.as_ref().is_some_and(|kept| kept.freshness > TimeDelta::zero());
+        #[cfg(not(feature = "store"))]
+        false
+    }
+}
+
 /// Number of queries above which those that no scan reads any more are forgotten.
 const MANY: usize = 256;
 

@@ -42,7 +42,10 @@ impl Client {
         if record.endpoint != Endpoint::List.to_string() || self.profile.list.pages.is_some() {
             return None;
         }
-        let sign = more_by_headers(headers, rows)?;
+        let sign = match record.status {
+            Some(206) => "the status is 206 Partial Content".to_owned(),
+            _ => more_by_headers(headers, rows)?,
+        };
         let message = format!("the list of saved searches continues: {sign}");
         Some(Error::new(ErrorKind::Incomplete, message).advice(
             "declare how the list is paged in the profile: [list] pages = { parameter = \"…\", unit = \"row\" }",
@@ -203,8 +206,19 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
                 relation
                     .is_some_and(|names| names.split_ascii_whitespace().any(|name| name.eq_ignore_ascii_case("next")))
             });
-        let counts =
-            name.contains("total") && !["limit", "rate", "quota", "time"].iter().any(|other| name.contains(other));
+        let counts = name.contains("total")
+            && !["limit", "rate", "quota", "time", "page"].iter().any(|other| name.contains(other));
+        let words: Vec<&str> = name.split('-').collect();
+        let has = |word: &str| words.contains(&word);
+        let nothing = ["", "0", "null", "none", "false"].contains(&value.trim().to_ascii_lowercase().as_str());
+        let json: String = value.to_ascii_lowercase().split_ascii_whitespace().collect();
+        let goes_on = (has("next") && (has("page") || has("cursor") || has("token")))
+            || has("continuation")
+            || (has("has") && (has("more") || has("next")));
+        let pages = name.contains("total") && name.contains("pages");
+        let more = (goes_on && !nothing)
+            || (pages && value.trim().parse::<u64>().is_ok_and(|pages| pages > 1))
+            || ["\"hasnext\":true", "\"hasnextpage\":true", "\"hasmore\":true"].iter().any(|sign| json.contains(sign));
         let total = match name {
             "content-range" => value.rsplit_once('/').map(|(_, total)| total),
             _ => counts.then_some(value),
@@ -212,16 +226,19 @@ fn more_by_headers(headers: &HeaderMap, rows: u64) -> Option<String> {
         let total = total.and_then(|total| total.trim().parse::<u64>().ok()).filter(|total| *total > rows);
         match total {
             Some(total) => Some(format!("the header `{name}` says {total}, and {rows} entries were received")),
+            None if more => Some(format!("the header `{name}` says that there is another page")),
             None => links.then(|| format!("the header `{name}` has a link to a next page")),
         }
     })
 }
 
-/// Error for a response that is a web page, recognized by its content type or first byte.
+/// Error for a response that is a web page, recognized by its content type or first byte. JSON under the content type of a web
+/// page, which is the default of some languages, is JSON.
 fn html(headers: &HeaderMap, body: &[u8]) -> Option<Error> {
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    (declared.starts_with("text/html") || first == Some(&b'<')).then(|| {
+    let json = matches!(first, Some(b'{' | b'['));
+    ((declared.starts_with("text/html") && !json) || first == Some(&b'<')).then(|| {
         Error::new(ErrorKind::Malformed, "the response is a web page, not JSON")
             .advice("check the base URL; a proxy or a login page may be in between")
     })

@@ -38,18 +38,36 @@ pub(crate) struct Beside {
     pub(crate) timeline: Option<u64>,
     /// Largest sum of a list: there are at least as many.
     pub(crate) listed: Option<u64>,
+    /// Largest sum that two lists share: each mention has one value in each of them.
+    pub(crate) lists: Option<u64>,
 }
 
 impl Beside {
     fn counts(self) -> impl Iterator<Item = (u64, &'static str)> {
-        let named = [(self.overview, "overview"), (self.timeline, "timeline"), (self.listed, "list")];
+        let named = [
+            (self.overview, "overview"),
+            (self.timeline, "timeline"),
+            (self.lists, "sum of two lists"),
+            (self.listed, "list"),
+        ];
         named.into_iter().filter_map(|(count, name)| Some((count?, name)))
+    }
+
+    /// The exact count, of the overview or else of the timeline, if it exceeds a number of mentions, and its name.
+    pub(crate) fn exact_above(self, number: u64) -> Option<(u64, &'static str)> {
+        let exact = self.overview.map(|count| (count, "overview")).or(self.timeline.map(|sum| (sum, "timeline")));
+        exact.filter(|(count, _)| *count > number)
     }
 
     /// The count that exceeds a total the most, and its name. A list counts some mentions twice where they have several values,
     /// so it contradicts only a total that may be a limit.
     pub(crate) fn above(self, total: u64) -> Option<(u64, &'static str)> {
         self.counts().filter(|(count, name)| *count > total && (*name != "list" || is_round(total))).max()
+    }
+
+    /// True if an exact count differs from a total, or a list exceeds it.
+    pub(crate) fn contradicts(self, total: u64) -> bool {
+        self.above(total).is_some() || [self.overview, self.timeline].into_iter().flatten().any(|count| count != total)
     }
 
     /// The largest of a total and the counts beside it.
@@ -59,12 +77,12 @@ impl Beside {
 
     /// The names of the counts of this number.
     pub(super) fn equal_to(self, number: u64) -> Vec<&'static str> {
-        self.counts().filter(|(count, name)| *count == number && *name != "list").map(|(_, name)| name).collect()
+        self.counts().filter(|(count, name)| *count == number && !name.contains("list")).map(|(_, name)| name).collect()
     }
 
     /// The name of a count that ends with this row, if none goes beyond it.
     pub(crate) fn ends_at(self, row: u64) -> Option<&'static str> {
-        let exact = self.counts().find(|(count, name)| *count == row && *name != "list");
+        let exact = self.counts().find(|(count, name)| *count == row && !name.contains("list"));
         exact.filter(|_| self.above(row).is_none()).map(|(_, name)| name)
     }
 }
@@ -180,7 +198,7 @@ mod tests {
 
     #[test]
     fn counts_beside_a_total_contradict_it() {
-        let beside = Beside { overview: Some(200), timeline: Some(450), listed: Some(440) };
+        let beside = Beside { overview: Some(200), timeline: Some(450), listed: Some(440), lists: None };
         assert_eq!((beside.above(200), beside.most(200)), (Some((450, "timeline")), 450));
         assert_eq!((beside.above(450), beside.most(500)), (None, 500));
         assert_eq!((beside.ends_at(450), beside.ends_at(200), beside.ends_at(440)), (Some("timeline"), None, None));

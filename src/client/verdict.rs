@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_verdict_names_what_confirms_it() {
-        let beside = Beside { overview: Some(450), timeline: Some(450), listed: Some(440) };
+        let beside = Beside { overview: Some(450), timeline: Some(450), listed: Some(440), lists: None };
         let claims = Claims { total: Some(450), beside, opposite: false };
         assert_eq!(claims.confirm(450), "450 of 450 (total, overview, timeline)");
         assert_eq!(Claims { total: Some(449), ..claims }.confirm(450), "450 of 449 (overview, timeline)");

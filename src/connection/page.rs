@@ -48,7 +48,7 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, counted, timeline, listed, window, .. } = *self;
+        let Self { total, hint, counted, timeline, listed, lists, window, .. } = *self;
         Self {
             batch,
             total,
@@ -56,6 +56,7 @@ impl Page for Decoded {
             counted,
             timeline,
             listed,
+            lists,
             window,
             ids: None,
             times: None,
@@ -78,8 +79,9 @@ impl PageDecoder for Decoder {
 
     fn decode(&self, request: &PageRequest, body: &[u8]) -> Result<(Decoded, PageFacts)> {
         let decoded = Self::decode(self, request, body)?;
-        let Decoded { total, hint, counted, timeline, listed, window, .. } = decoded;
-        let facts = PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, timeline, listed, window };
+        let Decoded { total, hint, counted, timeline, listed, lists, window, .. } = decoded;
+        let facts =
+            PageFacts { rows: decoded.batch.num_rows() as u64, total, hint, counted, timeline, listed, lists, window };
         Ok((decoded, facts))
     }
 }

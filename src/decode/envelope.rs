@@ -16,6 +16,8 @@ pub(super) struct Envelope<'t> {
     values: Vec<Option<Raw<'t>>>,
     /// For each section, set if it was present.
     pub(super) sections: Vec<bool>,
+    /// Number of sections that were null.
+    pub(super) nulls: usize,
     /// Number of rows of each section.
     pub(super) entries: Vec<u64>,
     /// Evidence of the response about itself.
@@ -45,6 +47,7 @@ pub(super) fn read<'t>(decoder: &Decoder, text: &'t str, rows: &mut Rows<'_, 't>
     let answer = Envelope {
         values: vec![None; decoder.captures],
         sections: vec![false; sections],
+        nulls: 0,
         entries: vec![0; sections],
         evidence: decoder.evidence(),
     };
@@ -137,7 +140,10 @@ impl<'t> Walk<'_, '_, 't> {
         let before = self.rows.count;
         match (json.peek()?, spec.shape, &spec.key, &spec.value) {
             // Null means no rows.
-            (b'n', ..) => drop(json.value()?),
+            (b'n', ..) => {
+                self.answer.nulls += 1;
+                json.value()?;
+            }
             (b'[', Shape::Records, ..) => {
                 json.enter();
                 let (mut first, mut position) = (true, 0);

@@ -2,7 +2,8 @@
 //! that a list continues on another page.
 //!
 //! A service has its own names for these, so they are recognized by the words of a name together with the value: `timedOut: true`,
-//! `_shards: {total: 5, failed: 2}`, `status: "partial"`. A field that the profile declares in `[complete]` is judged by what the
+//! `_shards: {total: 5, failed: 2}`, `status: "partial"`, `coverage: 0.6`. Words that are also said of whole results, such as
+//! `limited`, `stale` or `approximate`, are none of them. A field that the profile declares in `[complete]` is judged by what the
 //! profile says about it, and by that alone.
 
 use std::borrow::Cow;
@@ -13,8 +14,8 @@ use crate::profile::{Pointer, TableSpec};
 
 /// Objects within objects that are examined.
 const DEPTH: usize = 4;
-/// Bytes of an undeclared object that is examined. What a response says about itself is short.
-const LONGEST: usize = 16 << 10;
+/// Bytes of an undeclared object that is examined.
+const LONGEST: usize = 256 << 10;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 120;
 
@@ -75,11 +76,12 @@ impl Evidence {
         for (name, raw) in members {
             let words = words(name);
             let stated = within.is_empty() && self.errors.iter().any(|error| error == name);
-            if self.incomplete.is_none() && !(stated && raw.first() == b'{') && reports_failure(&words, *raw, members) {
+            let examined = !(stated && raw.first() == b'{') && !is_of_text(&words);
+            if self.incomplete.is_none() && examined && reports_failure(&words, within, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
             if self.list
-                && let Some(says) = length(&words, *raw)
+                && let Some(says) = length(&words, within, *raw, members)
             {
                 let (within, name) = (within.clone(), name.clone().into_owned());
                 self.beside.push(Beside { within, name, value: shown(*raw), says });
@@ -146,9 +148,16 @@ fn read_beside(table: &TableSpec, entries: &[u64], within: &[String]) -> u64 {
     beside.or_else(around).unwrap_or_default()
 }
 
-/// True if a member reports a failure, or a partial result.
-fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> bool {
-    const BAD: [&str; 14] = [
+/// True for a name that says something about a text: `textTruncated`, `partialTitle`.
+fn is_of_text(words: &[String]) -> bool {
+    const TEXTS: [&str; 9] =
+        ["text", "title", "content", "snippet", "summary", "body", "description", "message", "name"];
+    words.len() > 1 && words.iter().any(|word| TEXTS.contains(&word.as_str()))
+}
+
+/// True if a member reports a failure, or a partial result. `within`: the names of the objects around it.
+fn reports_failure(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> bool {
+    const BAD: [&str; 15] = [
         "error",
         "errors",
         "failed",
@@ -163,6 +172,7 @@ fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> b
         "interrupted",
         "timeout",
         "timedout",
+        "sampled",
     ];
     const GOOD: [&str; 7] = ["complete", "completed", "success", "successful", "succeeded", "ok", "whole"];
     // What was asked for, or is possible, is not what happened.
@@ -174,20 +184,30 @@ fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> b
     if has(&OPTION) {
         return false;
     }
-    let timed_out = words.windows(2).any(|pair| (pair[0] == "timed" || pair[0] == "time") && pair[1] == "out");
-    let bad = has(&BAD) || timed_out;
+    let pairs = [("timed", "out"), ("time", "out"), ("terminated", "early"), ("cut", "off"), ("search", "cutoff")];
+    let pair = words.windows(2).any(|two| pairs.contains(&(two[0].as_str(), two[1].as_str())));
+    let bad = has(&BAD) || pair;
     let failure = |word: &String| BAD[..5].contains(&word.as_str());
+    let absent = |word: &String| ["missing", "unavailable", "skipped"].contains(&word.as_str());
+    // Where rows continue on another page, this one is not all of them, and says so.
+    let paged = has(&["incomplete", "partial", "truncated"])
+        && siblings.iter().any(|(name, raw)| matches!(length(&self::words(name), within, *raw, &[]), Some(Says::More)));
     match raw.first() {
-        b't' => bad,
-        b'f' => has(&GOOD) && !bad,
-        b'[' => words.last().is_some_and(failure) && has_items(raw),
+        b't' => bad && !paged,
+        b'f' => has(&GOOD) && !bad && !paged,
+        b'[' if warns(words) => speaks_of_a_part(raw),
+        b'[' => (words.last().is_some_and(failure) || (words.iter().any(absent) && has(&PARTS))) && has_items(raw),
         b'{' => words.last().is_some_and(failure) && tells(raw, 0),
+        b'"' if matches!(raw.inner(), "true" | "True" | "TRUE") => bad && !paged,
+        b'"' if matches!(raw.inner(), "false" | "False" | "FALSE") => has(&GOOD) && !bad && !paged,
+        b'"' if warns(words) => speaks_of_a_part(raw),
+        b'0'..=b'9' if is_fraction(words, raw) => true,
         b'"' => {
             const STATES: [&str; 6] = ["status", "state", "result", "completeness", "coverage", "outcome"];
             let text = raw.inner().to_lowercase();
             let text = text.replace([' ', '-'], "_");
-            let partial =
-                BAD.contains(&text.as_str()) || ["timed_out", "partial_content", "partial_success"].contains(&&*text);
+            const UNFINISHED: [&str; 5] = ["timed_out", "pending", "processing", "in_progress", "queued"];
+            let partial = BAD.contains(&text.as_str()) || UNFINISHED.contains(&&*text) || text.starts_with("partial_");
             let message = matches!(words, [word] if word == "error" || word == "errors")
                 || matches!(words, [first, second] if first == "error" && (second == "message" || second == "code"));
             (words.last().is_some_and(|word| STATES.contains(&word.as_str())) && partial)
@@ -197,18 +217,6 @@ fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> b
             let of =
                 |name: &str| siblings.iter().find(|(sibling, _)| self::words(sibling) == [name]).map(|(_, raw)| *raw);
             let number = |name: &str| of(name).and_then(|raw| raw.text.parse::<u64>().ok());
-            const PARTS: [&str; 10] = [
-                "shard",
-                "shards",
-                "node",
-                "nodes",
-                "partition",
-                "partitions",
-                "backend",
-                "backends",
-                "replicas",
-                "servers",
-            ];
             let parts = has(&PARTS) || of("total").is_some() || of("successful").is_some() || of("succeeded").is_some();
             // `total: 5, successful: 3`
             let missing = matches!(words, [word] if word == "total")
@@ -216,14 +224,58 @@ fn reports_failure(words: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> b
                     let skipped = number("skipped").unwrap_or_default();
                     number("total").is_some_and(|total| good.saturating_add(skipped) < total)
                 });
-            (words.iter().any(failure) && parts) || missing
+            // Shards that a query need not read are skipped, too, but clusters are not.
+            let clusters = || within.last().is_some_and(|name| self::words(name).contains(&"clusters".to_owned()));
+            let lacks = words.iter().any(absent) && (has(&PARTS) || clusters());
+            (words.iter().any(failure) && (parts || has(&["partial"]))) || missing || lacks
         }
         _ => false,
     }
 }
 
-/// Length of a list, as a member describes it.
-fn length(words: &[String], raw: Raw<'_>) -> Option<Says> {
+/// Parts of a service that may fail alone.
+const PARTS: [&str; 15] = [
+    "shard",
+    "shards",
+    "node",
+    "nodes",
+    "partition",
+    "partitions",
+    "backend",
+    "backends",
+    "replicas",
+    "servers",
+    "sources",
+    "clusters",
+    "indices",
+    "segments",
+    "regions",
+];
+
+/// True for the name of a message.
+fn warns(words: &[String]) -> bool {
+    const MESSAGES: [&str; 8] = ["warning", "warnings", "message", "messages", "notice", "notices", "info", "notes"];
+    words.len() == 1 && MESSAGES.contains(&words[0].as_str())
+}
+
+/// True if messages say that a result is not all of it.
+fn speaks_of_a_part(raw: Raw<'_>) -> bool {
+    let text = raw.text.to_lowercase();
+    ["partial result", "results are partial", "result is partial", "incomplete", "truncated", "timed out"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
+
+/// True for the share of a whole, as a fraction or in percent, that is less than all of it: `coverage: 0.6`.
+fn is_fraction(words: &[String], raw: Raw<'_>) -> bool {
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let share = has(&["completeness", "coverage", "progress"])
+        || (has(&["sample", "sampling"]) && has(&["rate", "ratio", "fraction", "percent", "percentage"]));
+    share && raw.text.parse::<f64>().is_ok_and(|share| (share > 0.0 && share < 1.0) || (share > 1.0 && share < 100.0))
+}
+
+/// Length of a list, as a member describes it. `within`: the names of the objects around it.
+fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
     const ENTRIES: [&str; 24] = [
         "total",
         "count",
@@ -274,6 +326,9 @@ fn length(words: &[String], raw: Raw<'_>) -> Option<Says> {
             match () {
                 () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => told(yes),
                 () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
+                () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => {
+                    told(!yes)
+                }
                 // `next: false`
                 () if words.last().is_some_and(|word| word == "next") && !yes => told(false),
                 () => None,
@@ -282,7 +337,11 @@ fn length(words: &[String], raw: Raw<'_>) -> Option<Says> {
         b'0'..=b'9' => {
             let number = count_of(raw)?;
             let pages = has(&["pages"]) || (has(&["page"]) && has(&["count", "last", "total"]));
+            // `total: {value: 6}`, and `from: 1, to: 3, of: 6`
+            let of_total = words == ["value"] && within.last().is_some_and(|name| self::words(name) == ["total"]);
+            let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
             match () {
+                () if of_total || of => Some(Says::Entries(number)),
                 () if pages && !has(&["per", "size", "max"]) => told(number > 1),
                 () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
                 () if has(&["total", "count", "found", "hits", "matches", "num", "number"]) && is(&ENTRIES) => {
@@ -405,6 +464,20 @@ mod tests {
             r#"{"error":"shard 3 is down"}"#,
             r#"{"data":{"errors":{"team":"unavailable"}}}"#,
             r#"{"failedShards":1}"#,
+            r#"{"terminated_early":true}"#,
+            r#"{"_clusters":{"total":3,"successful":2,"skipped":1}}"#,
+            r#"{"status":"PARTIAL_RESULTS"}"#,
+            r#"{"state":"PROCESSING"}"#,
+            r#"{"isComplete":"false"}"#,
+            r#"{"completeness":0.6}"#,
+            r#"{"coverage":60}"#,
+            r#"{"meta":{"sample_rate":0.1}}"#,
+            r#"{"containsSampledData":true}"#,
+            r#"{"partialFailures":1}"#,
+            r#"{"unavailable_shards":2}"#,
+            r#"{"missingSources":["x.com"]}"#,
+            r#"{"warnings":["Results may be incomplete: 2 sources did not answer"]}"#,
+            r#"{"message":"query timed out"}"#,
         ] {
             assert!(of(text, false).check().is_err(), "{text}");
         }
@@ -426,6 +499,12 @@ mod tests {
             r#"{"warnings":["deprecated"]}"#,
             r#"{"query":"errors","name":"partial"}"#,
             r#"{"stats":{"failed":3}}"#,
+            r#"{"textTruncated":true}"#,
+            r#"{"incomplete":true,"hasMore":true}"#,
+            r#"{"coverage":1,"completeness":100,"progress":1.0,"sampleRate":1}"#,
+            r#"{"_clusters":{"total":3,"successful":3,"skipped":0}}"#,
+            r#"{"message":"ok","warnings":["parameter x is deprecated"]}"#,
+            r#"{"missingSources":[],"state":"RUNNING"}"#,
         ] {
             assert!(of(text, false).check().is_ok(), "{text}");
         }
@@ -448,6 +527,9 @@ mod tests {
             r#"{"@odata.nextLink":"https://x"}"#,
             r#"{"nextOffset":10}"#,
             r#"{"isTruncated":true}"#,
+            r#"{"done":false}"#,
+            r#"{"hits":{"total":{"value":30,"relation":"eq"}}}"#,
+            r#"{"from":1,"to":10,"of":30}"#,
         ] {
             assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
         }
@@ -456,6 +538,7 @@ mod tests {
             r#"{"paging":{"next":null}}"#,
             r#"{"hasMore":false,"pages":1,"page":1}"#,
             r#"{"next":""}"#,
+            r#"{"done":true}"#,
         ] {
             assert_eq!(rest(text), Rest::None, "{text}");
         }

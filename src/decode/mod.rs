@@ -90,6 +90,8 @@ pub struct Decoded {
     pub timeline: Option<u64>,
     /// Largest sum of a list in the same answer, likewise: there are at least as many mentions.
     pub listed: Option<u64>,
+    /// Largest sum that two of its lists share.
+    pub lists: Option<u64>,
     /// The window that the service resolved the request to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// First and last instant of the time column that have no zone and are taken for UTC.
@@ -456,6 +458,13 @@ impl Decoder {
             return Err(Error::new(ErrorKind::Contradiction, format!("the response has no `{missing}`"))
                 .advice("check the `sections` of this table in the profile, or set optional = true"));
         }
+        // A list without saved searches is empty; one that is null was not read.
+        let there = answer.sections.iter().filter(|there| **there).count();
+        if self.table.kind == TableKind::List && !self.continues && there > 0 && answer.nulls == there {
+            return Err(Error::new(ErrorKind::Contradiction, "all sections of the list of saved searches are null")
+                .advice("check the `sections` of this table in the profile")
+                .passing());
+        }
         let counted = answer.raw(COUNTED).and_then(count_of);
         let exact = |relation: Option<Cow<'_, str>>| relation.is_none_or(|relation| relation == "eq");
         let counted: Option<u64> = counted.filter(|_| exact(answer.text(COUNTED_RELATION)));
@@ -555,7 +564,10 @@ impl Decoder {
         let unknown = self.unknown(&batch);
         let window = window(&answer).filter(|(from, to)| from < to);
         let timeline = self.timeline.as_ref().and_then(|counts| sum_of(request, &answer, counts));
-        let listed = self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).max();
+        let mut sums: Vec<u64> = self.lists.iter().filter_map(|counts| sum_of(request, &answer, counts)).collect();
+        sums.sort_unstable();
+        let listed = sums.last().copied();
+        let lists = sums.windows(2).rev().find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
         let next = answer.text(LIST_NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
         let Envelope { entries, evidence, .. } = answer;
         let decoded = Decoded {
@@ -575,6 +587,7 @@ impl Decoder {
             counted,
             timeline,
             listed,
+            lists,
             window,
             assumed,
             traits,

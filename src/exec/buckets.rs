@@ -35,18 +35,37 @@ pub(super) fn are_days(zone: Zone, mut buckets: Vec<Bucket>, window: (Option<i64
 }
 
 /// The start of a bucket that counts mentions and lies outside the window, and its count. A bucket without an end lasts until
-/// the next one begins.
+/// the next one begins. `days`: set if the buckets are known to be the days of the requested zone; others may be labelled in
+/// another one.
 pub(super) fn outside(
     mut buckets: Vec<(Bucket, i64)>,
     (from, to): (DateTime<Utc>, DateTime<Utc>),
+    days: bool,
 ) -> Option<(DateTime<Utc>, i64)> {
     buckets.sort_unstable();
-    let (from, to) = ((from - ZONES).timestamp_micros(), (to + ZONES).timestamp_micros());
+    let slack = if days { TimeDelta::zero() } else { ZONES };
+    let (from, to) = ((from - slack).timestamp_micros(), (to + slack).timestamp_micros());
     let following = buckets.iter().skip(1).map(|((start, _), _)| Some(*start)).chain([None]);
     let outside = buckets.iter().zip(following).find(|(((start, end), count), following)| {
         *count != 0 && (*start >= to || end.or(*following).is_some_and(|end| end <= from))
     });
     outside.and_then(|(((start, _), count), _)| Some((DateTime::from_timestamp_micros(*start)?, *count)))
+}
+
+/// The first of these instants that no bucket counts.
+pub(super) fn uncounted(mut buckets: Vec<(Bucket, i64)>, times: &[i64]) -> Option<DateTime<Utc>> {
+    buckets.sort_unstable();
+    let uncounted = times.iter().find(|time| {
+        let bucket = buckets.partition_point(|((start, _), _)| start <= *time).checked_sub(1);
+        match bucket.and_then(|at| buckets.get_mut(at)) {
+            Some((_, left)) => {
+                *left -= 1;
+                *left < 0
+            }
+            None => true,
+        }
+    });
+    uncounted.and_then(|time| DateTime::from_timestamp_micros(*time))
 }
 
 #[cfg(test)]
@@ -97,17 +116,30 @@ mod tests {
         let days = |of: &[(u32, i64)]| -> Vec<(Bucket, i64)> {
             of.iter().map(|(day, count)| (bucket(&format!("2026-06-{day:02}T00:00:00Z"), ""), *count)).collect()
         };
-        let found = |of: &[(u32, i64)]| outside(days(of), window).map(|(_, count)| count);
+        let found = |of: &[(u32, i64)]| outside(days(of), window, false).map(|(_, count)| count);
         assert_eq!(found(&[(2, 1), (3, 1), (4, 1)]), None);
         assert_eq!(found(&[(1, 0), (2, 1), (3, 1), (4, 1), (5, 0)]), None, "days without mentions may be there");
-        assert_eq!(found(&[(4, 1), (31, 0)]), None);
+        assert_eq!(found(&[(4, 1), (30, 0)]), None);
         assert_eq!(found(&[(1, 7), (2, 1)]), None, "a label of another zone");
         assert_eq!(found(&[(5, 7), (3, 1)]), Some(7), "in any order");
+        assert_eq!(outside(days(&[(1, 7), (2, 1)]), window, true).map(|(_, count)| count), Some(7), "of the zone");
         let before = [(bucket("2026-05-31T00:00:00Z", "2026-06-01T00:00:00Z"), 7)];
-        assert_eq!(outside(before.to_vec(), window).map(|(_, count)| count), Some(7), "with an end");
+        assert_eq!(outside(before.to_vec(), window, false).map(|(_, count)| count), Some(7), "with an end");
         let weeks = [(bucket("2026-05-28T00:00:00Z", ""), 7), (bucket("2026-06-04T00:00:00Z", ""), 1)];
-        assert_eq!(outside(weeks.to_vec(), window), None, "a week");
+        assert_eq!(outside(weeks.to_vec(), window, false), None, "a week");
         let alone = [(bucket("2026-05-01T00:00:00Z", ""), 7)];
-        assert_eq!(outside(alone.to_vec(), window), None, "a month, perhaps");
+        assert_eq!(outside(alone.to_vec(), window, false), None, "a month, perhaps");
+    }
+
+    #[test]
+    fn each_mention_is_counted_by_the_bucket_of_its_instant() {
+        let days: Vec<(Bucket, i64)> =
+            vec![(bucket("2026-06-02T00:00:00Z", ""), 2), (bucket("2026-06-01T00:00:00Z", ""), 0)];
+        let times = |times: &[&str]| times.iter().map(|time| at(time)).collect::<Vec<i64>>();
+        let found = |of: &[&str]| uncounted(days.clone(), &times(of)).map(|time| time.to_rfc3339());
+        assert_eq!(found(&["2026-06-02T10:00:00Z", "2026-06-02T11:00:00Z"]), None);
+        assert!(found(&["2026-06-02T10:00:00Z"; 3]).is_some(), "more than are counted");
+        assert!(found(&["2026-06-01T10:00:00Z"]).is_some());
+        assert!(found(&["2026-05-31T10:00:00Z"]).is_some(), "before all of them");
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
@@ -221,13 +223,24 @@ fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, certain: bool, scans: &mut Vec<
         return;
     }
     // A sort starts all scans below it, whatever its limit; one that ends early has them read on demand.
-    let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none();
+    let limited = plan.fetch().is_some() && plan.downcast_ref::<SortExec>().is_none() && !limits_as_its_scan(plan);
     let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
     let joins = plan.name().contains("Join");
     for (at, child) in plan.children().into_iter().enumerate() {
         // A join whose first side is empty never reads the other.
         collect(child, certain && !limited && (at == 0 || !(joins || recursive)), scans);
     }
+}
+
+/// True for a limit of as many rows, those before its offset included, as the scan below it returns at most.
+fn limits_as_its_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() else { return false };
+    let mut input = limit.input();
+    while let Some(projection) = input.downcast_ref::<ProjectionExec>() {
+        input = projection.input();
+    }
+    let rows = limit.fetch().map(|fetch| fetch.saturating_add(limit.skip()));
+    input.downcast_ref::<FetchExec>().is_some_and(|scan| rows.is_some() && scan.config.mode.slice().fetch == rows)
 }
 
 impl FetchExec {

@@ -72,7 +72,8 @@ impl Driver {
                     "the overview counts {counted} mentions, but the total of the response is {total}"
                 )));
             }
-            let beside = Beside { timeline: page.timeline, listed: page.listed, ..Beside::default() };
+            let beside =
+                Beside { timeline: page.timeline, listed: page.listed, lists: page.lists, ..Beside::default() };
             let above = u64::try_from(counted).ok().and_then(|counted| beside.above(counted));
             if let Some(sum) = page.timeline.filter(|sum| differs(*sum)).or(above.map(|(sum, _)| sum)) {
                 return Ok(Judged::Doubted(format!(

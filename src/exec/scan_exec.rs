@@ -99,9 +99,11 @@ impl FetchExec {
         let one = matches!(&plan.aids, Aids::Given(aids) if aids.len() == 1) && plan.windows.len() == 1;
         let last = fetch.map_or(skip, |fetch| skip.saturating_add(fetch)) as u64;
         let reached = profile.depth.rows.is_none_or(|depth| last <= depth);
+        // Rows within the first page are skipped here: the request is the same, and no service can ignore it.
+        let within = fetch.is_some() && last <= profile.page.max;
         let limited = Slice { skip: 0, fetch: fetch.map(|fetch| skip.saturating_add(fetch)) };
         let able = spec.kind == TableKind::Mentions && plan.exact && late.above.is_empty() && mode.slice() == limited;
-        let skipped = mode.with_slice(Slice { skip, fetch }).filter(|_| able && one && reached);
+        let skipped = mode.with_slice(Slice { skip, fetch }).filter(|_| able && one && reached && !within);
         let Some(mode) = skipped.filter(|_| profile.offset.reaches_any_row()) else { return Ok(None) };
         self.with(|config| config.mode = mode).map(Some)
     }

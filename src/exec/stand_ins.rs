@@ -25,14 +25,14 @@ use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 use futures::StreamExt;
 
-use super::buckets::{Bucket, are_days, outside};
+use super::buckets::{Bucket, are_days, outside, uncounted};
 use super::count_evidence::Judged;
 use super::part::{FirstResponse, Keeping};
 use super::reader::Reader;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver, filters_ignored};
-use crate::client::{Pace, counted, doubted, read_pages};
+use crate::client::{Beside, Pace, counted, doubted, read_pages};
 use crate::decode::{Decoded, Decoder, in_zone_of};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{ColumnSpec, ColumnType, CountList, Counts, Origin, Pointer, Scope, TableSpec, Zone};
@@ -114,7 +114,8 @@ impl Driver {
             match counted {
                 Some(batch) => yield batch?,
                 None => {
-                    if request.plan.pages.is_some() {
+                    // A response that a store may have kept is too old to be read as a page.
+                    if request.plan.pages.is_some() && !self.query.keeps_answers() {
                         self.scan.keep(request.key(self.config.connection.profile()), body);
                     }
                     let mut rows = self.rows(plan, None, Pace::Ahead(1));
@@ -183,13 +184,8 @@ impl Driver {
         };
         if !summary.approximate
             && counts.days
-            && let Some((from, to)) = self.window_of(plan, head.window)
-            && let Some((day, count)) =
-                buckets_of(&self.volume(request, body)?).and_then(|all| outside(all, (from, to)))
+            && let Some(reason) = self.timeline_differs(plan, request, body, head.window)?
         {
-            let reason = format!(
-                "the overview's timeline counts {count} mentions from {day} on, in a period from {from} to {to}"
-            );
             return doubted(reason, "");
         }
         let excluded = match edge {
@@ -228,7 +224,9 @@ impl Driver {
                 (Arc::new(StringArray::from(names)), numbers)
             }
             SummaryRows::Days(zone) => {
-                let days = self.volume(request, body)?;
+                let Some(days) = self.volume(request, body)? else {
+                    return doubted("the response has no timeline as the profile declares it".to_owned(), "");
+                };
                 let numbers = weights(days.column(1));
                 if !summary.approximate && !self.are_days(Zone::Named(*zone), &days, plan, head.window) {
                     return doubted(format!("the overview's timeline does not show the days of {zone}"), "");
@@ -298,12 +296,43 @@ impl Driver {
         asked.or(told)
     }
 
-    /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them.
-    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<RecordBatch> {
+    /// Says how the days of a timeline differ from the requested period, or from the mentions in the same response.
+    fn timeline_differs(
+        &self,
+        plan: &RequestPlan,
+        request: &PageRequest,
+        body: &[u8],
+        told: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> Result<Option<String>> {
+        let Some(volume) = self.volume(request, body)? else { return Ok(None) };
+        let days = self.are_days(plan.zone(self.config.connection.profile()), &volume, plan, told);
+        let Some(buckets) = buckets_of(&volume) else { return Ok(None) };
+        if let Some((from, to)) = self.window_of(plan, told)
+            && let Some((day, count)) = outside(buckets.clone(), (from, to), days)
+        {
+            return Ok(Some(format!(
+                "the overview's timeline counts {count} mentions from {day} on, in a period from {from} to {to}"
+            )));
+        }
+        if !days || request.plan.pages.is_none() {
+            return Ok(None);
+        }
+        let times = self.reader.decoder.decode(request, body)?.times;
+        let uncounted = times.and_then(|times| uncounted(buckets, &times));
+        Ok(uncounted.map(|at| format!("the overview's timeline does not count a mention of {at} in the same response")))
+    }
+
+    /// The buckets of a response's timeline: their starts, counts, and ends if the profile has a column of them; `None` if it has
+    /// no timeline, or not the declared one.
+    fn volume(&self, request: &PageRequest, body: &[u8]) -> Result<Option<RecordBatch>> {
         let volume = &self.config.connection.profile().tables.volume;
         let time = volume.time.clone().unwrap_or_default();
         let columns = picked(volume, &[&time, "mentions", "bucket_end"]);
-        Ok(self.decoder(columns).decode(request, body)?.batch)
+        match self.decoder(columns).decode(request, body) {
+            Ok(timeline) => Ok(Some(timeline.batch)),
+            Err(error) if error.kind() == ErrorKind::Contradiction => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns rows of the output, except those that represent no mention.
@@ -367,7 +396,7 @@ impl Driver {
             let relation = head.batch.column(2).as_string_opt::<i32>();
             relation.is_none_or(|relation| relation.iter().flatten().all(|relation| relation == "eq"))
         };
-        let days = self.volume(request, body)?;
+        let Some(days) = self.volume(request, body)? else { return Ok(None) };
         let numbers = weights(days.column(1));
         let starts = days.column(0).as_primitive_opt::<TimestampMicrosecondType>();
         let (Some(starts), true) = (starts.filter(|starts| starts.null_count() == 0), exact) else { return Ok(None) };
@@ -436,7 +465,7 @@ impl Driver {
                 let (client, scan) = (Arc::clone(connection.client()), Arc::clone(&self.scan));
                 let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), Arc::new(decoder), Pace::OnDemand));
                 let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
-                let mut begins_with_null = false;
+                let (mut begins_with_null, mut beside) = (false, Beside::default());
                 while let Some(page) = pages.next().await {
                     let page = page.map_err(|error| self.at_plan(error, &plan))?;
                     if let Some(check) = &mut check {
@@ -446,6 +475,10 @@ impl Driver {
                     self.check_window(&plan, page.window).map_err(|error| self.at_plan(error, &plan))?;
                     self.counters.page(&self.scan, &page);
                     begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &page);
+                    if received == 0 {
+                        let Decoded { counted: overview, timeline, listed, lists, .. } = page;
+                        beside = Beside { overview, timeline, listed, lists };
+                    }
                     received += page.batch.num_rows();
                     total = page.total;
                     let batch = reader.finish(&page.batch)?;
@@ -472,8 +505,10 @@ impl Driver {
                     }
                     return;
                 }
-                // The number of mentions through a filter is not known to be of those that match it.
+                // The number of mentions through a filter is not known to be of those that match it, and one that other counts
+                // contradict is not known at all.
                 let unproven = counts && left.is_none() && match (total, first_response.get()) {
+                    (Some(total), _) if beside.contradicts(total as u64) => true,
                     (Some(total), Some(response)) => !self.proves_filters(response, total),
                     _ => false,
                 };

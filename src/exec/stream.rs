@@ -397,6 +397,7 @@ impl Driver {
             let (reading, plan_read) = (Arc::clone(client), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, Arc::clone(scan), plan_read, decoder, pace));
             let mut received = 0;
+            let mut others = 0;
             let mut first = true;
             if let Some(outlook) = self.outlook.get() {
                 outlook.begin(&plan, read.label.as_ref());
@@ -469,7 +470,9 @@ impl Driver {
                 self.check_fields(&plan, &page).map_err(|error| self.at_table(error))?;
                 self.note_fields(&plan, &page, &mut noted).map_err(|error| self.at_table(error))?;
                 read.keep(&page.batch, client.ahead()).await;
-                let batch = reader.finish(&read.of(&page.batch, reader)?)?;
+                let own = read.of(&page.batch, reader)?;
+                let batch = reader.finish(&own)?;
+                others += page.batch.num_rows() - own.num_rows();
                 self.counters.page(scan, &page);
                 received += page.batch.num_rows() as u64;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
@@ -481,6 +484,11 @@ impl Driver {
                 if reader.is_past(&page.batch) {
                     return;
                 }
+            }
+            // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
+            let (unmatched, filtered) = (dropped - others, config.plan.exact && !plan.filters.is_empty());
+            if filtered && unmatched > 0 && dropped as u64 == received {
+                Err(self.at_plan(filters_ignored(unmatched), &plan))?;
             }
             // The service returned as many rows as requested, but some do not match the filters.
             if dropped > 0 && asked.is_some_and(|asked| received >= asked) {

@@ -172,7 +172,10 @@ impl Terms {
         }
         match self.rescan {
             None => Some(false),
-            Some(rescan) => (region.as_of > self.now - rescan).then_some(true),
+            Some(rescan) => {
+                let outdated = self.now.checked_sub_signed(rescan).is_some_and(|age| region.as_of <= age);
+                (!outdated).then_some(true)
+            }
         }
     }
 

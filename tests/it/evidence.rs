@@ -382,3 +382,43 @@ async fn a_last_page_that_is_cut_is_a_depth_and_not_a_page_size() {
     let (result, requests) = read_plain(1_605, usize::MAX, true).await;
     assert_eq!((result.unwrap(), requests), (1_605, 17));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_count_beside_extremes_is_judged_like_any_other() {
+    for what in ["count(*), min(published_at), max(published_at)", "count(*), max(reach)"] {
+        let sql = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND {SPAN}");
+        let right = outcome(&world(&[]), &sql).await;
+        for lie in ["cap-total:rows=60", "total:by=-5", "overview:by=25", "timeline:by=25"] {
+            assert_eq!(judge(&sql, &[lie], &right).await, Ok(()), "{lie}");
+        }
+    }
+}
+
+/// A page that lacks rows looks like one of a service with smaller pages, until the next one shows the offset of its rows.
+#[tokio::test(start_paused = true)]
+async fn a_short_page_is_not_the_beginning_of_an_order_until_the_next_one_follows_it() {
+    for sql in [
+        "id FROM mentions WHERE {OF} AND likes >= 0 ORDER BY published_at DESC LIMIT 5",
+        "max(published_at) FROM mentions WHERE {OF} AND likes >= 0",
+    ] {
+        let sql = format!("SELECT {sql}").replace("{OF}", &format!("aid = '{BIG}' AND {SPAN}"));
+        let right = outcome(&world(&[]), &sql).await;
+        assert_eq!(judge(&sql, &["hidden:percent=50"], &right).await, Ok(()));
+        // A service with smaller pages costs one request more.
+        let (rows, requests) = outcome(&world(&["clamp:rows=13"]), &sql).await;
+        assert_eq!((rows.unwrap(), requests), (right.0.unwrap(), right.1 + 1), "{sql}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offset_within_the_first_page_is_skipped_here() {
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {SPAN} ORDER BY published_at LIMIT 5 OFFSET 3");
+    let world = world(&[]);
+    let all = world.rows(&sql.replace("LIMIT 5 OFFSET 3", "LIMIT 8")).await;
+    let before = world.simulator.requests();
+    assert_eq!(world.rows(&sql).await, all[3..]);
+    assert_eq!(world.simulator.requests() - before, 1);
+    let requests = "SELECT parameters FROM system.requests ORDER BY sent_at DESC LIMIT 1";
+    let sent = world.rows(requests).await.concat().concat();
+    assert!(sent.contains("dataFrom=0") && sent.contains("dataSize=8"), "{sent}");
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService};
 use datafusion_saved_search::profile::{End, Pointer, Trust};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, Fault, KEY, Preset, Settings, Simulator};
@@ -517,5 +518,85 @@ async fn a_timeline_of_other_buckets_than_days_counts_no_days() {
         let (world, _) = bent(&[], bend, |_| {});
         assert_eq!(world.rows(&sql).await, right);
         assert_eq!(world.simulator.requests() == 1, counted);
+    }
+}
+
+/// A service that ignores a filter returns what matches among others. One that compares differently may leave that out.
+#[tokio::test(start_paused = true)]
+async fn a_filter_that_is_answered_with_none_of_its_values_is_an_error() {
+    let others: fn(&mut Value) = |body| {
+        let mentions = body["mentions"]["items"].as_array_mut();
+        mentions.into_iter().flatten().for_each(|mention| mention["language"] = json!("xx"));
+        if let Some(overview) = body["overview"].as_object_mut() {
+            overview.remove("languages");
+        }
+    };
+    let (world, _) = bent(&[], others, |_| {});
+    for what in ["id", "count(*)"] {
+        let sql = format!("SELECT {what} FROM mentions WHERE aid = '{BIG}' AND language = 'en'");
+        let error = world.error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
+        assert!(error.to_string().contains("[filters]"), "{error}");
+    }
+}
+
+/// The labels of the days are a day early, so that the mention beside them is of a day that they do not count.
+#[tokio::test(start_paused = true)]
+async fn days_that_do_not_count_the_mention_beside_them_are_not_believed() {
+    let early: fn(&mut Value) = |body| {
+        for bucket in body["overview"]["volume"].as_array_mut().into_iter().flatten() {
+            for end in ["start", "end"] {
+                let at = bucket[end].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
+                if let Some(at) = at {
+                    bucket[end] = json!((at - TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Secs, true));
+                }
+            }
+        }
+    };
+    let sql = format!(
+        "SELECT date_trunc('day', published_at), count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= \
+         '2026-06-20' AND published_at < '2026-06-28' GROUP BY 1 ORDER BY 1"
+    );
+    let right = service(&[], |_| {}).rows(&sql).await;
+    let (world, _) = bent(&[], early, |_| {});
+    assert_eq!(world.rows(&sql).await, right);
+    let count = sql.replace("date_trunc('day', published_at), ", "").replace(" GROUP BY 1 ORDER BY 1", "");
+    assert_eq!(world.rows(&count).await, service(&[], |_| {}).rows(&count).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn days_are_counted_from_mentions_if_there_is_no_timeline() {
+    let none: fn(&mut Value) = |body| {
+        if let Some(overview) = body["overview"].as_object_mut() {
+            overview.remove("volume");
+        }
+    };
+    let sql = format!(
+        "SELECT date_trunc('day', published_at), count(*) FROM mentions WHERE aid = '{BIG}' AND published_at >= \
+         '2026-06-20' AND published_at < '2026-06-28' GROUP BY 1 ORDER BY 1"
+    );
+    let (world, _) = bent(&[], none, |_| {});
+    assert_eq!(world.rows(&sql).await, service(&[], |_| {}).rows(&sql).await);
+}
+
+/// Each mention has one language and one sentiment: two lists of the same sum are right about it.
+#[tokio::test(start_paused = true)]
+async fn two_lists_of_one_sum_contradict_a_smaller_total() {
+    let less: fn(&mut Value) = |body| {
+        for at in ["/mentions/total", "/overview/totalMentions"] {
+            if let Some(total) = body.pointer_mut(at) {
+                *total = json!(total.as_u64().unwrap_or_default() * 7 / 10);
+            }
+        }
+        if let Some(overview) = body["overview"].as_object_mut() {
+            overview.remove("volume");
+        }
+    };
+    let (world, _) = bent(&[], less, |_| {});
+    let sql = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'");
+    let right = service(&[], |_| {}).rows(&sql).await;
+    match world.ask(&sql).await {
+        Ok(rows) => assert_eq!(rows, right),
+        Err(error) => assert!(matches!(error.kind(), ErrorKind::Contradiction | ErrorKind::Incomplete), "{error}"),
     }
 }

@@ -709,3 +709,21 @@ async fn an_identifier_is_one_in_whatever_notation() {
     assert_eq!(lab.ask("SELECT aid FROM saved_searches").await.unwrap(), [["183000"]]);
     assert_eq!(lab.ask("SELECT DISTINCT aid FROM mentions").await.unwrap(), [["183000"]]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn json_is_read_under_the_content_type_of_a_web_page() {
+    let lab = Lab::new(|asked| ok(&search(asked, &mentions(5))).with("content-type", "text/html; charset=utf-8"));
+    let sql = "SELECT count(*) FROM (SELECT id, title FROM mentions WHERE aid = '1')";
+    let batches = lab.context.sql(sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(rows(&batches), [["5"]]);
+}
+
+/// A list without saved searches has none; one that is null was not read.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_null_is_not_empty() {
+    let lab =
+        Lab::new(|_| ok(&json!({"data": {"savedSearches": null, "teamSavedSearches": null}, "savedSearches": null})));
+    let error = lab.context.sql("SELECT count(*) FROM saved_searches").await.unwrap().collect().await;
+    let error = error.expect_err("no list");
+    assert!(error.to_string().contains("are null") || error.to_string().contains("has no"), "{error}");
+}

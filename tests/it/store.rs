@@ -950,3 +950,37 @@ async fn a_response_that_does_not_cover_stored_days_replaces_none_of_them() {
     visit.set("SET savedsearch.freshness = '60d'").await;
     assert_eq!((read(&visit, &sql).await, visit.simulator.requests()), (Ok(all), 0));
 }
+
+/// The newest days are read together with the counts that confirm the days before: they have to agree with these counts.
+#[tokio::test]
+async fn the_newest_days_are_not_taken_from_a_page_that_lacks_mentions() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let of = |to: &str| {
+        format!(
+            "SELECT count(*), count(DISTINCT id) FROM (SELECT id, title FROM mentions WHERE aid = '{OTHER}' AND published_at >= \
+             '2026-04-01' AND published_at < '{to}')"
+        )
+    };
+    visit.cost(&of("2026-06-28")).await;
+    let right = rows(&visit.plain.sql(&of("2026-07-01")).await.unwrap().collect().await.unwrap());
+    let hides = shop.at_with(now(), &["hidden:percent=50"]);
+    if let Ok(batches) = hides.stored.sql(&of("2026-07-01")).await.unwrap().collect().await {
+        assert_eq!(rows(&batches), right);
+    }
+    let honest = shop.at(now());
+    honest.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(rows(&honest.stored.sql(&of("2026-07-01")).await.unwrap().collect().await.unwrap()), right);
+}
+
+#[tokio::test]
+async fn a_period_longer_than_time_is_an_error() {
+    let visit = Shop::new().at(now());
+    let sql = format!("SELECT id FROM mentions WHERE aid = '{OTHER}' AND duration = '99999999d'");
+    for sql in [format!("EXPLAIN {sql}"), sql] {
+        // Refused by the service, or by us.
+        if let Ok(frame) = visit.stored.sql(&sql).await {
+            let _ = frame.collect().await;
+        }
+    }
+}

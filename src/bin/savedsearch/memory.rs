@@ -1,4 +1,5 @@
-//! The allocator of the program: jemalloc, which counts by process and by thread, and returns freed memory to the system.
+//! The allocator of the program: jemalloc, which counts by process and by thread, and returns freed memory to the system. On Linux it
+//! is that of C code, too: the memory of SQLite counts, and the system's allocator reserves no 64 MiB of addresses for each thread.
 
 use datafusion_saved_search::memory::{Counters, count_with};
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};

@@ -87,6 +87,8 @@ pub struct PageFacts {
     pub timeline: Option<u64>,
     /// Largest sum of a list in the response: there are at least as many records.
     pub listed: Option<u64>,
+    /// Largest sum that two of its lists share.
+    pub lists: Option<u64>,
     /// The window that the service resolved the period to, [from, to).
     pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | Pages share a row, and it is present. | `[a b c d]`, then `a` is deleted and `j` arrives at the end: the next four are `[f g h i]`. The total is unchanged, as many rows are received as exist at the end, and `e` never was. |
 //! | A shared row proves nothing if its sort key continues after it, unless totals are unchanged (*loose*); careful passes share a row whose key was received completely (*firm*). | `c` and `d` have one key, and responses break the tie arbitrarily: `[a b d …]`, then from `d` on `[d e f g]` of a response that has `c` before `d`: `c` is never received. |
+//! | A total that takes turns with another one, and exceeds the rows received, is not outdated. | Two copies of the data answer in turn, and one lacks `c` and `d`: `[a b e f]` of six, `[f g h]` of nine. Every page links, and one response shows the end. |
 //! | If links are loose, the total is unchanged and equals the rows received. | As above; only the count shows it. |
 //! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
@@ -16,7 +17,7 @@
 //! | Adjacent pages are full, except the last. | `[a b c d]`, `[e f]`, `[i j k l]`: the service dropped two rows of the second page after counting. |
 //! | Rows of a later pass may only confirm an order whose rows were already emitted. | A newest row arrives during the first pass: after the others it would be out of order. |
 //! | The first page again is no progress. | The offset has no effect: the first page is read forever, or treated as the complete result. |
-//! | Without a total, the end is where nothing new arrives repeatedly, or where another count in the response ends. It is not believed far below a count that the service hints at. | Paging ends at an undeclared depth, with a short page: all deeper rows are lost. |
+//! | Without a total, the end is where nothing new arrives repeatedly, or where another count in the response ends. It is not believed below an exact count of the same window, or far below one that the service hints at. | Paging ends at an undeclared depth, with a short page: all deeper rows are lost. |
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
 //! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
 
@@ -29,6 +30,8 @@ use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
 
 /// Passes over a window before it is reported as incomplete.
 const PASSES: u32 = 3;
+/// Totals, each different from the one before, that show two of them taking turns.
+const TURNS: usize = 4;
 
 /// Verdict at the end of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +61,14 @@ pub(super) struct Proof {
     first_total: Option<u64>,
     /// Approximate number of rows, if the service reports only that.
     hint: Option<u64>,
+    /// Set if such a number is a lower bound, not a total that the profile does not trust.
+    bounds: bool,
     /// Number of rows by other counts in the last response.
     beside: Beside,
     /// Set while the total has never changed.
     constant: bool,
+    /// The last totals that differ from the one before, the newest one last.
+    changes: Vec<u64>,
     /// Completed passes.
     passes: u32,
     pass: Pass,
@@ -139,8 +146,10 @@ impl Proof {
             first_page: Vec::new(),
             first_total: None,
             hint: None,
+            bounds: profile.total.trust == Trust::Exact,
             beside: Beside::default(),
             constant: true,
+            changes: Vec::new(),
             passes: 0,
             pass: Pass::new(),
         }
@@ -174,6 +183,11 @@ impl Proof {
         self.pass.steady &= self.pass.total.is_none() || total.is_none() || self.pass.total == total;
         self.pass.total = total.or(self.pass.total);
         self.first_total = self.first_total.or(self.pass.total);
+        if let Some(total) = total.filter(|total| self.changes.last() != Some(total)) {
+            self.changes.push(total);
+            let outdated = self.changes.len().saturating_sub(TURNS);
+            self.changes.drain(..outdated);
+        }
         self.constant &= self.pass.steady && self.first_total == self.pass.total;
     }
 
@@ -181,8 +195,9 @@ impl Proof {
     pub(super) fn hint(&mut self, hint: Option<u64>, beside: Beside) {
         self.hint = hint.or(self.hint);
         // Only the first page has a timeline and lists.
-        let (timeline, listed) = (beside.timeline.or(self.beside.timeline), beside.listed.or(self.beside.listed));
-        self.beside = Beside { timeline, listed, ..beside };
+        let of = self.beside;
+        let (timeline, listed) = (beside.timeline.or(of.timeline), beside.listed.or(of.listed));
+        self.beside = Beside { timeline, listed, lists: beside.lists.or(of.lists), ..beside };
         self.pass.above = self.pass.total.and_then(|total| beside.above(total)).or(self.pass.above);
     }
 
@@ -237,6 +252,24 @@ impl Proof {
     /// True if the last page showed that nothing follows it.
     pub(super) fn end_shown(&self) -> bool {
         self.pass.end_shown
+    }
+
+    /// True if the service reports this number of rows as a lower bound.
+    pub(super) fn is_bound(&self, rows: u64) -> bool {
+        self.bounds && self.hint == Some(rows)
+    }
+
+    /// The totals that take turns, if not as many rows as the larger one were received: copies of the data that differ answer.
+    fn turns(&self, skip: u64) -> Option<(u64, u64)> {
+        match *self.changes {
+            [a, b, c, d] if a == c && b == d && skip + self.chain.all() < a.max(b) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// An exact count that exceeds the rows received, without a total.
+    fn exceeding(&self, skip: u64) -> Option<(u64, &'static str)> {
+        self.beside.exact_above(skip + self.chain.all())
     }
 
     /// True if far fewer rows were received than the service hints at. Without an exact total, an undeclared depth of
@@ -400,9 +433,14 @@ impl Proof {
         if let Some(reason) = self.contradiction(policy) {
             return Verdict::Contradiction(reason);
         }
-        let (done, reason) = match self.pass.total {
-            Some(total) => self.judge_by_total(policy, total.saturating_sub(policy.pages.skip)),
-            None => self.judge_by_pages(policy),
+        let (done, reason) = match (self.turns(policy.pages.skip), self.pass.total) {
+            (Some((a, b)), _) => {
+                let received = self.chain.all();
+                let reason = format!("{received} distinct mentions received, but the totals {a} and {b} take turns");
+                (false, format!("{reason}: copies of the data that differ seem to answer"))
+            }
+            (None, Some(total)) => self.judge_by_total(policy, total.saturating_sub(policy.pages.skip)),
+            (None, None) => self.judge_by_pages(policy),
         };
         if done {
             return Verdict::Complete;
@@ -436,17 +474,20 @@ impl Proof {
         let proven = policy.shares_rows(None) && self.is_proven() && self.chain.is_ordered();
         // Pages that share no row, or arrive in an order that may change, are believed when two passes agree.
         let agreed = self.passes > 1 && self.chain.fresh() == 0 && received == self.chain.all() && policy.gaps() == 0;
-        let short = self.falls_short(policy.pages.skip);
+        let (short, exceeding) = (self.falls_short(policy.pages.skip), self.exceeding(policy.pages.skip));
         let done = match self.satisfies(policy) {
             true => !policy.pages.ordered || proven || self.pass.pages == 1,
-            false => (proven || agreed) && shown && self.ends(policy) && !short,
+            false => (proven || agreed) && shown && self.ends(policy) && !short && exceeding.is_none(),
         };
-        let reason = match self.hint.filter(|_| short) {
-            Some(hint) => format!(
-                "{} distinct mentions received, but the service reports about {hint} (profile `depth` and `total`)",
-                self.chain.all()
+        let all = self.chain.all();
+        let reason = match (exceeding, self.hint.filter(|_| short)) {
+            (Some((count, name)), _) => {
+                format!("{all} distinct mentions received, but the {name} of the response counts {count}")
+            }
+            (None, Some(hint)) => format!(
+                "{all} distinct mentions received, but the service reports about {hint} (profile `depth` and `total`)"
             ),
-            None => "the pages do not link up, and the service reports no total to compare with".to_owned(),
+            (None, None) => "the pages do not link up, and the service reports no total to compare with".to_owned(),
         };
         (done, reason)
     }

@@ -60,6 +60,8 @@ pub(super) struct PageReader<D: PageDecoder> {
     stride: Option<u64>,
     queue: FuturesOrdered<Asked<D::Page>>,
     ready: VecDeque<(D::Page, Held)>,
+    /// A short first page that more should follow, until the next one shows that it lacks none of its rows.
+    doubted: Option<(D::Page, Held)>,
     withheld: Option<Withheld<D::Page>>,
     /// Traits of the mentions of the window.
     known: Known,
@@ -202,6 +204,7 @@ impl<D: PageDecoder> PageReader<D> {
             stride: None,
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
+            doubted: None,
             withheld: None,
             known: Known::default(),
             // Holding zero bytes never fails.
@@ -376,6 +379,8 @@ impl<D: PageDecoder> PageReader<D> {
     fn take_early(&mut self, early: Vec<(Span, Asked<D::Page>)>) {
         let (Some(reading), false) = (&mut self.reading, early.is_empty()) else { return };
         let confirmed = reading.confirm_early(early.iter().map(|(span, _)| *span));
+        // Those that turn out not to be needed are no passes of the service's making.
+        self.asked.fetch_sub((early.len() - confirmed) as u64, Ordering::Relaxed);
         self.queue.extend(early.into_iter().take(confirmed).map(|(_, asked)| asked));
     }
 
@@ -565,6 +570,7 @@ impl<D: PageDecoder> PageReader<D> {
             let received = reading.proof.chain.received();
             let (rows, total) = (reading.row(), reading.proof.total().unwrap_or_default());
             self.reading = None;
+            self.flush();
             self.queue = FuturesOrdered::new();
             let reason = format!(
                 "{received} distinct mentions received up to row {rows} of {total}: the pages lack mentions that their \
@@ -605,7 +611,16 @@ impl<D: PageDecoder> PageReader<D> {
         }
         self.given += taken.keep.iter().filter(|keep| **keep).count() as u64;
         let page = if taken.keep.contains(&false) { page.retain(&taken.keep) } else { page };
-        self.ready.push_back((page, memory));
+        // A reader that may stop early would never see the page that shows whether this one lacks rows.
+        let stops = self.pace == Pace::OnDemand && self.sort.is_some() && self.windows_read == 1;
+        let doubted =
+            stops && span.row == 0 && self.reading.as_ref().is_some_and(|reading| reading.is_short(span, facts));
+        if doubted {
+            self.doubted = Some((page, memory));
+        } else {
+            self.ready.extend(self.doubted.take());
+            self.ready.push_back((page, memory));
+        }
         Ok(())
     }
 
@@ -667,12 +682,18 @@ impl<D: PageDecoder> PageReader<D> {
         self.ready.push_back((last, memory));
     }
 
-    /// Ends a pass: continues with another window or another pass, or finishes.
-    fn end_of_pass(&mut self) -> Result<()> {
+    /// Emits what was held back.
+    fn flush(&mut self) {
+        self.ready.extend(self.doubted.take());
         if let Some(Withheld { page, memory, .. }) = self.withheld.take() {
             self.given += 1;
             self.ready.push_back((page, memory));
         }
+    }
+
+    /// Ends a pass: continues with another window or another pass, or finishes.
+    fn end_of_pass(&mut self) -> Result<()> {
+        self.flush();
         if self.cut() {
             return Ok(());
         }
@@ -813,10 +834,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.queue = FuturesOrdered::new();
         self.windows.clear();
         self.part = None;
-        if let Some(Withheld { page, memory, .. }) = self.withheld.take() {
-            self.given += 1;
-            self.ready.push_back((page, memory));
-        }
+        self.flush();
         self.whole = None;
         let announced = self.announced.map_or_else(|| "no total".to_owned(), |total| total.to_string());
         let (distinct, asked) = (self.distinct, self.asked.load(Ordering::Relaxed));
@@ -944,7 +962,7 @@ fn is_refusal(error: &Error) -> bool {
 
 /// Counts beside the total of a page.
 fn beside(facts: PageFacts) -> Beside {
-    Beside { overview: facts.counted, timeline: facts.timeline, listed: facts.listed }
+    Beside { overview: facts.counted, timeline: facts.timeline, listed: facts.listed, lists: facts.lists }
 }
 
 fn rows<P: Page>(page: &P) -> Option<Rows<'_>> {

@@ -10,6 +10,7 @@
 //! Pure. A short or empty page in the middle is never treated as the end; what is requested again, how often and from
 //! where is bounded.
 
+use super::PageFacts;
 use super::continuity::{Rows, Taken};
 use super::ids::Ids;
 use super::page_policy::{PagePolicy, Seen, Span};
@@ -303,13 +304,14 @@ impl Reading {
         more && (deep || self.proof.chain.received() >= FORGET) || self.proof.may_go_on(&self.policy) || above
     }
 
-    /// True if nothing but the last row, a round number, shows that the rows of a complete window end there. Services stop to
-    /// page at such rows.
+    /// True if nothing but the last row shows that the rows of a complete window end there, and it is a round number, or one that
+    /// the service calls a lower bound. Services stop to page at such rows.
     pub(super) fn may_be_depth(&self) -> bool {
         let counted = self.proof.total().is_some() || self.proof.is_counted() || self.end_confirmed;
         // Numbered pages are counted as full ones.
         let row = if self.policy.overlapping { self.row() } else { self.proof.chain.received() };
-        !counted && !self.cuttable && !self.satisfied() && evidence::is_round(row)
+        let bound = self.proof.is_bound(row);
+        !counted && !self.cuttable && !self.satisfied() && (evidence::is_round(row) || bound)
     }
 
     /// Records that the opposite order begins where the rows end.
@@ -340,6 +342,12 @@ impl Reading {
     /// True if the pages of a reader that may stop early lack rows that their offsets count: nothing judges them later.
     pub(super) fn lacks_rows(&self) -> bool {
         self.stops_early && self.policy.overlapping && self.proof.lacks_rows(&self.policy)
+    }
+
+    /// True if a page has fewer rows than requested although more follow: the service has smaller pages, or leaves rows out.
+    pub(super) fn is_short(&self, span: Span, facts: PageFacts) -> bool {
+        let more = facts.total.is_some_and(|total| span.row + facts.rows < total);
+        self.policy.overlapping && more && facts.rows < span.size && !self.satisfied()
     }
 
     /// True if the rows that the plan wants were received.

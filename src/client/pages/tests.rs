@@ -526,3 +526,56 @@ fn numbers_of_one_response_that_differ_are_named() {
         assert_eq!(cuttable.wants_cut(), total == 50, "{total}");
     }
 }
+
+#[test]
+fn totals_that_take_turns_are_those_of_copies_that_differ() {
+    let times: Vec<i64> = (0..100).collect();
+    for (totals, verdict) in [
+        ([9, 6, 9, 6], Verdict::Again),
+        // Something arrived, and something was deleted.
+        ([9, 8, 7, 6], Verdict::Complete),
+        ([6, 6, 6, 6], Verdict::Complete),
+    ] {
+        let mut reading = reading(3, None, false, |_| {});
+        reading.be_careful();
+        let pages: [&[u64]; 3] = [&[0, 1, 2], &[2, 3, 4], &[4, 5]];
+        reading.announce(Some(totals[0]));
+        for (page, total) in pages.iter().zip(&totals[1..]) {
+            let span = Span { row: page[0], size: 3 };
+            let rows = timed(page, &times[page[0] as usize..]);
+            let rows = Rows { keys: Some(&times[page[0] as usize..page[0] as usize + page.len()]), ..rows };
+            assert!(reading.links(span, Rows { ids: rows.ids, keys: rows.keys, versions: None }));
+            reading.announce(Some(*total));
+            reading.take(span, page.len() as u64, Some(rows)).expect("rows are accepted");
+        }
+        assert_eq!(reading.end_of_pass(), verdict, "{totals:?}");
+    }
+}
+
+#[test]
+fn without_a_total_an_exact_count_of_the_window_is_not_outvoted() {
+    for (beside, verdict) in [
+        (Beside { overview: Some(100), ..Beside::default() }, Verdict::Complete),
+        (Beside { overview: Some(263), timeline: Some(263), ..Beside::default() }, Verdict::Again),
+        (Beside { timeline: Some(101), ..Beside::default() }, Verdict::Again),
+    ] {
+        let mut reading = without_total(200);
+        reading.hint(None, beside);
+        let page: Vec<u64> = (0..100).collect();
+        let times: Vec<i64> = (0..100).collect();
+        reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows are accepted");
+        for _ in 0..4 {
+            reading.take(Span { row: 99, size: 200 }, 1, Some(timed(&[99], &[99]))).expect("rows are accepted");
+        }
+        assert_eq!(reading.end_of_pass(), verdict, "{beside:?}");
+    }
+}
+
+#[test]
+fn a_lower_bound_is_no_end() {
+    let mut reading = reading(200, None, false, |_| {});
+    reading.hint(Some(150), Beside::default());
+    let page: Vec<u64> = (0..150).collect();
+    reading.take(reading.first(), 150, Some(ids(&page))).expect("rows are accepted");
+    assert!(reading.may_be_depth(), "at least 150, and 150 rows");
+}

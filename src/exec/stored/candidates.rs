@@ -53,7 +53,13 @@ pub(super) fn terms(from: &FromStore, connection: &Connection, subject: &Subject
     let (profile, now) = (connection.profile(), connection.now());
     let rescan = profile.store.rescan.length();
     // A timeline that did not agree is asked again after a while.
-    let distrusted = || from.store.distrusted(subject).ok().flatten().is_some_and(|since| since > now - rescan);
+    let distrusted = || {
+        from.store
+            .distrusted(subject)
+            .ok()
+            .flatten()
+            .is_some_and(|since| now.checked_sub_signed(rescan).is_none_or(|age| since > age))
+    };
     let rescan = (!can_confirm(profile) || distrusted()).then_some(rescan);
     // Before its first response, the service's clock is known from earlier runs.
     let ahead = connection.client().ahead().max(from.store.ahead());
@@ -128,7 +134,7 @@ pub(super) fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>
     let length = profile.window.length_of(words)?;
     // The service has to say which instants it means.
     profile.echo.from.as_ref().and(profile.echo.to.as_ref())?;
-    Some(((now - length).timestamp_micros()..now.timestamp_micros(), true))
+    Some((now.checked_sub_signed(length)?.timestamp_micros()..now.timestamp_micros(), true))
 }
 
 /// Subject of a plan, and the regions that may answer it.

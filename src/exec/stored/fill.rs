@@ -54,7 +54,12 @@ impl Driver {
         if !self.fills(from) || days.is_empty() {
             return None;
         }
-        let (subject, begun) = (subject_of(plan), self.config.connection.clock().now());
+        // A first page that was requested for an estimate may have waited since the query began.
+        let begun = match self.outlook.get() {
+            Some(_) => self.query.begun,
+            None => self.config.connection.clock().now(),
+        };
+        let subject = subject_of(plan);
         let reading = from.store.in_flight().begin(&subject, &days, &self.config.query);
         let (from, timeline, filling) = (from.clone(), Arc::clone(timeline), Mutex::new(None));
         Some(Arc::new(Fill { from, subject, days, begun, timeline, reading, filling }))

@@ -1,11 +1,13 @@
 //! The end of a span, read together with the daily counts that confirm the days before it: a response with the newest mentions
 //! of a window has the overview of the whole window.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{SortOptions, take_record_batch};
+use bytes::Bytes;
 use chrono::DateTime;
 use futures::StreamExt;
 
@@ -18,8 +20,8 @@ use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Driver;
 use crate::profile::Zone;
 use crate::pushdown::{ServiceOrder, service_order, windows_between};
-use crate::request::{Pages, RequestPlan};
-use crate::store::{Day, Division, Filters, FromStore, Regions, Subject, start_of};
+use crate::request::{PageRequest, Pages, RequestPlan};
+use crate::store::{Day, Division, Filters, FromStore, Regions, Subject, day_of, start_of};
 
 /// Mentions at the end of a span, received with the daily counts of all of it.
 pub(super) struct Tail {
@@ -146,18 +148,44 @@ impl Driver {
             }
         }
         drop(pages);
-        if let Some(fill) = fill {
-            self.commit(fill, plan).await;
-        }
-        if self.config.mode.order().is_some_and(|order| !order.options.descending) {
-            rows = rows.iter().rev().map(reversed).collect::<Result<_>>()?;
-        }
         let as_of = self.query.begun + self.config.connection.client().ahead();
         let timeline = match first.get().map(|(request, body)| self.timeline_in(request, body, as_of)) {
             Some(Err(error)) if is_refused(error.kind()) => None,
             Some(timeline) => timeline?,
             None => None,
         };
+        // The reading ended at the days that are stored, where nothing proves it: the counts of the same response have to.
+        let counted = match (&timeline, first.get()) {
+            (Some(timeline), Some((request, body))) => self.counts_tail(timeline, request, body, start)?,
+            _ => false,
+        };
+        if !counted {
+            return Ok(Received::default());
+        }
+        if let Some(fill) = fill {
+            self.commit(fill, plan).await;
+        }
+        if self.config.mode.order().is_some_and(|order| !order.options.descending) {
+            rows = rows.iter().rev().map(reversed).collect::<Result<_>>()?;
+        }
         Ok(Received { tail: Some(Tail { start, rows }), timeline })
+    }
+
+    /// True if the first page has as many mentions of each day from an instant on as the timeline of its response counts. If it
+    /// does not reach back to that instant, the pages after it have to link, and nothing is compared.
+    fn counts_tail(&self, timeline: &Timeline, request: &PageRequest, body: &Bytes, start: i64) -> Result<bool> {
+        let page = self.reader.decoder.decode(request, body)?;
+        let (Some(ids), Some(times)) = (&page.ids, &page.times) else { return Ok(false) };
+        if page.records >= request.size && times.iter().all(|time| *time >= start) {
+            return Ok(true);
+        }
+        let mut counts: HashMap<Day, HashSet<u64>> = HashMap::new();
+        for (time, id) in times.iter().zip(ids).filter(|(time, _)| **time >= start) {
+            counts.entry(day_of(*time)).or_default().insert(*id);
+        }
+        let first = day_of(start);
+        let expected = timeline.counts.iter().filter(|(day, count)| **day >= first && **count > 0);
+        let expected: HashMap<Day, u64> = expected.map(|(day, count)| (*day, *count)).collect();
+        Ok(counts.into_iter().map(|(day, ids)| (day, ids.len() as u64)).collect::<HashMap<_, _>>() == expected)
     }
 }

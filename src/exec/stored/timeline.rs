@@ -197,6 +197,12 @@ impl Driver {
         };
         let counts: Option<DailyCounts> = days.into_iter().map(day).collect();
         let window = window.map(|(from, to)| from.timestamp_micros()..to.timestamp_micros());
+        // A timeline of other days than those of the window counts other mentions.
+        let strange = |day: Day, window: &Range<i64>| start_of(day + 1) <= window.start || start_of(day) >= window.end;
+        let counts = counts.filter(|counts| {
+            let counted = counts.iter().filter(|(_, count)| **count > 0);
+            window.as_ref().is_none_or(|window| !counted.clone().any(|(day, _)| strange(*day, window)))
+        });
         Ok(counts.map(|counts| Timeline { window, counts, as_of }))
     }
 

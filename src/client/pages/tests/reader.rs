@@ -113,6 +113,7 @@ impl PageDecoder for Decoder {
             counted: None,
             timeline: None,
             listed: None,
+            lists: None,
             window: None,
         };
         Ok((Seconds::at(times), facts))
