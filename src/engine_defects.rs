@@ -214,4 +214,18 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "18446744073709551613",
         here: Here::Right("-3"),
     },
+    EngineDefect {
+        name: "quotient of unsigned integers",
+        upstream: None,
+        statement: "SELECT row_number() OVER (ORDER BY n) / 2 AS d FROM events ORDER BY n LIMIT 1",
+        plain: "0.5000",
+        here: Here::Right("0"),
+    },
+    EngineDefect {
+        name: "a name of a result within an expression of ORDER BY",
+        upstream: None,
+        statement: "SELECT -n AS n FROM events ORDER BY n + 0 LIMIT 1",
+        plain: "-31",
+        here: Here::Right("-10"),
+    },
 ];

@@ -86,7 +86,9 @@ fn translated(text: &str) -> String {
     {
         return format!("a row of VALUES has {got} instead of {expected} values");
     }
-    if text.contains("OuterReferenceColumn(") {
+    if text.contains("OuterReferenceColumn(")
+        || text.contains("Physical plan does not support logical expression ScalarSubquery")
+    {
         return "this correlated subquery is not supported; write it as a join".to_owned();
     }
     if let Some(name) = between(text, "Invalid function '", "'") {

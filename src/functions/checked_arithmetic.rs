@@ -121,10 +121,13 @@ fn negated(operand: &ColumnarValue) -> Result<ColumnarValue> {
     })
 }
 
+/// First words of the error of an integer that does not fit its type.
+pub(crate) const OUT_OF_RANGE: &str = "integer out of range";
+
 /// The error of an integer that does not fit its type.
 pub(super) fn overflow(happened: &str) -> Error {
     let operation = happened.rsplit_once("happened on: ").map_or(happened, |(_, operation)| operation);
-    let message = format!("integer out of range: {operation}");
+    let message = format!("{OUT_OF_RANGE}: {operation}");
     Error::new(ErrorKind::Query, message)
         .advice("cast to a larger type before computing: BIGINT, DECIMAL(38, 0) or DOUBLE")
 }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
+#[cfg(feature = "flight")]
+pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
 pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
 pub(crate) use self::checked_sum::sum_udaf;
 pub(crate) use self::comparable_interval::comparable_interval;
@@ -26,7 +28,7 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::opaque::Opaque;
 #[cfg(feature = "postgres")]
-pub(crate) use self::postgres::{NotAnArray, items, put_text};
+pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, listed_named, put_text, read_interval};
 
 /// Key in the metadata of a field: the type that a protocol has for it.
 pub(crate) const PROTOCOL_TYPE: &str = "savedsearch.protocol_type";
@@ -37,6 +39,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all: Vec<Arc<ScalarUDF>> = arithmetic.map(checked_arithmetic).into();
     all.extend([comparable_interval(), like_pattern(), similar_pattern(), InValues::udf(), Opaque::udf()]);
     all.extend([postgres::PostgresCast::udf(), postgres::PostgresToChar::udf()]);
+    all.extend(postgres::listed());
     all
 }
 

@@ -7,6 +7,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
 use crate::error::{Error, ErrorKind, describe};
+use crate::functions::OUT_OF_RANGE;
 
 /// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
 /// few KiB.
@@ -71,6 +72,7 @@ pub(crate) enum Origin {
     Syntax,
     UnknownTable,
     UnknownColumn,
+    UnknownFunction,
     /// A value for which an operation is not defined.
     DivisionByZero,
     OutOfRange,
@@ -102,21 +104,44 @@ impl Failure {
 
     /// Converts an error. `redact` removes API keys from the message.
     pub(crate) fn of(error: &DataFusionError, owner: KeyOwner, redact: impl Fn(&str) -> String) -> Self {
-        let message = redact(&describe(error)).chars().take(SHOWN).collect();
-        Self { code: code(error, owner), origin: origin(error), message }
+        let origin = origin(error);
+        let mut message = describe(error);
+        if origin == Origin::UnknownFunction {
+            message.extend(meant_function(error));
+        }
+        let message = redact(&message).chars().take(SHOWN).collect();
+        Self { code: code(error, owner), origin, message }
     }
+}
+
+/// The function that an unknown name is probably meant to be. The engine has one for each name, however far it is.
+fn meant_function(error: &DataFusionError) -> Option<String> {
+    let text = error.find_root().to_string();
+    let between = |before: &str| Some(text.split_once(before)?.1.split_once('\'')?.0.to_owned());
+    let (name, meant) = (between("Invalid function '")?, between("Did you mean '")?);
+    let distance = datafusion::common::utils::datafusion_strsim::levenshtein(&name.to_lowercase(), &meant);
+    (distance <= name.len() / 4).then(|| format!("; did you mean {meant}?"))
 }
 
 fn origin(error: &DataFusionError) -> Origin {
     if let Some(own) = Error::find(error) {
-        return Origin::Own(own.kind());
+        return match own.kind() {
+            ErrorKind::Query if own.to_string().starts_with(OUT_OF_RANGE) => Origin::OutOfRange,
+            kind => Origin::Own(kind),
+        };
     }
     match error.find_root() {
         DataFusionError::SQL(..) => Origin::Syntax,
         DataFusionError::SchemaError(error, _) if matches!(**error, SchemaError::FieldNotFound { .. }) => {
             Origin::UnknownColumn
         }
-        DataFusionError::Plan(_) if describe(error).starts_with("unknown table") => Origin::UnknownTable,
+        DataFusionError::Plan(_) => match describe(error) {
+            line if line.starts_with("unknown table") => Origin::UnknownTable,
+            line if line.starts_with("unknown function") || line.starts_with("wrong types of arguments for") => {
+                Origin::UnknownFunction
+            }
+            _ => Origin::Engine,
+        },
         DataFusionError::ArrowError(error, _) => match error.as_ref() {
             ArrowError::DivideByZero => Origin::DivisionByZero,
             ArrowError::ArithmeticOverflow(_) => Origin::OutOfRange,

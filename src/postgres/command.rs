@@ -183,6 +183,11 @@ impl Command {
                 _ => Self::Statement,
             },
             ["fetch", rest @ ..] => fetch(rest, false),
+            ["move", "0" | "forward", ..]
+                if matches!(words.as_slice(), ["move", "0", ..] | ["move", "forward", "0", ..]) =>
+            {
+                Self::Nothing("MOVE 0")
+            }
             ["move", rest @ ..] => fetch(rest, true),
             ["copy", ..] => copy(sql),
             _ => Self::Statement,

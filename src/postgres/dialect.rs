@@ -8,7 +8,10 @@
 //! | `to_char(t, 'YYYY-MM-DD')` | a function that takes PostgreSQL's templates; formats with `%` stay |
 //! | `to_timestamp`, `to_date` with a template | the engine's, with its format |
 //! | `t AT TIME ZONE 'Europe/Berlin'`, `LOCALTIMESTAMP` | the local time of an instant, or the instant of a local time |
-//! | an interval times a number | the interval or duration |
+//! | intervals in all forms, and computed with numbers and dates | `spans`, `operators` |
+//! | functions, and functions in FROM | `functions`, `from_items` |
+//! | `x = ANY (ARRAY[1, 2])` | `x IN (1, 2)` |
+//! | `(a, b) OVERLAPS (c, d)`, `x ^@ y`, `~x` | comparisons, `starts_with`, a difference |
 //! | `x::int`, `x::text`, `x::text[]`, `x::uuid`, `x::json` | a function (`functions/postgres/cast`) |
 //! | `'{a,b}'::text[]`, `x = ANY ('{a,b}')` | an array |
 //! | `a ^ b`, `\|/ a`, `\|\|/ a`, `@ a` | `power`, `sqrt`, `cbrt`, `abs` |
@@ -23,22 +26,28 @@
 //! Sources: PostgreSQL documentation, "Data Type Formatting Functions", "Date/Time Functions and Operators", "Row and Array
 //! Comparisons", "Collation Support".
 
+mod from_items;
+mod functions;
+mod json;
+mod operators;
+mod spans;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::types::{
-    ArrowTimestampType, IntervalMonthDayNano, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, new_null_array};
-use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
 use chrono::{DateTime, MappedLocalTime, Offset, TimeDelta, TimeZone as _, Utc};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result;
+use datafusion::execution::FunctionRegistry;
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -49,8 +58,8 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array as SqlArray, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, CharacterLength,
     DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, OrderByKind, Query, SelectItem, SetExpr, Statement, Subscript, TableFactor,
-    TimezoneInfo, UnaryOperator, Value,
+    FunctionArguments, Ident, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Subscript,
+    TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::{GenericDialect, PostgreSqlDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -102,6 +111,10 @@ impl Names {
 /// Adds the functions that translated statements call.
 pub(super) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(TimeZone::new()));
+    context.register_udf(ScalarUDF::from(json::Json::new()));
+    if context.state_ref().write().register_expr_planner(Arc::new(operators::Operators)).is_err() {
+        tracing::error!("the operators of PostgreSQL are not registered");
+    }
 }
 
 /// Parses a statement.
@@ -113,10 +126,56 @@ pub(super) fn parsed(sql: &str) -> Result<Parsed> {
         Ok(parsed) => return writes_nothing(parsed),
         Err(error) => error,
     };
-    match Error::find(&first) {
-        Some(_) => Err(first),
+    if Error::find(&first).is_some() {
+        return Err(first);
+    }
+    match without_unknown_syntax(sql)? {
+        Some(known) => match parse(&spaced(&known), PostgreSqlDialect {}) {
+            Ok(parsed) => writes_nothing(parsed),
+            Err(_) => Err(first),
+        },
         None => parse(sql, GenericDialect {}),
     }
+}
+
+/// A text without syntax that the parser does not know: `EXCLUDE NO OTHERS`, which is the default, and `(TABLE t)`. `None` for a text
+/// that has none of it.
+///
+/// # Errors
+/// What has another meaning, with the form to write.
+fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
+    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).with_unescape(false).tokenize() else {
+        return Ok(None);
+    };
+    let tokens: Vec<Token> = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let word = |at: usize, expected: &str| match tokens.get(at) {
+        Some(Token::Word(word)) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected),
+        _ => false,
+    };
+    let unsupported = |line: &str, advice: &str| Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into());
+    let (mut text, mut changed, mut at) = (String::with_capacity(sql.len()), false, 0);
+    while let Some(token) = tokens.get(at) {
+        if word(at, "exclude") && word(at + 1, "no") && word(at + 2, "others") {
+            (changed, at) = (true, at + 3);
+            continue;
+        }
+        if word(at, "exclude") && (word(at + 1, "ties") || word(at + 1, "group") || word(at + 1, "current")) {
+            let advice = "compute the excluded row apart, as in sum(x) OVER (…) - x";
+            return unsupported("EXCLUDE in a window frame is not supported", advice);
+        }
+        if word(at, "between") && word(at + 1, "symmetric") {
+            return unsupported("BETWEEN SYMMETRIC is not supported", "use BETWEEN least(a, b) AND greatest(a, b)");
+        }
+        if *token == Token::LParen && word(at + 1, "table") && matches!(tokens.get(at + 2), Some(Token::Word(_))) {
+            text.push_str("(SELECT * FROM ");
+            (changed, at) = (true, at + 2);
+            continue;
+        }
+        text.push_str(&token.to_string());
+        text.push(' ');
+        at += 1;
+    }
+    Ok(changed.then_some(text))
 }
 
 /// Refuses tables with columns of their own, which clients create to fill them.
@@ -214,12 +273,33 @@ impl Editor for Translator<'_> {
         }
     }
 
+    fn pre_visit_select(&mut self, select: &mut Select) {
+        let mut names: Vec<(usize, &str)> = Vec::new();
+        for (at, item) in select.projection.iter_mut().enumerate() {
+            match item {
+                SelectItem::UnnamedExpr(expr) => names.extend(functions::rows_of_item(expr).map(|name| (at, name))),
+                SelectItem::ExprWithAlias { expr, .. } => {
+                    functions::rows_of_item(expr);
+                }
+                _ => {}
+            }
+        }
+        // Several of one name have none.
+        for (at, name) in &names {
+            let alone = names.iter().filter(|(_, other)| other == name).count() == 1;
+            if let (true, SelectItem::UnnamedExpr(expr)) = (alone, &select.projection[*at]) {
+                select.projection[*at] = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(*name) };
+            }
+        }
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) {
         match factor {
             TableFactor::Table { args: Some(args), .. } => args.args.iter_mut().for_each(name_of_argument),
             TableFactor::Function { args, .. } => args.iter_mut().for_each(name_of_argument),
             _ => {}
         }
+        from_items::translated(factor);
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) {
@@ -331,9 +411,18 @@ impl Translator<'_> {
                     UnaryOperator::PGSquareRoot => Some(call("sqrt", vec![double(expr)])),
                     UnaryOperator::PGCubeRoot => Some(call("cbrt", vec![double(expr)])),
                     UnaryOperator::PGAbs => Some(call("abs", vec![expr.as_ref().clone()])),
+                    UnaryOperator::Minus => spans::negated(expr)?,
+                    UnaryOperator::BitwiseNot => {
+                        let one_less = pair(expr.as_ref().clone(), BinaryOperator::Plus, number("1"));
+                        Some(SqlExpr::Nested(Box::new(SqlExpr::UnaryOp {
+                            op: UnaryOperator::Minus,
+                            expr: Box::new(one_less),
+                        })))
+                    }
                     _ => None,
                 }
             }
+            SqlExpr::Interval(interval) => spans::translated(interval)?,
             SqlExpr::IsNull(inner) => all_members(inner, SqlExpr::IsNull),
             SqlExpr::IsNotNull(inner) => all_members(inner, SqlExpr::IsNotNull),
             SqlExpr::IsDistinctFrom(left, right) => distinct(left, right)?.map(not),
@@ -407,6 +496,9 @@ impl Translator<'_> {
         let name = function.name.to_string().to_lowercase();
         if let (FunctionArguments::None, "localtimestamp") = (&function.args, name.as_str()) {
             return Ok(Some(call(TimeZone::NAME, vec![text(&self.names.zone), call("now", Vec::new())])));
+        }
+        if let Some(translated) = functions::translated(&name, function)? {
+            return Ok(Some(translated));
         }
         let FunctionArguments::List(list) = &mut function.args else { return Ok(None) };
         let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), FunctionArg::Unnamed(FunctionArgExpr::Expr(second))] =
@@ -484,10 +576,20 @@ impl Translator<'_> {
                     None => whole,
                 }))
             }
+            Type::INTERVAL => match (&constant, parameter) {
+                (Some(words), _) => spans::literal(words, None).map(Some),
+                (None, true) => Ok(None),
+                (None, false) => named("interval"),
+            },
             Type::UUID | Type::JSON => named(postgres.name()),
             Type::BYTEA if parameter => Ok(Some(inner.clone())),
             Type::BYTEA => match constant.as_deref().map(|text| text.strip_prefix("\\x")) {
                 Some(Some(digits)) => Ok(Some(SqlExpr::value(Value::HexStringLiteral(digits.to_owned())))),
+                Some(None) if !constant.iter().any(|text| text.contains('\\')) => {
+                    let bytes = constant.as_deref().unwrap_or_default().as_bytes();
+                    let digits = data_encoding::HEXLOWER.encode(bytes);
+                    Ok(Some(SqlExpr::value(Value::HexStringLiteral(digits))))
+                }
                 _ => Err(unsupported("casts to bytea are supported for literals like '\\x0a0b' only")),
             },
             // Without a scale a number keeps its digits.
@@ -689,13 +791,13 @@ fn rows(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr) -> Result<Option<S
 
 fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
     use BinaryOperator::{
-        ArrowAt, AtArrow, BitwiseXor, Custom, Divide, Multiply, PGCustomBinaryOperator, PGExp, PGOverlap,
+        ArrowAt, AtArrow, BitwiseXor, Custom, Overlaps, PGCustomBinaryOperator, PGExp, PGOverlap, PGStartsWith,
     };
     let of_rows =
         matches!(left, SqlExpr::Tuple(_) | SqlExpr::Function(_) | SqlExpr::Nested(_)) && members(left).is_some();
     Ok(match op {
-        Multiply => times(left, right, false).or_else(|| times(right, left, false)),
-        Divide => times(left, right, true),
+        PGStartsWith => Some(call("starts_with", vec![left.clone(), right.clone()])),
+        Overlaps => Some(overlaps(left, right)?),
         PGExp => Some(power(left, right)),
         // Read by the engine's parser, which gives it the precedence of another operator.
         BitwiseXor => {
@@ -727,8 +829,83 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
     })
 }
 
-/// A comparison with any or all items of an array that is written as a text; `None` for another array.
+/// `(start, end) OVERLAPS (start, end)`: periods with their start, without their end. An end may be the length of the period.
+fn overlaps(left: &SqlExpr, right: &SqlExpr) -> Result<SqlExpr, Report> {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Or, Plus};
+    let period = |side: &SqlExpr| match members(side).as_deref() {
+        Some([start, end]) => {
+            let length = matches!(end, SqlExpr::Interval(_))
+                || matches!(end, SqlExpr::Cast { data_type: SqlType::Interval { .. }, .. });
+            let end = if length { pair(start.clone(), Plus, end.clone()) } else { end.clone() };
+            // In this order; without an end if one of the two is missing.
+            let later = call("greatest", vec![start.clone(), end.clone()]);
+            let known = pair(
+                SqlExpr::IsNotNull(Box::new(SqlExpr::Nested(Box::new(start.clone())))),
+                And,
+                SqlExpr::IsNotNull(Box::new(SqlExpr::Nested(Box::new(end.clone())))),
+            );
+            Ok((call("least", vec![start.clone(), end]), when(known, later)))
+        }
+        _ => Err(Report::error("42601", "OVERLAPS takes two rows of two: (start, end) OVERLAPS (start, end)")),
+    };
+    let ((start, end), (other_start, other_end)) = (period(left)?, period(right)?);
+    let pair = |left: &SqlExpr, op: BinaryOperator, right: &SqlExpr| pair(left.clone(), op, right.clone());
+    let begins_within = |start: &SqlExpr, end: &SqlExpr, other_start: &SqlExpr, other_end: &SqlExpr| {
+        let after = pair(&pair(start, GtEq, other_end), And, &pair(end, GtEq, other_end));
+        pair(&pair(start, Gt, other_start), And, &not(after))
+    };
+    let together = pair(
+        &pair(&start, Eq, &other_start),
+        And,
+        &pair(&pair(&end, Eq, &end), And, &pair(&other_end, Eq, &other_end)),
+    );
+    let either = pair(
+        &begins_within(&start, &end, &other_start, &other_end),
+        Or,
+        &begins_within(&other_start, &other_end, &start, &end),
+    );
+    Ok(pair(&either, Or, &together))
+}
+
+/// `CASE WHEN condition THEN result END`.
+fn when(condition: SqlExpr, result: SqlExpr) -> SqlExpr {
+    use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+    SqlExpr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: None,
+    }
+}
+
+/// The items of an array that is written as one.
+fn written_items(expr: &SqlExpr) -> Option<&[SqlExpr]> {
+    match expr {
+        SqlExpr::Array(array) => Some(&array.elem),
+        SqlExpr::Nested(inner) => written_items(inner),
+        SqlExpr::Cast { expr, data_type: SqlType::Array(_), .. } => written_items(expr),
+        _ => None,
+    }
+}
+
+/// A comparison with any or all items of an array that is written as a text or item by item; `None` for another array.
 fn compared(left: &SqlExpr, op: &BinaryOperator, right: &SqlExpr, all: bool) -> Result<Option<SqlExpr>, Report> {
+    if let Some(items) =
+        written_items(right).filter(|items| !items.iter().any(|item| matches!(item, SqlExpr::Array(_))))
+    {
+        let in_list = |negated| SqlExpr::InList { expr: Box::new(left.clone()), list: items.to_vec(), negated };
+        return Ok(Some(match (op, all) {
+            _ if items.is_empty() => SqlExpr::value(Value::Boolean(all)),
+            (BinaryOperator::Eq, false) => in_list(false),
+            (BinaryOperator::NotEq, true) => in_list(true),
+            _ => {
+                let each = items.iter().map(|item| pair(left.clone(), op.clone(), item.clone())).collect();
+                let joint = if all { BinaryOperator::And } else { BinaryOperator::Or };
+                joined(each, &joint).unwrap_or_else(|| SqlExpr::value(Value::Boolean(all)))
+            }
+        }));
+    }
     let Some(literal) = literal_of(right) else { return Ok(None) };
     let each = read_items(&literal)?.into_iter().map(|item| {
         pair(left.clone(), op.clone(), item.map_or_else(|| SqlExpr::value(Value::Null), |item| text(&item)))
@@ -792,6 +969,12 @@ fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Op
     let scaled = match part.as_str() {
         "second" | "seconds" | "sec" | "secs" => Some(("0.000001", 6)),
         "millisecond" | "milliseconds" | "msec" | "msecs" => Some(("0.001", 3)),
+        "century" => return Some(of_years(time, exact, 100)),
+        "millennium" => return Some(of_years(time, exact, 1_000)),
+        "decade" => {
+            let years = call("floor", vec![pair(unit("year"), BinaryOperator::Divide, number("10.0"))]);
+            return Some(if exact { decimal(years, 10, 0) } else { years });
+        }
         // Of double precision already, and of words that the engine does not know.
         "epoch" => return None,
         _ if *field == DateTimeField::NoDateTime && exact => return None,
@@ -810,6 +993,17 @@ fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Op
         (None, true) => decimal(unit(&part), 10, 0),
         (None, false) => cast_to(unit(&part), SqlType::DoublePrecision),
     })
+}
+
+/// The number of spans of years, which begin with the year one.
+fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
+    let year = call("date_part", vec![text("year"), time.clone()]);
+    let spans = pair(year, BinaryOperator::Divide, number(&format!("{years}.0")));
+    let spans = call("ceil", vec![spans]);
+    match exact {
+        true => cast_to(spans, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
+        false => spans,
+    }
 }
 
 /// Subscripts count from one: there is nothing at zero and below.
@@ -848,15 +1042,8 @@ fn subscripts(root: &SqlExpr, chain: &mut [AccessExpr]) -> Result<Option<SqlExpr
             _ => {}
         }
     }
-    Ok(joined(outside, &BinaryOperator::And).map(|inside| SqlExpr::Case {
-        case_token: datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
-        end_token: datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen {
-            condition: inside,
-            result: SqlExpr::CompoundFieldAccess { root: Box::new(root.clone()), access_chain: chain.to_vec() },
-        }],
-        else_result: None,
+    Ok(joined(outside, &BinaryOperator::And).map(|inside| {
+        when(inside, SqlExpr::CompoundFieldAccess { root: Box::new(root.clone()), access_chain: chain.to_vec() })
     }))
 }
 
@@ -1037,39 +1224,6 @@ fn format_of(template: &str) -> Result<String, String> {
     Ok(format)
 }
 
-/// Returns an interval that is multiplied by a number, or divided by one. `None` leaves the expression to the engine.
-fn times(interval: &SqlExpr, count: &SqlExpr, divide: bool) -> Option<SqlExpr> {
-    let interval = match interval {
-        SqlExpr::Nested(inner) => inner,
-        other => other,
-    };
-    let SqlExpr::Interval(written) = interval else { return None };
-    let unit = written.leading_field.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
-    let words = format!("{}{unit}", literal_of(&written.value)?);
-    // Without a unit it is left, as a range such as YEAR TO MONTH.
-    if written.last_field.is_some() || !words.contains(char::is_alphabetic) {
-        return None;
-    }
-    let IntervalMonthDayNano { months, days, nanoseconds } = parse_interval_month_day_nano(&words).ok()?;
-    if let (false, Some(count)) = (divide, digits_of(count).and_then(|digits| digits.parse::<i32>().ok())) {
-        let (months, days) = (months.checked_mul(count)?, days.checked_mul(count)?);
-        let micros = (nanoseconds / 1_000).checked_mul(count.into())?;
-        let mut product = written.clone();
-        (product.leading_field, product.leading_precision) = (None, None);
-        product.value = Box::new(text(&format!("{months} months {days} days {micros} microseconds")));
-        return Some(SqlExpr::Interval(product));
-    }
-    // A month has no fixed length.
-    if months != 0 {
-        return None;
-    }
-    let micros = i64::from(days) * 86_400_000_000 + nanoseconds / 1_000;
-    let double = cast_to(number(&micros.to_string()), SqlType::DoublePrecision);
-    let operator = if divide { BinaryOperator::Divide } else { BinaryOperator::Multiply };
-    let rounded = call("round", vec![pair(double, operator, SqlExpr::Nested(Box::new(count.clone())))]);
-    Some(call("arrow_cast", vec![cast_to(rounded, SqlType::BigInt(None)), text("Duration(Microsecond)")]))
-}
-
 /// `timezone(zone, time)`, the function behind `AT TIME ZONE`: a time with a zone becomes the local time in `zone`, one without
 /// becomes the instant at which it is that time in `zone`. The former is replaced by a cast when a plan is optimized. The latter
 /// is not: a cast fails for a time that the clocks pass twice or leave out, where PostgreSQL takes the standard time.
@@ -1196,10 +1350,24 @@ mod tests {
             ),
             ("SELECT to_date('x', 'DD.MM.YY')", "SELECT to_date('x', '%d.%m.%y')"),
             ("SELECT t AT TIME ZONE 'Asia/Tokyo'", "SELECT timezone('Asia/Tokyo', t)"),
-            ("SELECT 2 * interval '1 month 3 days'", "SELECT INTERVAL '2 months 6 days 0 microseconds'"),
-            ("SELECT INTERVAL '1 month' * x", "SELECT INTERVAL '1 month' * x"),
+            ("SELECT interval '1 month 04:05'", "SELECT INTERVAL '1 months 0 days 14700000000 microseconds'"),
+            ("SELECT -interval '1 day 1:00'", "SELECT INTERVAL '0 months -1 days -3600000000 microseconds'"),
+            ("SELECT 'P1D'::interval", "SELECT INTERVAL '0 months 1 days 0 microseconds' AS \"interval\""),
+            (
+                "SELECT * FROM unnest(a) x, generate_series(1, 3) g",
+                "SELECT * FROM UNNEST(a) x (x), generate_series(1, 3) g (g)",
+            ),
+            (
+                "SELECT generate_series(1, 3), a = ANY (ARRAY[1, 2])",
+                "SELECT unnest(generate_series(1, 3)) AS generate_series, a IN (1, 2)",
+            ),
             ("SELECT a FROM t WHERE to_charm = 1", "SELECT a FROM t WHERE to_charm = 1"),
             ("SELECT a<-1, ['x']", "SELECT a < -1, ['x']"),
+            ("SELECT * FROM (TABLE t) q", "SELECT * FROM (SELECT * FROM t) q"),
+            (
+                "SELECT sum(a) OVER (ORDER BY b ROWS 1 PRECEDING EXCLUDE NO OTHERS) FROM t",
+                "SELECT sum(a) OVER (ORDER BY b ROWS 1 PRECEDING) FROM t",
+            ),
             ("SELECT a<-1 + 2", "SELECT a < -1 + 2"),
             ("SELECT '{en,\"d e\",NULL}'::text[]", "SELECT CAST(ARRAY['en', 'd e', NULL] AS TEXT[]) AS \"text\""),
             ("SELECT x = ANY('{1,2}'), x <> ALL('{}')", "SELECT ((x = '1') OR (x = '2')), true"),
@@ -1245,6 +1413,10 @@ mod tests {
             ("SELECT x::char(3)", "blanks"),
             ("SELECT (a, b) = (1, 2, 3)", "unequal"),
             ("SELECT a -|- b", "operator"),
+            ("SELECT nextval('x')", "row_number()"),
+            ("SELECT json_build_object(a, b)", "keys"),
+            ("SELECT interval '1 foo'", "invalid input syntax"),
+            ("SELECT (a, b) OVERLAPS (c, d, e)", "two rows of two"),
         ] {
             let report = read(sql).expect_err(sql);
             let line = report.fields().into_iter().find(|(field, _)| *field == b'M').expect("a line").1;

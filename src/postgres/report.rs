@@ -73,6 +73,7 @@ fn sqlstate(failure: &Failure) -> &'static str {
         Origin::Syntax => "42601",
         Origin::UnknownTable => "42P01",
         Origin::UnknownColumn => "42703",
+        Origin::UnknownFunction => "42883",
         Origin::Own(kind) => of_kind(kind),
         Origin::DivisionByZero => "22012",
         Origin::OutOfRange => "22003",

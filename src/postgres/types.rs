@@ -26,7 +26,7 @@ use arrow::json::WriterBuilder;
 use arrow::json::writer::LineDelimited;
 use postgres_types::Type;
 
-use crate::functions::PROTOCOL_TYPE;
+use crate::functions::{PROTOCOL_TYPE, intervals};
 
 /// A type that only PostgreSQL's own catalogs have. Numbers to the engine.
 #[derive(Debug, Clone, Copy)]
@@ -193,13 +193,14 @@ pub(super) fn encodable(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<A
         Type::UUID => uuids(array),
         Type::JSON if *array.data_type() != DataType::Utf8 => json(array),
         _ if *array.data_type() == column.arrow => Ok(Arc::clone(array)),
+        Type::INTERVAL => cast(&intervals(array)?, &column.arrow),
         _ => cast(array, &column.arrow),
     };
     batch.columns().iter().zip(columns).map(cast).collect()
 }
 
 /// Writes each value as JSON, with the members that are missing.
-fn json(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub(super) fn json(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     const NAME: &str = "v";
     let batch = RecordBatch::try_from_iter([(NAME, Arc::clone(array))])?;
     let mut lines = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());

@@ -5,7 +5,11 @@
 //! | `a IS DISTINCT FROM b AND c` | `a IS DISTINCT FROM (b AND c)` | refused |
 //! | `EXCEPT ALL`, `INTERSECT ALL` | how often a row occurs is ignored | refused |
 //! | `a = ANY (SELECT …)`, `a <> ALL (SELECT …)` | columns of the subquery may be taken for those of the query | as `IN`, `NOT IN` |
-//! | other comparisons with `ANY` and `ALL` of a subquery | the same | refused |
+//! | other comparisons with `ANY` and `ALL` of a subquery, `(a, b) IN (SELECT …)` | the same, or refused | as EXISTS (`quantified`) |
+//! | `(a, b) = (SELECT …)` | refused | refused |
+//! | `HAVING true` without aggregates | refused | as WHERE of a query without FROM |
+//! | positions in ROLLUP, CUBE and GROUPING SETS | constants | the results at these positions |
+//! | `WITH ORDINALITY` of a table function | ignored | refused |
 //! | `NOT EXISTS (…) IS NULL`, `NOT EXISTS (…) = c` | `(NOT EXISTS (…)) IS NULL` | `NOT (EXISTS (…) IS NULL)` |
 //! | `a JOIN b` without a condition | a cross join | refused |
 //! | `FETCH FIRST n ROWS ONLY` | refused | as `LIMIT n` |
@@ -17,12 +21,13 @@
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Ident, JoinConstraint, JoinOperator, LimitClause,
-    ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
-    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
+    BinaryOperator, CastKind, DataType, Expr, FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator,
+    LimitClause, ObjectName, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    TableWithJoins, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, WildcardAdditionalOptions,
 };
 
 use super::nodes::{call, select_of, table_of};
+use super::quantified::{Elsewhere, is_row, is_row_with_subquery, quantified_conditions, quantified_value};
 use super::syntax::{self, Editor};
 use crate::error::{Error, ErrorKind};
 
@@ -116,7 +121,23 @@ impl Editor for Standard {
         }
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) {
+        if let TableFactor::Table { with_ordinality: true, .. } | TableFactor::Function { with_ordinality: true, .. } =
+            factor
+        {
+            self.refuse(
+                "WITH ORDINALITY is not supported here",
+                "use row_number() OVER () in a subquery: SELECT *, row_number() OVER () AS n FROM …",
+            );
+        }
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) {
+        quantified_conditions(select);
+        having_as_where(select);
+        if let Err(error) = positions_of_groups(select) {
+            self.error = Some(error);
+        }
         if let Some(word) = join_without_condition(&select.from) {
             let error = Error::new(ErrorKind::Query, format!("{word} without a condition"));
             self.error = Some(error.advice("add ON or USING; CROSS JOIN is for all combinations of rows"));
@@ -135,21 +156,32 @@ impl Editor for Standard {
             *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(operand) };
             return;
         }
+        if is_row_with_subquery(expr) {
+            self.refuse(
+                "a row compared with a subquery is not supported",
+                "use (a, b) IN (SELECT …), or compare each value: a = (SELECT …) AND b = (SELECT …)",
+            );
+            return;
+        }
         match expr {
             Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_logical(right) => self.refuse(
                 "IS DISTINCT FROM before AND or OR is not supported: the parser takes all of it as the right operand",
                 "put the comparison in parentheses: (a IS DISTINCT FROM b) AND c",
             ),
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if of_subquery(right) => {
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if of_subquery(right) && !is_row(left) => {
                 *expr = within(left, right, false);
             }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if of_subquery(right) => {
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } if of_subquery(right) && !is_row(left) => {
                 *expr = within(left, right, true);
             }
-            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if of_subquery(right) => self.refuse(
-                "this comparison with ANY or ALL of a subquery is not supported",
-                "compare with (SELECT min(…)) or (SELECT max(…)), or use IN or NOT IN",
-            ),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::InSubquery { .. } => match quantified_value(expr) {
+                Elsewhere::Own => {}
+                Elsewhere::As(value) => *expr = value,
+                Elsewhere::Refused => self.refuse(
+                    "comparing a row with the rows of a subquery, or with ANY or ALL of them, is supported in WHERE and HAVING only",
+                    "put the comparison there, or use IN, (SELECT min(…)) or (SELECT max(…))",
+                ),
+            },
             Expr::Like { pattern, escape_char, .. }
             | Expr::ILike { pattern, escape_char, .. }
             | Expr::SimilarTo { pattern, escape_char, .. }
@@ -172,6 +204,56 @@ impl Editor for Standard {
             _ => {}
         }
     }
+}
+
+/// Turns HAVING without aggregates and groups into WHERE: the rows of FROM are one group, of which nothing is asked.
+fn having_as_where(select: &mut Select) {
+    let ungrouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let constant = |expr: &Expr| {
+        let mut constant = true;
+        syntax::expressions(expr, &mut |part| {
+            constant &= !matches!(
+                part,
+                Expr::Identifier(_)
+                    | Expr::CompoundIdentifier(_)
+                    | Expr::Function(_)
+                    | Expr::Subquery(_)
+                    | Expr::Exists { .. }
+                    | Expr::InSubquery { .. }
+            );
+        });
+        constant
+    };
+    let Some(having) = select.having.as_ref().filter(|having| ungrouped && constant(having)) else { return };
+    let items = select.projection.iter().all(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => constant(expr),
+        _ => false,
+    });
+    if items {
+        select.selection = Some(having.clone());
+        select.having = None;
+        select.from = Vec::new();
+    }
+}
+
+/// Replaces positions in ROLLUP, CUBE and GROUPING SETS by what is selected there.
+fn positions_of_groups(select: &mut Select) -> Result<(), Error> {
+    let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return Ok(()) };
+    for key in keys {
+        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = key else { continue };
+        for member in sets.iter_mut().flatten() {
+            let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = member else { continue };
+            let item = digits.parse::<usize>().ok().and_then(|at| select.projection.get(at.checked_sub(1)?));
+            *member = match item {
+                Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr.clone(),
+                _ => {
+                    let message = format!("GROUP BY position {digits} is not in the select list");
+                    return Err(Error::new(ErrorKind::Query, message));
+                }
+            };
+        }
+    }
+    Ok(())
 }
 
 /// LOCALTIMESTAMP or LOCALTIME, which are reserved words and so no names of columns.
@@ -299,6 +381,17 @@ mod tests {
             ("SELECT a FROM t LIMIT (SELECT 2) OFFSET ((SELECT 1 + 1))", "SELECT a FROM t LIMIT (2) OFFSET (1 + 1)"),
             ("SELECT 1 UNION ALL TABLE t", "SELECT 1 UNION ALL SELECT * FROM t"),
             ("SELECT LOCALTIMESTAMP", "SELECT CAST(now() AS TIMESTAMP)"),
+            (
+                "SELECT 1 WHERE a < ANY (SELECT b FROM t)",
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__rows\" (\"__column_1\") WHERE (a < \"__rows\".\"__column_1\"))",
+            ),
+            (
+                "SELECT 1 WHERE x AND (a, b) NOT IN (SELECT c, d FROM t)",
+                "SELECT 1 WHERE x AND NOT EXISTS (SELECT 1 FROM (SELECT c, d FROM t) AS \"__rows\" (\"__column_1\", \"__column_2\") \
+                 WHERE ((a <> \"__rows\".\"__column_1\") OR (b <> \"__rows\".\"__column_2\")) IS NOT TRUE)",
+            ),
+            ("SELECT 1 FROM t HAVING true", "SELECT 1 WHERE true"),
+            ("SELECT a, b FROM t GROUP BY ROLLUP (1, 2)", "SELECT a, b FROM t GROUP BY ROLLUP (a, b)"),
             ("SELECT a LIKE b ESCAPE ''", "SELECT a LIKE replace(b, '\\', '\\\\')"),
         ] {
             assert_eq!(read(sql).expect("supported").trim(), expected);
@@ -316,8 +409,11 @@ mod tests {
             "SELECT 1 EXCEPT ALL SELECT 2",
             "SELECT 1 UNION SELECT 2 INTERSECT ALL SELECT 3",
             "SELECT * FROM (SELECT 1 UNION ALL (SELECT 2 EXCEPT ALL SELECT 3))",
-            "SELECT 1 WHERE a >= ALL (SELECT a FROM t)",
-            "SELECT 1 WHERE a < ANY (SELECT a FROM t)",
+            "SELECT a < ANY (SELECT a FROM t) FROM u",
+            "SELECT (a, b) IN (SELECT a, b FROM t) FROM u",
+            "SELECT 1 WHERE (a, b) = (SELECT a, b FROM t)",
+            "SELECT 1 WHERE (SELECT a, b FROM t) < ROW(a, b)",
+            "SELECT 1 FROM generate_series(1, 3) WITH ORDINALITY",
             "SELECT a FROM t FETCH FIRST 10 PERCENT ROWS ONLY",
             "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS WITH TIES",
             "SELECT a FROM t LIMIT (SELECT count(*) FROM t)",

@@ -2,8 +2,11 @@
 
 #[cfg(feature = "flight")]
 mod bounded;
+mod guarded;
+mod lateral;
 mod merged_columns;
 mod misread;
+mod moved_subqueries;
 mod nodes;
 mod now;
 mod operators;
@@ -11,7 +14,10 @@ mod output_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
 mod plan_size;
+mod quantified;
 mod search_names;
+mod signed_numbers;
+mod sorted_names;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
 pub(crate) mod syntax;
@@ -32,7 +38,7 @@ pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "flight")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(feature = "postgres")]
-pub(crate) use self::nodes::call;
+pub(crate) use self::nodes::{call, query_of};
 use self::now::Now;
 use self::operators::Operators;
 #[cfg(any(feature = "flight", feature = "shell"))]

@@ -36,7 +36,7 @@ pub(super) fn table_of(name: ObjectName, alias: Option<TableAlias>) -> TableFact
 }
 
 /// `SELECT items FROM from`.
-pub(super) fn query_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Box<Query> {
+pub(crate) fn query_of(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Box<Query> {
     Box::new(Query {
         with: None,
         body: Box::new(SetExpr::Select(Box::new(select_of(items, from)))),

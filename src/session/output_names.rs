@@ -27,6 +27,11 @@ pub(crate) fn shown_name(name: &str) -> &str {
     }
 }
 
+/// A name with a mark that makes it unique.
+pub(super) fn marked(name: &str, number: usize) -> String {
+    format!("{name}{MARK}{number}")
+}
+
 /// True for a text with a name that is not shown.
 pub(super) fn is_marked(text: &str) -> bool {
     text.contains(MARK)
@@ -81,7 +86,7 @@ impl DistinctNames {
                 named |= keeps;
                 if !keeps {
                     self.renamed += 1;
-                    let alias = quoted(&format!("{name}{MARK}{}", self.renamed));
+                    let alias = quoted(&marked(name, self.renamed));
                     rename(&mut select.projection[at], alias);
                 }
             }
@@ -140,7 +145,7 @@ impl Editor for EveryName {
                 edit_expressions(expr, &mut wrapped);
                 if !column {
                     self.named += 1;
-                    rename(item, quoted(&format!("{name}{MARK}{}", self.named)));
+                    rename(item, quoted(&marked(&name, self.named)));
                 }
             } else if let SelectItem::ExprWithAlias { expr, .. } = item {
                 edit_expressions(expr, &mut wrapped);

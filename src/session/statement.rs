@@ -3,17 +3,22 @@
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Statement as Utility};
+use datafusion::logical_expr::{Expr as LogicalExpr, LogicalPlan, LogicalPlanBuilder, Statement as Utility};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::Statement as Ast;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, UnaryOperator, Value};
 
+use super::guarded::guarded;
+use super::lateral::lateral;
 use super::merged_columns::{expand_wildcards, merge_columns};
 use super::misread::as_standard;
+use super::moved_subqueries::moved_subqueries;
 use super::output_names::{DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names};
 use super::parse::parse_statements;
 use super::search_names::{lacks_name, uses_name, with_search_names};
-use super::syntax;
+use super::signed_numbers::signed_numbers;
+use super::sorted_names::SortedNames;
+use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
 use crate::error::{Error, ErrorKind};
 
@@ -52,16 +57,55 @@ pub(crate) async fn plan_statement(state: &SessionState, statement: Statement) -
     {
         statement = named;
     }
-    match planned(state, statement.clone()).await {
+    let plan = match planned(state, statement.clone()).await {
         Err(refused) if lacks_name(&refused) => match with_search_names(state, statement, false).await? {
             Some(statement) => planned(state, statement).await,
             None => Err(refused),
         },
         outcome => outcome,
+    };
+    guarded(signed_numbers(moved_subqueries(lateral(plan?)?)?)?)
+}
+
+async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+    let (mut names, mut of_columns) = (SortedNames::default(), statement.clone());
+    syntax::edit_statement(&mut of_columns, &mut names);
+    if names.renamed > 0
+        && let Ok(plan) = planned_as_written(state, of_columns).await
+    {
+        return Ok(plan);
+    }
+    let again = is_query(&statement).then(|| statement.clone());
+    match (planned_as_written(state, statement).await, again) {
+        (Err(refused), Some(mut statement)) if negates_unsigned(&refused) => {
+            syntax::edit_statement(&mut statement, &mut Differences);
+            planned_as_written(state, statement).await.map_err(|_| refused)
+        }
+        (outcome, _) => outcome,
     }
 }
 
-async fn planned(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+/// True if the engine refused the negation of a number that is signed only in the plan.
+fn negates_unsigned(error: &DataFusionError) -> bool {
+    error.to_string().contains("Unary operator '-' only supports signed")
+}
+
+/// Writes negations as differences.
+struct Differences;
+
+impl Editor for Differences {
+    fn post_visit_expr(&mut self, expr: &mut Expr) {
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand } = expr
+            && !matches!(operand.as_ref(), Expr::Value(_) | Expr::Interval(_))
+        {
+            let zero = Box::new(Expr::value(Value::Number("0".to_owned(), false)));
+            let difference = Expr::BinaryOp { left: zero, op: BinaryOperator::Minus, right: operand.clone() };
+            *expr = Expr::Nested(Box::new(difference));
+        }
+    }
+}
+
+async fn planned_as_written(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     if groups_by_casts(&statement) {
         syntax::edit_statement(&mut statement, &mut EveryName::default());
     }
@@ -120,7 +164,7 @@ fn uniquely_named(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         return Ok(plan);
     }
     let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
-    let columns = schema.columns().into_iter().zip(names).map(|(column, name)| Expr::Column(column).alias(name));
-    let columns: Vec<Expr> = columns.collect();
+    let columns = schema.columns().into_iter().zip(names).map(|(column, name)| LogicalExpr::Column(column).alias(name));
+    let columns: Vec<LogicalExpr> = columns.collect();
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }

@@ -150,6 +150,30 @@ const SIBLINGS: &[(&str, &str)] = &[
         "10|10; 31|41",
     ),
     ("SELECT n FROM (SELECT n FROM events ORDER BY t OFFSET 2) q ORDER BY n DESC", "31; 30"),
+    // Names within expressions of ORDER BY.
+    ("SELECT q.n FROM (SELECT -n AS n FROM events ORDER BY events.n LIMIT 1) q", "-10"),
+    ("SELECT -n AS t FROM events ORDER BY date_trunc('day', t), n LIMIT 1", "-10"),
+    ("SELECT 100 - n AS m, n AS k FROM events ORDER BY k + 0, m LIMIT 1", "90|10"),
+    ("SELECT -n AS n FROM events ORDER BY n LIMIT 1", "-31"),
+    // Unsigned numbers.
+    ("SELECT -rank() OVER (ORDER BY n) AS r FROM events ORDER BY n LIMIT 1", "-1"),
+    ("SELECT r - 5 AS d FROM (SELECT n, row_number() OVER (ORDER BY n) AS r FROM events) ORDER BY n LIMIT 1", "-4"),
+    ("SELECT approx_distinct(n) / 3 AS a, cardinality(make_array(1, 2)) / 4 AS b FROM events", "1|0"),
+    // Divisions that other conditions guard.
+    ("SELECT n FROM events WHERE n > 10 AND 100 / (n - 10) > 4 ORDER BY n", "20; 30"),
+    ("SELECT n FROM events WHERE 100 % (n - 10) = 0 AND n <> 10 ORDER BY n", "20; 30"),
+    ("SELECT count(*) FROM mentions WHERE duration = '7d' AND language = 'none' AND reach <> 0 AND 9 / reach > 1", "0"),
+    // Rows of correlated items of FROM, and of subqueries in any place.
+    (
+        "SELECT o.k, q.v FROM owners o LEFT JOIN LATERAL (SELECT v FROM facts f WHERE f.k = o.k AND v IS NOT NULL ORDER BY v DESC LIMIT 1) q \
+         ON true WHERE o.k = 'z'",
+        "z|NULL",
+    ),
+    ("SELECT o.k, u.x FROM owners o, unnest(make_array(o.k, 'q')) AS u(x) WHERE o.k = 'z' ORDER BY x", "z|q; z|z"),
+    ("SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k)) AS n FROM owners o", "2"),
+    ("SELECT sum((SELECT count(*) FROM facts f WHERE f.k = o.k)) AS n FROM owners o", "3"),
+    ("SELECT k FROM owners o ORDER BY (SELECT count(*) FROM facts f WHERE f.k = o.k) DESC, k LIMIT 1", "a"),
+    ("SELECT k FROM owners WHERE (k, 5) NOT IN (SELECT k, v FROM facts WHERE v IS NOT NULL) AND k = 'z'", "z"),
     // Grouping sets with an empty one.
     ("SELECT count(*) FROM owners o WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.k = o.k GROUP BY CUBE (f.v))", "0"),
     (

@@ -42,6 +42,8 @@ TEMPLATES = {
     "row =": "(({0}, {1}) = ({2}, {3}))",
     "= any": "({0} = ANY ({1}))",
     "<> all": "({0} <> ALL ({1}))",
+    "any": "({0} {2} ANY ({1}))",
+    "all": "({0} {2} ALL ({1}))",
     "like": "({0} LIKE {1})",
     "not like": "({0} NOT LIKE {1})",
     "ilike": "({0} ILIKE {1})",
@@ -79,6 +81,11 @@ TEMPLATES = {
     "shift back": "({0} - {1})",
     "interval": "INTERVAL '{0}'",
     "cast interval": "CAST('{0}' AS INTERVAL)",
+    "rounded": "CAST(round({0}) AS BIGINT)",
+    "mod": "mod({0}, {1})",
+    "in array": "({0} = ANY (ARRAY[{1}, {2}]))",
+    "times": "({0} * {1})",
+    "guarded": "(({1} <> 0) AND (({0} / {1}) > {2}))",
     "interval sum": "({0} + {1})",
     "interval difference": "({0} - {1})",
     "age": "({0} - {1})",
@@ -135,6 +142,12 @@ DIFFERENCES = {
         "rows of DuckDB are structures, in which NULL equals NULL; in SQL the comparison is NULL",
     ),
     (DUCKDB, "regex"): ("regexp_matches({0}, {1})", "`~` of DuckDB matches the whole text"),
+    (("duckdb-pg",), "rounded"): (
+        "CAST(round_even({0}, 0) AS BIGINT)",
+        "round of double precision is half to even in PostgreSQL, half away from zero in DuckDB",
+    ),
+    (DUCKDB, "in array"): ("({0} IN ({1}, {2}))", "`= ANY` of an array with NULL is false in DuckDB, and NULL in PostgreSQL"),
+    (DUCKDB, "guarded"): ("(({1} <> 0) AND (({0} // {1}) > {2}))", "as divide"),
     (DUCKDB, "float"): ("CAST({0} AS DOUBLE)", "another name of the type"),
 }
 RULES = {(language, op): template for (languages, op), (template, _) in DIFFERENCES.items() for language in languages}

@@ -12,6 +12,8 @@ INTS = [0, 1, 2, 3, 5, 7, 10, 48, 100, -1, -3]
 UNITS = ["'hour'", "'day'", "'week'", "'month'"]
 ZONES = ["'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'"]
 INTERVALS = ["1 day", "2 days", "1 hour", "90 minutes", "36 hours", "0 days", "7 days", "30 seconds"]
+# Forms that only PostgreSQL's users write; DuckDB reads them too.
+LONG = ["04:05:06", "1 day 02:00:00", "36:00:00", "1 day -01:00:00"]
 # Columns that are drawn more often: those with NULLs and few values.
 FAVOURITES = ["language", "sentiment", "reach", "aid", "source", "likes", "country"]
 
@@ -162,9 +164,14 @@ class Expressions:
             type = self.pick(["int", "text", "ts"])
             args = [self.expression(type, scope, depth - 1) for _ in range(3)]
             return Expr(self.pick(["between", "not between"]), "bool", args)
-        if kind < 0.89 and scope.of("list"):
+        if kind < 0.88:
+            args = [self.expression("int", scope, -2), self.expression("int", scope, -2), self.constant("int", null=0)]
+            return Expr("guarded", "bool", args)
+        if kind < 0.885 and self.language == "postgres":
+            return Expr("in array", "bool", [self.expression("text", scope, -2), *[self.constant("text", null=0.2) for _ in range(2)]])
+        if kind < 0.895 and scope.of("list"):
             return Expr("contains", "bool", [self.expression("list", scope, -2), self.constant("text", null=0)])
-        if kind < 0.9:
+        if kind < 0.905:
             args = [self.expression(type, scope, -2) for type in ("text", "int", "text", "int")]
             return Expr("row =", "bool", args)
         type = self.pick(["int", "text", "text", "ts", "float", "date", "bool"])
@@ -178,7 +185,10 @@ class Expressions:
         if kind < 0.53:
             op = self.pick(["in subquery", "not in subquery", "not in subquery", "not in subquery", "= any", "<> all"])
             return Expr(op, "bool", [self.expression(type, scope, depth - 1), self.subquery(scope, depth, [type])])
-        if kind < 0.54:
+        if kind < 0.56:
+            op, word = self.pick(["any", "all"]), self.pick(["=", "<>", "<", "<=", ">", ">="])
+            return Expr(op, "bool", [self.expression(type, scope, depth - 1), self.subquery(scope, depth, [type])], [word])
+        if kind < 0.6:
             args = [self.expression(type, scope, -2), self.expression("text", scope, -2)]
             return Expr(self.pick(["row in subquery", "row not in subquery"]), "bool", [*args, self.subquery(scope, depth, [type, "text"])])
         if kind < 0.78:
@@ -206,7 +216,8 @@ class Expressions:
             return Expr("interval", "interval", [], [self.pick(INTERVALS)])
         if kind < 0.75:
             return Expr("cast interval", "interval", [], [self.pick(INTERVALS)])
-        plain = lambda: Expr("interval", "interval", [], [self.pick(INTERVALS)])
+        forms = INTERVALS + (LONG if self.language == "postgres" else [])
+        plain = lambda: Expr("interval", "interval", [], [self.pick(forms)])
         if kind < 0.84:
             return Expr(self.pick(["interval sum", "interval difference"]), "interval", [plain(), plain()])
         if kind < 0.88:
@@ -215,6 +226,8 @@ class Expressions:
             return Expr("scalar", "interval", [Query([item], Values([[plain()], [plain()]], alias, ["i"]))])
         if kind < 0.92:
             return Expr("case", "interval", [self.constant("bool"), plain(), plain()])
+        if kind < 0.95 and self.language == "postgres":
+            return Expr("times", "interval", [plain(), Expr("int", "int", [], [self.pick([1, 2, 3])])])
         return Expr("age", "duration", [self.instant(plain=True), self.instant(plain=True)])
 
     def integer(self, scope, depth):
@@ -228,7 +241,8 @@ class Expressions:
             return Expr("*", "int", [less("int"), self.constant("int")])
         if kind < 0.48:
             divisor = Expr("nullif", "int", [less("int"), Expr("int", "int", [], [0])])
-            return Expr(self.pick(["divide", "modulo"]), "int", [less("int"), divisor])
+            ops = ["divide", "modulo"] + (["mod"] if self.language == "postgres" else [])
+            return Expr(self.pick(ops), "int", [less("int"), divisor])
         if kind < 0.52:
             return Expr(self.pick(["abs", "negate"]), "int", [less("int")])
         if kind < 0.6:
@@ -250,7 +264,8 @@ class Expressions:
         if kind < 0.92:
             return Expr("text int", "int", [less("int")])
         if kind < 0.94:
-            return Expr("float to int", "int", [less("float")])
+            op = "rounded" if self.language == "postgres" and self.chance(0.5) else "float to int"
+            return Expr(op, "int", [less("float")])
         if kind < 0.96 and scope.of("list"):
             return Expr("cardinality", "int", [self.expression("list", scope, -2)])
         return Expr("simple case", "int", [less("text"), self.constant("text"), less("int"), less("int")])

@@ -2,7 +2,7 @@
 
 from expressions import FAVOURITES, Column, Scope
 from statements import GROUPINGS, JOINS, Statements
-from tree import Aggregate, Derived, Expr, Item, Join, Key, Query, SetQuery, Values
+from tree import Aggregate, Derived, Expr, Item, Join, Key, Lateral, Query, SetQuery, Values
 
 
 class Grammar(Statements):
@@ -12,7 +12,7 @@ class Grammar(Statements):
         kind = self.rng.random()
         if kind < 0.3:
             query = self.pick([self.label_union, self.outer_join, self.offset_below, self.in_lists, self.limits, self.counted,
-                               self.counted, self.star])()
+                               self.counted, self.star, self.first_rows, self.sorted_names])()
         elif kind < 0.4:
             query = self.with_ctes()
         else:
@@ -100,6 +100,43 @@ class Grammar(Statements):
         shape = self.pick([self.grouped, self.grouped, self.plain, self.windowed])
         shape(outer, scope, 0, *([] if shape == self.windowed else [None]))
         return outer
+
+    def first_rows(self):
+        """The first rows of a table for each row of another."""
+        alias, inner, rows = self.alias(None), self.alias(None), self.alias(None)
+        source, scope = self.base(self.pick(["saved_searches", "saved_searches", "overview"]), alias, None)
+        below, other = self.base(self.pick(["mentions", "mentions", "breakdowns"]), inner, None)
+        same = Expr("=", "bool", [self.column(other.columns[0]), self.column(scope.columns[0])])
+        where = same if self.chance(0.6) else Expr("and", "bool", [same, self.boolean(other, 0)])
+        key, value = self.column(other.keys[-1]), self.pick(other.of("int"))
+        query = Query([Item(key, "k", other.keys[-1].type), Item(self.column(value), "v", "int")], below, where)
+        query.order = [Key(self.column(self.pick(other.of("int"))), self.direction())]
+        query.order += [Key(self.column(column), self.direction()) for column in other.keys]
+        query.limit = self.pick([1, 1, 2, 3])
+        if self.chance(0.25):
+            query.offset = self.pick([1, 2])
+        keys = [Item(self.column(column), None, column.type) for column in scope.keys]
+        if self.chance(0.25):
+            query.items, query.limit, query.offset = query.items[1:], 1, None
+            return Query([*keys, Item(Expr("scalar", "int", [query]), "v", "int")], source)
+        columns = [Item(Expr("column", item.type, [], [f"{rows}.{item.name}"]), None, item.type) for item in query.items]
+        on = Expr("bool", "bool", [], ["TRUE"])
+        return Query(keys + columns, Join(self.pick(["JOIN", "LEFT JOIN"]), source, Lateral(query, rows), on))
+
+    def sorted_names(self):
+        """Results with the names of columns that an expression of ORDER BY looks at."""
+        alias = self.alias(None)
+        source, scope = self.base(self.pick(["mentions", "breakdowns", "overview"]), alias, None)
+        column = self.pick(scope.of("int"))
+        keys = [Item(self.column(key), None, key.type) for key in scope.keys]
+        named = Expr(self.pick(["negate", "negate", "abs"]), "int", [self.column(column)])
+        query = Query([*keys, Item(named, column.name, "int")], source)
+        sorted_by = Expr("column", "int", [], [self.pick([column.name, column.ref])])
+        zero = Expr("int", "int", [], [0])
+        query.order = [Key(Expr("+", "int", [sorted_by, zero]), self.direction())]
+        query.order += [Key(item, self.direction()) for item in keys]
+        query.limit = self.pick([1, 2, 5, 10])
+        return query
 
     def star(self):
         """All columns of a join, those of the same name once or twice."""

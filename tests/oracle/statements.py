@@ -256,6 +256,11 @@ class Statements(Expressions):
         query.items = [Item(self.column(column), None, column.type) for column in (scope.keys or scope.columns[:2])]
         for _ in range(self.pick([1, 1, 2])):
             window = self.window(scope)
+            if window.type == "int" and window.function in ("row_number", "rank", "dense_rank", "ntile", "count") and self.chance(0.4):
+                # Numbers of the engine without a sign.
+                number = Expr("int", "int", [], [self.pick([1, 2, 3, 5, -2])])
+                op = self.pick(["-", "divide", "modulo", "negate", "*"])
+                window = Expr(op, "int", [window] if op == "negate" else [window, number])
             query.items.append(Item(window, None, window.type))
         self.unique_names(query)
         if self.chance(0.3):

@@ -211,6 +211,17 @@ class Derived:
 
 
 @dataclass
+class Lateral:
+    """A subquery in FROM that looks at the items before it."""
+
+    query: object
+    alias: str
+
+    def sql(self, language):
+        return f"LATERAL ({self.query.sql(language)}) {self.alias}"
+
+
+@dataclass
 class Join:
     """A join with ON, USING or neither."""
 

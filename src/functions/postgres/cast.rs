@@ -6,6 +6,7 @@
 //! | date, time, interval to an integer | a count of units | an error |
 //! | time, interval, list, bytes, float to text | the engine's forms | `2026-05-01 12:00:00+00`, `{1,2}`, `\x01`, `1e+20` |
 //! | text to a list | a list of one text | the items of `{a,b}` |
+//! | text to interval | few forms | `1 day 04:05:06`, `1 year 2 mons`, `P1DT2H` |
 //! | text to uuid, json | no such type | checked text, which clients receive with its type |
 //!
 //! A third argument that is true tells that a number was written as numeric, which the engine has as double precision.
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, StringBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
@@ -27,6 +28,7 @@ use datafusion::logical_expr::{
 };
 
 use super::array::items;
+use super::interval::{intervals, read_interval};
 use super::text::put_text;
 use crate::functions::PROTOCOL_TYPE;
 
@@ -42,6 +44,7 @@ enum Target {
     Text,
     Json,
     Uuid,
+    Interval,
     List(DataType),
 }
 
@@ -54,6 +57,7 @@ impl Target {
             "text" => Self::Text,
             "json" => Self::Json,
             "uuid" => Self::Uuid,
+            "interval" => Self::Interval,
             name => match name.strip_suffix("[]").and_then(item_type) {
                 Some(item) => Self::List(item),
                 None => return plan_err!("casts to {name} are not supported"),
@@ -65,6 +69,7 @@ impl Target {
         match self {
             Self::Integer(integer) => integer.clone(),
             Self::Text | Self::Json | Self::Uuid => DataType::Utf8,
+            Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::List(item) => DataType::new_list(item.clone(), true),
         }
     }
@@ -156,6 +161,7 @@ impl ScalarUDFImpl for PostgresCast {
                     || matches!(from, DataType::Boolean | DataType::Null | DataType::Date32)
             }
             Target::List(_) => from.is_nested() || from.is_null(),
+            Target::Interval => matches!(from, DataType::Interval(_) | DataType::Null),
             Target::Json | Target::Uuid => false,
         };
         if as_cast {
@@ -196,6 +202,8 @@ impl ScalarUDFImpl for PostgresCast {
                 "json",
             )?,
             Target::Uuid => checked(&values, uuid, "uuid")?,
+            Target::Interval if values.data_type().is_string() => spans(&values)?,
+            Target::Interval => strict(&intervals(&values)?, &target.data_type())?,
             Target::List(item) => lists(&values, &item)?,
         };
         match constant {
@@ -213,13 +221,17 @@ fn check(target: &Target, from: &DataType) -> Result<()> {
         }
         Target::Text => !matches!(from, DataType::Union(..)),
         Target::Json | Target::Uuid => from.is_string() || from.is_null(),
+        Target::Interval => {
+            from.is_string()
+                || matches!(from, DataType::Interval(_) | DataType::Duration(_) | DataType::Time64(_) | DataType::Null)
+        }
         Target::List(_) => from.is_string() || from.is_nested() || from.is_null(),
     };
     if ok { Ok(()) } else { plan_err!("cannot cast {from} to {}", target.data_type()) }
 }
 
 /// True if an expression has a column of double precision, except for averages, which PostgreSQL has as numeric.
-fn has_double_column(expr: &Expr, context: &SimplifyContext) -> Result<bool> {
+pub(super) fn has_double_column(expr: &Expr, context: &SimplifyContext) -> Result<bool> {
     let mut found = false;
     expr.apply(|part| {
         if let Expr::Column(column) = part {
@@ -297,7 +309,7 @@ fn texts(values: &ArrayRef, zone: &str) -> Result<ArrayRef> {
     let zone = if zone.parse::<Tz>().is_ok() { zone } else { "UTC" };
     let Some(plain) = printable(values.data_type(), zone) else { return Ok(strict(values, &DataType::Utf8)?) };
     let boolean = plain == DataType::Boolean;
-    let values = strict(values, &plain)?;
+    let values = strict(&intervals(values)?, &plain)?;
     let mut texts = StringBuilder::new();
     for row in 0..values.len() {
         match values.is_null(row) {
@@ -345,6 +357,17 @@ fn uuid(text: &str) -> Option<String> {
     }
     (digits.len() == 32 && !inner.ends_with('-'))
         .then(|| [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
+}
+
+fn spans(values: &ArrayRef) -> Result<ArrayRef> {
+    let values = strict(values, &DataType::Utf8)?;
+    let spans = values.as_string::<i32>().iter().map(|text| {
+        let Some(text) = text else { return Ok(None) };
+        let span = read_interval(text, None).and_then(super::interval::Span::value);
+        span.map(Some).map_err(|error| invalid(error.line(text)))
+    });
+    let spans: IntervalMonthDayNanoArray = spans.collect::<Result<_>>()?;
+    Ok(Arc::new(spans))
 }
 
 fn lists(values: &ArrayRef, item: &DataType) -> Result<ArrayRef> {

@@ -2,13 +2,19 @@
 
 mod array;
 mod cast;
+mod interval;
+mod number_template;
+mod scalar;
 mod template;
 mod text;
 
 pub(super) use self::cast::PostgresCast;
+pub(super) use self::scalar::listed;
 pub(super) use self::template::PostgresToChar;
 #[cfg(feature = "postgres")]
 pub(crate) use self::{
     array::{NotAnArray, items},
+    interval::{Unit, intervals, read_interval},
+    scalar::listed_named,
     text::put_text,
 };

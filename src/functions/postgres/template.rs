@@ -1,21 +1,22 @@
 //! `postgres_to_char(time, template)`: PostgreSQL's templates, such as `'YYYY-MM-DD HH24:MI'`, which the engine's `to_char` copies.
 //!
-//! A time with a zone is written in the zone of the session. Source: PostgreSQL documentation, "Data Type Formatting Functions".
+//! Numbers have templates of their own (`number_template`). A time with a zone is written in the zone of the session. Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
 use std::fmt::Write;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, AsArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use chrono::{Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use super::number_template::{Digits, NumberTemplate};
 use crate::error::{Error, ErrorKind};
 
 /// See the module's documentation.
@@ -53,10 +54,11 @@ impl ScalarUDFImpl for PostgresToChar {
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         match given {
             [DataType::Timestamp(..), _] => Ok(DataType::Utf8),
+            [number, _] if number.is_numeric() => Ok(DataType::Utf8),
             other => {
                 let what = other.first().map(ToString::to_string).unwrap_or_default();
                 let line = format!("to_char of {what} with a template of PostgreSQL is not supported");
-                let advice = "use it for dates and times; for numbers use round(…) and casts to text";
+                let advice = "use it for dates, times and numbers; for others use casts to text";
                 Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into())
             }
         }
@@ -69,6 +71,13 @@ impl ScalarUDFImpl for PostgresToChar {
         let constant = matches!((times, templates), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { arguments.number_rows };
         let times = times.to_array(rows)?;
+        if times.data_type().is_numeric() {
+            let texts = numbers(&times, &templates.to_array(rows)?)?;
+            return match constant {
+                true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?)),
+                false => Ok(ColumnarValue::Array(Arc::new(texts))),
+            };
+        }
         let zone = match times.data_type() {
             DataType::Timestamp(_, None) => None,
             _ => Some(arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Zone>()?),
@@ -108,6 +117,39 @@ impl ScalarUDFImpl for PostgresToChar {
             false => Ok(ColumnarValue::Array(Arc::new(texts))),
         }
     }
+}
+
+/// Numbers in the form of their templates.
+fn numbers(values: &ArrayRef, templates: &ArrayRef) -> Result<StringArray> {
+    let digits = cast(values, &DataType::Utf8)?;
+    // Those of fractions may have an exponent.
+    let fractions = match values.data_type().is_floating() {
+        true => Some(cast(values, &DataType::Float64)?),
+        false => None,
+    };
+    let templates = cast(templates, &DataType::Utf8)?;
+    let (digits, templates) = (digits.as_string::<i32>(), templates.as_string::<i32>());
+    let mut parsed: Option<(&str, NumberTemplate)> = None;
+    let mut texts = StringBuilder::new();
+    for row in 0..values.len() {
+        if digits.is_null(row) || templates.is_null(row) {
+            texts.append_null();
+            continue;
+        }
+        let template = templates.value(row);
+        if parsed.as_ref().is_none_or(|(known, _)| *known != template) {
+            parsed = Some((template, NumberTemplate::read(template)?));
+        }
+        let text = match &fractions {
+            Some(fractions) => fractions.as_primitive::<Float64Type>().value(row).to_string(),
+            None => digits.value(row).to_owned(),
+        };
+        let Some(number) = Digits::read(&text) else {
+            return exec_err!("to_char: {text} has no digits");
+        };
+        texts.append_option(parsed.as_ref().map(|(_, template)| template.text(&number)));
+    }
+    Ok(texts.finish())
 }
 
 /// A local time with what is known of its zone.

@@ -16,9 +16,7 @@ use crate::session::syntax::{self, Reader};
 /// Words that stand for a value of the session.
 const WORDS: [&str; 6] = ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"];
 /// Functions of PostgreSQL, besides those whose names begin with `pg_`, `to_reg` or `has_`.
-const FUNCTIONS: [&str; 13] = [
-    "array_lower",
-    "array_upper",
+const FUNCTIONS: [&str; 11] = [
     "col_description",
     "current_database",
     "current_schemas",

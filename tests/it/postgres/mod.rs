@@ -2,6 +2,7 @@
 //! protocol, logins, catalogs, and how statements end.
 
 mod exact;
+mod forms;
 mod hostile;
 mod semantics;
 

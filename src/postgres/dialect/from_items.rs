@@ -1,0 +1,153 @@
+//! Functions in FROM: their columns, and what the engine does not know of them.
+//!
+//! | item | translation |
+//! | --- | --- |
+//! | `unnest(a) u`, `generate_series(1, 3) g` | `AS u(u)`, `AS g(g)`: the alias is the name of the column |
+//! | `unnest(a) WITH ORDINALITY` | `unnest(a, generate_series(1, cardinality(a)))` |
+//! | `generate_series(1, t.n)` | `unnest(generate_series(1, t.n))`, which may look at other items |
+//! | `generate_series(…) WITH ORDINALITY` | a subquery with row numbers |
+//! | `string_to_table(…)` | `unnest(string_to_array(…))` |
+
+use datafusion::sql::sqlparser::ast::{
+    DataType as SqlType, Expr as SqlExpr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SelectItem, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, WildcardAdditionalOptions,
+};
+
+use super::{cast_to, literal_of, number, spans};
+use crate::session::{call, query_of, syntax};
+
+/// Translates an item of FROM.
+pub(super) fn translated(factor: &mut TableFactor) {
+    let (name, arguments, ordinality, alias) = match factor {
+        TableFactor::UNNEST { array_exprs, with_ordinality, alias, with_offset: false, .. } => {
+            ("unnest", array_exprs.clone(), *with_ordinality, alias.take())
+        }
+        TableFactor::Table { name, args: Some(TableFunctionArgs { args, .. }), with_ordinality, alias, .. }
+        | TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+            let Some(name) = known(name) else { return };
+            let Some(arguments) = expressions(args) else { return };
+            (name, arguments, *with_ordinality, alias.take())
+        }
+        _ => return,
+    };
+    let lists = match name {
+        "unnest" => arguments,
+        "string_to_table" => vec![call("string_to_array", arguments)],
+        _ => {
+            let arguments = of_times(arguments);
+            match arguments.iter().all(is_constant) {
+                true => {
+                    *factor = series(arguments, ordinality, alias);
+                    return;
+                }
+                false => vec![call("generate_series", arguments)],
+            }
+        }
+    };
+    let columns = lists.len();
+    let mut array_exprs = lists;
+    if ordinality {
+        let lengths: Vec<SqlExpr> = array_exprs.iter().map(|list| call("cardinality", vec![list.clone()])).collect();
+        let longest = if columns == 1 { lengths } else { vec![call("greatest", lengths)] };
+        let last = longest.into_iter().next().unwrap_or_else(|| number("0"));
+        array_exprs.push(call("generate_series", vec![number("1"), cast_to(last, SqlType::BigInt(None))]));
+    }
+    *factor = TableFactor::UNNEST {
+        alias: Some(aliased(alias, name, columns, ordinality)),
+        array_exprs,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: false,
+    };
+}
+
+/// Functions that are translated.
+fn known(name: &ObjectName) -> Option<&'static str> {
+    let name = name.to_string().to_lowercase();
+    let name = name.trim_start_matches("pg_catalog.");
+    ["unnest", "generate_series", "string_to_table"].into_iter().find(|known| *known == name)
+}
+
+fn expressions(arguments: &[FunctionArg]) -> Option<Vec<SqlExpr>> {
+    let each = arguments.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    each.collect()
+}
+
+/// The arguments of a series of times: the step may be written as a text.
+fn of_times(mut arguments: Vec<SqlExpr>) -> Vec<SqlExpr> {
+    if let Some(step) = arguments.get_mut(2)
+        && let Some(interval) = literal_of(step).and_then(|words| spans::literal(&words, None).ok())
+    {
+        *step = interval;
+    }
+    arguments
+}
+
+/// True for an expression that looks at no column.
+fn is_constant(expr: &SqlExpr) -> bool {
+    let mut constant = true;
+    syntax::expressions(expr, &mut |part| {
+        constant &= !matches!(part, SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_) | SqlExpr::Subquery(_));
+    });
+    constant
+}
+
+/// The engine's table function.
+fn series(arguments: Vec<SqlExpr>, ordinality: bool, alias: Option<TableAlias>) -> TableFactor {
+    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    let function = |alias| TableFactor::Table {
+        name: ObjectName::from(vec![Ident::new("generate_series")]),
+        alias,
+        args: Some(TableFunctionArgs { args, settings: None }),
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    let whole = aliased(alias, "generate_series", 1, ordinality);
+    if !ordinality {
+        return function(Some(whole));
+    }
+    let mut numbers = call("row_number", Vec::new());
+    if let SqlExpr::Function(function) = &mut numbers {
+        function.over = Some(datafusion::sql::sqlparser::ast::WindowType::WindowSpec(
+            datafusion::sql::sqlparser::ast::WindowSpec {
+                window_name: None,
+                partition_by: Vec::new(),
+                order_by: Vec::new(),
+                window_frame: None,
+            },
+        ));
+    }
+    let items = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default()), SelectItem::UnnamedExpr(numbers)];
+    let from = vec![TableWithJoins { relation: function(None), joins: Vec::new() }];
+    TableFactor::Derived { lateral: false, subquery: query_of(items, from), alias: Some(whole), sample: None }
+}
+
+/// The alias of a function with names for all its columns.
+fn aliased(alias: Option<TableAlias>, function: &str, columns: usize, ordinality: bool) -> TableAlias {
+    let mut alias = alias.unwrap_or_else(|| TableAlias {
+        explicit: true,
+        name: Ident::new(function),
+        columns: Vec::new(),
+        at: None,
+    });
+    let named = |name: Ident| TableAliasColumnDef { name, data_type: None };
+    // Of several columns, only those that the statement names have one.
+    if columns == 1 && alias.columns.is_empty() {
+        alias.columns.push(named(alias.name.clone()));
+    }
+    while !alias.columns.is_empty() && alias.columns.len() < columns {
+        alias.columns.push(named(Ident::with_quote('"', format!("{function}_{}", alias.columns.len() + 1))));
+    }
+    if ordinality && alias.columns.len() == columns {
+        alias.columns.push(named(Ident::new("ordinality")));
+    }
+    alias
+}

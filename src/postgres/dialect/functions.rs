@@ -1,0 +1,368 @@
+//! Functions that PostgreSQL has under another name, or with another result.
+//!
+//! | call | translation |
+//! | --- | --- |
+//! | `every`, `variance`, `ceiling`, `sign`, `transaction_timestamp()`, … | the engine's name |
+//! | `mod(a, b)`, `div(a, b)` | `a % b`, the whole part of `a / b` |
+//! | `round(x)` of double precision | half to even |
+//! | `array_length`, `array_upper`, `array_lower`, `array_ndims` | NULL for an empty array |
+//! | `make_interval(days => 10)` | arguments by their place |
+//! | `percentile_disc(p) WITHIN GROUP (ORDER BY x)` | an item of the sorted values |
+//! | `json_build_object`, `json_agg`, `to_json`, `row_to_json` | structures, which clients receive as JSON |
+//! | `array(SELECT x …)` | `array_agg` in a subquery |
+//! | `generate_series(…)`, `string_to_table(…)` in SELECT | rows |
+//! | `date(x)`, `int4(x)`, `text(x)`, … | casts |
+//!
+//! [`REFUSED`] names those that have no translation, with the form to write.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderByExpr, OrderByKind, Query,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+};
+
+use super::{cast_to, digits_of, is_numeric, literal_of, number, pair, text, unsupported};
+use crate::postgres::report::Report;
+use crate::session::{call, query_of, syntax};
+
+/// Functions that have the same meaning under another name.
+const RENAMED: [(&str, &str); 9] = [
+    ("every", "bool_and"),
+    ("variance", "var_samp"),
+    ("ceiling", "ceil"),
+    ("sign", "signum"),
+    ("transaction_timestamp", "now"),
+    ("statement_timestamp", "now"),
+    ("clock_timestamp", "now"),
+    ("array_cat", "array_concat"),
+    ("char_length", "character_length"),
+];
+
+/// Functions that are refused, with the form to write instead.
+const REFUSED: [(&str, &str); 40] = [
+    ("jsonb_build_object", "use json_build_object"),
+    ("jsonb_agg", "use json_agg"),
+    ("jsonb_object_agg", "use json_agg(json_build_object('key', k, 'value', v))"),
+    ("json_object_agg", "use json_agg(json_build_object('key', k, 'value', v))"),
+    ("json_build_array", "use to_json(ARRAY[…]), with items of one type"),
+    ("to_jsonb", "use to_json"),
+    ("json_extract_path_text", "use the columns of the table"),
+    ("json_array_elements", "use unnest of an array"),
+    ("jsonb_array_elements", "use unnest of an array"),
+    ("json_each", "use the columns of the table"),
+    ("json_array_length", "use cardinality of an array"),
+    ("md5", "there are no hashes here"),
+    ("sha224", "there are no hashes here"),
+    ("sha256", "there are no hashes here"),
+    ("make_timestamptz", "use make_timestamp(…) AT TIME ZONE '…'"),
+    ("mode", "use GROUP BY with ORDER BY count(*) DESC LIMIT 1"),
+    ("to_number", "use a cast: x::numeric"),
+    ("format", "use || or concat"),
+    ("regexp_matches", "use regexp_match for the first match"),
+    ("regexp_split_to_array", "use string_to_array"),
+    ("regexp_split_to_table", "use string_to_table"),
+    ("nextval", "there are no sequences: use row_number()"),
+    ("currval", "there are no sequences: use row_number()"),
+    ("setval", "there are no sequences: use row_number()"),
+    ("lastval", "there are no sequences: use row_number()"),
+    ("pg_sleep", "clients wait by themselves"),
+    ("setseed", "random numbers have no seed here"),
+    ("timeofday", "use now()"),
+    ("to_tsvector", "use LIKE, ILIKE or ~"),
+    ("to_tsquery", "use LIKE, ILIKE or ~"),
+    ("plainto_tsquery", "use LIKE, ILIKE or ~"),
+    ("ts_rank", "use LIKE, ILIKE or ~"),
+    ("similarity", "use levenshtein(a, b)"),
+    ("crosstab", "use aggregates with FILTER"),
+    ("txid_current", "there are no transactions that write"),
+    ("unistr", "use E'\\u0041'"),
+    ("normalize", "texts are compared by their bytes"),
+    ("sind", "use sin(radians(x))"),
+    ("cosd", "use cos(radians(x))"),
+    ("tand", "use tan(radians(x))"),
+];
+
+/// Casts that are written as functions.
+fn type_of_cast(name: &str) -> Option<SqlType> {
+    Some(match name {
+        "date" => SqlType::Date,
+        "int2" => SqlType::Int2(None),
+        "int4" => SqlType::Int4(None),
+        "int8" => SqlType::Int8(None),
+        "float4" => SqlType::Real,
+        "float8" => SqlType::DoublePrecision,
+        "bool" => SqlType::Boolean,
+        "text" => SqlType::Text,
+        _ => return None,
+    })
+}
+
+/// The arguments of a call, if they are expressions by their place.
+fn arguments(function: &Function) -> Option<Vec<SqlExpr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
+    let each = list.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    each.collect::<Option<Vec<_>>>().filter(|_| plain)
+}
+
+/// Translates a call, whose arguments are translated already. `None` leaves it as it is.
+pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<SqlExpr>, Report> {
+    if let Some((_, advice)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Err(Report::error("42883", format!("function {name} is not supported; {advice}")));
+    }
+    if let Some((_, engine)) = RENAMED.iter().find(|(known, _)| *known == name) {
+        function.name = ObjectName::from(vec![Ident::new(*engine)]);
+        return Ok(None);
+    }
+    if let ("array", FunctionArguments::Subquery(query)) = (name, &function.args) {
+        return array_of_rows(query).map(Some);
+    }
+    match name {
+        "make_interval" => return made_interval(function).map(Some),
+        "percentile_disc" => return discrete(function).map(Some),
+        "json_agg" => return Ok(Some(json_of_group(function))),
+        _ => {}
+    }
+    let Some(arguments) = arguments(function) else { return Ok(None) };
+    let nested = |expr: &SqlExpr| SqlExpr::Nested(Box::new(expr.clone()));
+    let zero_as_null = |expr: SqlExpr| call("nullif", vec![expr, number("0")]);
+    Ok(match (name, arguments.as_slice()) {
+        ("mod", [left, right]) => Some(pair(nested(left), BinaryOperator::Modulo, nested(right))),
+        ("div", [left, right]) => {
+            let quotient = call("trunc", vec![pair(nested(left), BinaryOperator::Divide, nested(right))]);
+            Some(quotient)
+        }
+        ("round", [value]) if !is_literal_numeric(value) => {
+            Some(call("postgres_round", vec![value.clone(), flag(value)]))
+        }
+        ("array_length", [_, _]) => Some(zero_as_null(SqlExpr::Function(function.clone()))),
+        ("array_upper", [array, dimension]) => {
+            Some(zero_as_null(call("array_length", vec![array.clone(), dimension.clone()])))
+        }
+        ("array_lower", [array, dimension]) => {
+            let length = zero_as_null(call("array_length", vec![array.clone(), dimension.clone()]));
+            // One for every length.
+            Some(pair(pair(length.clone(), BinaryOperator::Minus, length), BinaryOperator::Plus, number("1")))
+        }
+        ("array_ndims", [array]) => {
+            let dimensions = call("array_ndims", vec![array.clone()]);
+            let length = zero_as_null(call("cardinality", vec![array.clone()]));
+            Some(pair(dimensions, BinaryOperator::Plus, pair(length.clone(), BinaryOperator::Minus, length)))
+        }
+        ("trim_array", [array, count]) => {
+            let length = cast_to(call("cardinality", vec![array.clone()]), SqlType::BigInt(None));
+            let rest = pair(length, BinaryOperator::Minus, nested(count));
+            Some(call("array_slice", vec![array.clone(), number("1"), rest]))
+        }
+        ("array_fill", [value, SqlExpr::Array(lengths)]) if lengths.elem.len() == 1 => {
+            Some(call("array_repeat", vec![value.clone(), lengths.elem[0].clone()]))
+        }
+        ("age", [time]) => Some(call(
+            "age",
+            vec![
+                cast_to(call("current_date", Vec::new()), SqlType::Timestamp(None, super::TimezoneInfo::None)),
+                time.clone(),
+            ],
+        )),
+        ("gen_random_uuid" | "uuid_generate_v4", []) => {
+            Some(call(super::CAST, vec![call("uuid", Vec::new()), text("uuid")]))
+        }
+        ("isfinite", [value]) => Some(SqlExpr::IsNotNull(Box::new(value.clone()))),
+        ("num_nulls" | "num_nonnulls", values) if !values.is_empty() => {
+            let test = |value: &SqlExpr| {
+                let is = if name == "num_nulls" { SqlExpr::IsNull } else { SqlExpr::IsNotNull };
+                cast_to(SqlExpr::Nested(Box::new(is(Box::new(value.clone())))), SqlType::Int4(None))
+            };
+            values.iter().map(test).reduce(|left, right| pair(left, BinaryOperator::Plus, right))
+        }
+        ("to_json" | "row_to_json", [value]) => Some(call("postgres_json", vec![value.clone()])),
+        ("json_build_object", values) if values.len() % 2 == 0 => {
+            if values.iter().step_by(2).any(|key| literal_of(key).is_none()) {
+                return Err(unsupported("json_build_object: keys that are no literals are not supported"));
+            }
+            Some(call("named_struct", arguments))
+        }
+        ("substring", [value, pattern]) if literal_of(pattern).is_some() => {
+            // The first group, or the whole match.
+            Some(call("array_element", vec![call("regexp_match", vec![value.clone(), pattern.clone()]), number("1")]))
+        }
+        ("regexp_substr", [value, pattern]) => {
+            let whole = call("concat", vec![text("("), pattern.clone(), text(")")]);
+            Some(call("array_element", vec![call("regexp_match", vec![value.clone(), whole]), number("1")]))
+        }
+        ("string_to_table", [_, _, ..]) => Some(call("unnest", vec![call("string_to_array", arguments)])),
+        (_, [value]) => type_of_cast(name).map(|data_type| cast_to(value.clone(), data_type)),
+        _ => None,
+    })
+}
+
+/// True for a number that PostgreSQL has as numeric: the engine rounds it in the same way.
+fn is_literal_numeric(value: &SqlExpr) -> bool {
+    digits_of(value).is_some()
+}
+
+/// Tells the function of rounding whether PostgreSQL has the number as numeric, unless a column is of double precision.
+fn flag(value: &SqlExpr) -> SqlExpr {
+    SqlExpr::value(Value::Boolean(is_numeric(value)))
+}
+
+/// `make_interval` with its arguments by their place.
+fn made_interval(function: &Function) -> Result<SqlExpr, Report> {
+    const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let wrong = || Report::error("42883", "make_interval takes years, months, weeks, days, hours, mins and secs");
+    let FunctionArguments::List(list) = &function.args else { return Err(wrong()) };
+    let mut values: [Option<SqlExpr>; 7] = Default::default();
+    for (at, argument) in list.args.iter().enumerate() {
+        let (at, value) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (Some(at), value),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (NAMES.iter().position(|known| name.value.eq_ignore_ascii_case(known)), value)
+            }
+            _ => return Err(wrong()),
+        };
+        let place = at.and_then(|at| values.get_mut(at)).filter(|place| place.is_none()).ok_or_else(wrong)?;
+        *place = Some(value.clone());
+    }
+    Ok(call("make_interval", values.map(|value| value.unwrap_or_else(|| number("0"))).into()))
+}
+
+/// The items of a group that are sorted, without NULLs, and their number.
+fn discrete(function: &Function) -> Result<SqlExpr, Report> {
+    let fraction = arguments(function).and_then(|arguments| match <[SqlExpr; 1]>::try_from(arguments) {
+        Ok([fraction]) => Some(fraction),
+        Err(_) => None,
+    });
+    let (Some(fraction), [sort], None) = (fraction, function.within_group.as_slice(), &function.over) else {
+        return Err(unsupported("percentile_disc takes a fraction: percentile_disc(0.5) WITHIN GROUP (ORDER BY x)"));
+    };
+    let present = SqlExpr::IsNotNull(Box::new(sort.expr.clone()));
+    let both = match &function.filter {
+        Some(filter) => pair(SqlExpr::Nested(filter.clone()), BinaryOperator::And, present),
+        None => present,
+    };
+    let of_group = |name: &str, sorted: bool| {
+        let mut aggregate = call(name, vec![sort.expr.clone()]);
+        if let SqlExpr::Function(function) = &mut aggregate {
+            function.filter = Some(Box::new(both.clone()));
+            if let (FunctionArguments::List(list), true) = (&mut function.args, sorted) {
+                list.clauses = vec![FunctionArgumentClause::OrderBy(vec![sort.clone()])];
+            }
+        }
+        aggregate
+    };
+    let place = call(
+        "ceil",
+        vec![pair(SqlExpr::Nested(Box::new(fraction)), BinaryOperator::Multiply, of_group("count", false))],
+    );
+    let place = call("greatest", vec![cast_to(place, SqlType::BigInt(None)), number("1")]);
+    Ok(call("array_element", vec![of_group("array_agg", true), place]))
+}
+
+/// `json_agg(x …)` as JSON of `array_agg(x …)`.
+fn json_of_group(function: &Function) -> SqlExpr {
+    let mut group = function.clone();
+    group.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    call("postgres_json", vec![SqlExpr::Function(group)])
+}
+
+/// The rows of a subquery as an array.
+fn array_of_rows(query: &Query) -> Result<SqlExpr, Report> {
+    let refused =
+        || unsupported("array(SELECT …) of this form is not supported; use (SELECT array_agg(x ORDER BY y) FROM …)");
+    let sorts = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(sorts)) => sorts.clone(),
+        Some(OrderByKind::All(_)) => return Err(refused()),
+        None => Vec::new(),
+    };
+    let mut rows = query.clone();
+    rows.order_by = None;
+    let plain = matches!(query.body.as_ref(), SetExpr::Select(select)
+        if select.distinct.is_none()
+            && select.having.is_none()
+            && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()));
+    let value;
+    let mut outer = if query.limit_clause.is_none() && query.fetch.is_none() && plain {
+        // In the query itself, where the keys are known.
+        let SetExpr::Select(select) = rows.body.as_mut() else { return Err(refused()) };
+        let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
+            select.projection.as_slice()
+        else {
+            return Err(refused());
+        };
+        value = item.clone();
+        Box::new(rows)
+    } else if sorts.is_empty() {
+        value = SqlExpr::Identifier(Ident::with_quote('"', COLUMN));
+        let column = TableAliasColumnDef { name: Ident::with_quote('"', COLUMN), data_type: None };
+        let alias =
+            TableAlias { explicit: true, name: Ident::with_quote('"', "__array"), columns: vec![column], at: None };
+        let relation =
+            TableFactor::Derived { lateral: false, subquery: Box::new(rows), alias: Some(alias), sample: None };
+        query_of(Vec::new(), vec![TableWithJoins { relation, joins: Vec::new() }])
+    } else {
+        return Err(refused());
+    };
+    let keys: Vec<OrderByExpr> = sorts
+        .into_iter()
+        .map(|sort| match digits_of(&sort.expr).as_deref() {
+            Some("1") => OrderByExpr { expr: value.clone(), ..sort },
+            _ => sort,
+        })
+        .collect();
+    let mut group = call("array_agg", vec![value]);
+    if let SqlExpr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut group
+        && !keys.is_empty()
+    {
+        list.clauses = vec![FunctionArgumentClause::OrderBy(keys)];
+    }
+    let SetExpr::Select(select) = outer.body.as_mut() else { return Err(refused()) };
+    select.projection = vec![SelectItem::UnnamedExpr(group)];
+    let empty = SqlExpr::Array(datafusion::sql::sqlparser::ast::Array { elem: Vec::new(), named: true });
+    Ok(call("coalesce", vec![SqlExpr::Subquery(outer), empty]))
+}
+
+const COLUMN: &str = "__item";
+
+/// Turns calls that make rows, in an item of SELECT, into those that the engine unnests. Returns the name of the item if it is such
+/// a call.
+pub(super) fn rows_of_item(expr: &mut SqlExpr) -> Option<&'static str> {
+    let is = |function: &Function, name: &str| {
+        function.name.to_string().trim_start_matches("pg_catalog.").eq_ignore_ascii_case(name)
+    };
+    let name = match &*expr {
+        SqlExpr::Function(function) if is(function, "generate_series") => Some("generate_series"),
+        SqlExpr::Function(function) if is(function, "unnest") => Some("unnest"),
+        _ => None,
+    };
+    syntax::edit_expressions(expr, &mut |part| {
+        let SqlExpr::Function(function) = &*part else { return };
+        if is(function, "generate_series") {
+            let series = std::mem::replace(part, SqlExpr::value(Value::Null));
+            *part = call("unnest", vec![series]);
+        } else if is(function, "unnest")
+            && let FunctionArguments::List(list) = &function.args
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))] = list.args.as_slice()
+            && let SqlExpr::Function(inside) = inner
+            && is(inside, "unnest")
+        {
+            // A list that was written as such.
+            *part = inner.clone();
+        }
+    });
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_in_one_list() {
+        for (name, _) in REFUSED {
+            assert!(RENAMED.iter().all(|(renamed, _)| *renamed != name) && type_of_cast(name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Correlated items of FROM that the engine refuses, as plans that it has.
+//!
+//! | in a statement | as |
+//! | --- | --- |
+//! | `FROM t, unnest(t.list) AS u(x)` | the lists beside the columns of `t`, unnested there |
+//! | `LATERAL (SELECT … WHERE k = t.x ORDER BY s LIMIT n)` | `row_number() OVER (PARTITION BY k ORDER BY s) <= n` |
+//! | `(SELECT x FROM … WHERE k = t.x ORDER BY s LIMIT 1)` | `first_value(x ORDER BY s)` |
+//!
+//! Invariant: what is not exactly of these forms stays, and is refused by the engine.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, NullHandling, Result};
+use datafusion::functions_aggregate::first_last::first_value;
+use datafusion::functions_window::row_number::row_number;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprFunctionExt, FetchType, Join, JoinType, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, SkipType, SortExpr, Subquery, lit,
+};
+
+/// Returns the plan with such items as the engine has them.
+///
+/// # Errors
+/// Those of building a plan.
+pub(super) fn lateral(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::Subquery(_));
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|part| Ok(is_correlated(part)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| {
+        let node = node.map_expressions(|expr| expr.transform_up(first_of_each))?;
+        node.transform_data(|node| match node {
+            LogicalPlan::Join(join) => joined(join),
+            other => Ok(Transformed::no(other)),
+        })
+    })
+    .data()
+}
+
+fn is_correlated(part: &Expr) -> bool {
+    matches!(part, Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty())
+}
+
+fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let inner_or_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && join.on.is_empty();
+    let rewritten = match subquery_of(&join.right).filter(|_| inner_or_left) {
+        Some(subquery) => match unnested(&join, subquery)? {
+            Some(plan) => return Ok(Transformed::yes(plan)),
+            None => first_rows(subquery)?,
+        },
+        None => None,
+    };
+    let Some(rewritten) = rewritten else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
+    let outer_ref_columns = rewritten.all_out_ref_exprs();
+    let subquery =
+        LogicalPlan::Subquery(Subquery { subquery: Arc::new(rewritten), outer_ref_columns, spans: Default::default() });
+    let right = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => LogicalPlanBuilder::from(subquery).alias(alias.alias.clone())?.build()?,
+        _ => subquery,
+    };
+    Ok(Transformed::yes(LogicalPlan::Join(Join { right: Arc::new(right), ..join })))
+}
+
+fn subquery_of(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    match plan {
+        LogicalPlan::Subquery(subquery) => Some(&subquery.subquery),
+        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+            LogicalPlan::Subquery(subquery) => Some(&subquery.subquery),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A join with unnested lists of its left side.
+fn unnested(join: &Join, subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut names = Vec::new();
+    let mut node = subquery;
+    let unnest = loop {
+        match node {
+            LogicalPlan::Projection(projection) => {
+                names.push(projection);
+                node = &projection.input;
+            }
+            LogicalPlan::SubqueryAlias(alias) => node = &alias.input,
+            LogicalPlan::Unnest(unnest) => break unnest,
+            _ => return Ok(None),
+        }
+    };
+    let LogicalPlan::Projection(Projection { expr: lists, input, .. }) = unnest.input.as_ref() else { return Ok(None) };
+    let one_row = matches!(input.as_ref(), LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
+    let always = join.filter.as_ref().is_none_or(|filter| *filter == lit(true));
+    let left_join = join.join_type == JoinType::Left;
+    if !one_row || (left_join && !always) || !unnest.struct_type_columns.is_empty() {
+        return Ok(None);
+    }
+    let left = join.left.schema();
+    let mut known = true;
+    let mut here = |expr: Expr| {
+        expr.transform_up(|part| match part {
+            Expr::OuterReferenceColumn(_, column) => {
+                // One of a query further out.
+                known &= left.has_column(&column);
+                Ok(Transformed::yes(Expr::Column(column)))
+            }
+            part => Ok(Transformed::no(part)),
+        })
+        .data()
+    };
+    let lists = lists.iter().cloned().map(&mut here).collect::<Result<Vec<_>>>()?;
+    if !known {
+        return Ok(None);
+    }
+    let of_left = all_columns(left);
+    let mut options = unnest.options.clone();
+    if left_join {
+        options.null_handling = NullHandling::PreserveAndExpandEmpty;
+    }
+    let plan = LogicalPlanBuilder::from(join.left.as_ref().clone())
+        .project(of_left.iter().cloned().chain(lists))?
+        .unnest_columns_with_options(unnest.exec_columns.clone(), options)?
+        .build()?;
+    // The columns of the subquery, by those of the lists.
+    let mut schema = Arc::clone(&unnest.schema);
+    let mut columns = all_columns(&schema);
+    for projection in names.into_iter().rev() {
+        let replaced = projection.expr.iter().map(|expr| {
+            let replace = |part: Expr| {
+                let at = match &part {
+                    Expr::Column(column) => schema.maybe_index_of_column(column),
+                    _ => None,
+                };
+                Ok(at.map_or_else(|| Transformed::no(part), |at| Transformed::yes(columns[at].clone())))
+            };
+            Ok(expr.clone().unalias().transform_up(replace)?.data)
+        });
+        columns = replaced.collect::<Result<Vec<_>>>()?;
+        schema = Arc::clone(&projection.schema);
+    }
+    let named = join.right.schema().iter().zip(columns);
+    let named = named.map(|((qualifier, field), expr)| expr.alias_qualified(qualifier.cloned(), field.name()));
+    let plan = LogicalPlanBuilder::from(plan).project(of_left.into_iter().chain(named))?;
+    Ok(Some(match &join.filter {
+        Some(filter) if !always => plan.filter(filter.clone())?.build()?,
+        _ => plan.build()?,
+    }))
+}
+
+/// The first rows of a subquery by its ORDER BY, for each value of what the outer query is compared with.
+fn first_rows(subquery: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let LogicalPlan::Limit(limit) = subquery else { return Ok(None) };
+    let Some((skip, fetch)) = rows_of(limit)? else { return Ok(None) };
+    let mut path = Vec::new();
+    let mut node = limit.input.as_ref();
+    let (condition, input) = loop {
+        match node {
+            LogicalPlan::Projection(projection) => {
+                path.push(node);
+                node = &projection.input;
+            }
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
+                path.push(node);
+                node = &sort.input;
+            }
+            LogicalPlan::Filter(filter) => break (&filter.predicate, &filter.input),
+            _ => return Ok(None),
+        }
+    };
+    if !input.all_out_ref_exprs().is_empty() {
+        return Ok(None);
+    }
+    let (mut compared, mut rest) = (Vec::new(), Vec::new());
+    for part in split_conjunction_owned(condition.clone()) {
+        match part {
+            part if !part.contains_outer() => rest.push(part),
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                let sides = if left.contains_outer() { [right, left] } else { [left, right] };
+                let [here, outer] = sides;
+                if here.contains_outer() || outer.any_column_refs() {
+                    return Ok(None);
+                }
+                compared.push((*here, *outer));
+            }
+            _ => return Ok(None),
+        }
+    }
+    if compared.is_empty() {
+        return Ok(None);
+    }
+    let key = |at: usize| Expr::Column(Column::new_unqualified(format!("__key_{}", at + 1)));
+    let keys: Vec<Expr> = (0..compared.len()).map(key).collect();
+    let mut plan = LogicalPlanBuilder::from(input.as_ref().clone());
+    if let Some(rest) = conjunction(rest) {
+        plan = plan.filter(rest)?;
+    }
+    let with_keys = compared.iter().enumerate().map(|(at, (here, _))| here.clone().alias(format!("__key_{}", at + 1)));
+    plan = plan.project(all_columns(input.schema()).into_iter().chain(with_keys))?;
+    let mut numbered = false;
+    for node in path.into_iter().rev() {
+        plan = match node {
+            LogicalPlan::Projection(projection) => {
+                let number = numbered.then(|| Expr::Column(Column::new_unqualified(NUMBER)));
+                plan.project(projection.expr.iter().cloned().chain(keys.iter().cloned()).chain(number))?
+            }
+            LogicalPlan::Sort(sort) if !numbered => {
+                numbered = true;
+                plan.window(vec![number(keys.clone(), sort.expr.clone())?])?
+            }
+            _ => return Ok(None),
+        };
+    }
+    if !numbered {
+        plan = plan.window(vec![number(keys.clone(), Vec::new())?])?;
+    }
+    let at = || Expr::Column(Column::new_unqualified(NUMBER));
+    plan = plan.filter(at().gt(lit(skip)).and(at().lt_eq(lit(skip.saturating_add(fetch)))))?;
+    let same = compared.into_iter().enumerate().map(|(at, (_, outer))| key(at).eq(outer));
+    if let Some(same) = conjunction(same) {
+        plan = plan.filter(same)?;
+    }
+    Ok(Some(plan.project(all_columns(subquery.schema()))?.build()?))
+}
+
+/// Name of a row's number.
+const NUMBER: &str = "__number";
+
+fn number(keys: Vec<Expr>, order: Vec<SortExpr>) -> Result<Expr> {
+    Ok(row_number().partition_by(keys).order_by(order).build()?.alias(NUMBER))
+}
+
+/// Rows that are skipped, and the number of those that are kept; `None` without literals.
+fn rows_of(limit: &Limit) -> Result<Option<(u64, u64)>> {
+    Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+        (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip as u64, fetch as u64)),
+        _ => None,
+    })
+}
+
+/// A correlated scalar subquery of the first row, as an aggregate.
+fn first_of_each(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
+    let LogicalPlan::Limit(limit) = subquery.subquery.as_ref() else { return Ok(Transformed::no(expr)) };
+    if subquery.outer_ref_columns.is_empty() || rows_of(limit)? != Some((0, 1)) {
+        return Ok(Transformed::no(expr));
+    }
+    let (value, sort) = match limit.input.as_ref() {
+        LogicalPlan::Projection(projection) => match (projection.expr.as_slice(), projection.input.as_ref()) {
+            ([value], LogicalPlan::Sort(sort)) => (value.clone(), Some(sort)),
+            _ => (single_column(&limit.input)?, None),
+        },
+        LogicalPlan::Sort(sort) => (single_column(&sort.input)?, Some(sort)),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let (input, order) = match sort {
+        Some(sort) => (sort.input.as_ref(), sort.expr.clone()),
+        None => (limit.input.as_ref(), Vec::new()),
+    };
+    // A group of its own has one row already.
+    let grouped = input.exists(|node| {
+        Ok(matches!(
+            node,
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Limit(_) | LogicalPlan::Window(_)
+        ))
+    })?;
+    if grouped {
+        return Ok(Transformed::no(expr));
+    }
+    let name = subquery.subquery.schema().field(0).name().clone();
+    let first = first_value(value.unalias(), order).alias(name);
+    let plan = LogicalPlanBuilder::from(input.clone()).aggregate(Vec::<Expr>::new(), vec![first])?.build()?;
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    let rewritten = Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Default::default() };
+    Ok(Transformed::yes(Expr::ScalarSubquery(rewritten)))
+}
+
+fn single_column(plan: &LogicalPlan) -> Result<Expr> {
+    let (qualifier, field) = plan.schema().qualified_field(0);
+    Ok(Expr::Column(Column::new(qualifier.cloned(), field.name())))
+}
+
+fn all_columns(schema: &DFSchema) -> Vec<Expr> {
+    schema.iter().map(|(qualifier, field)| Expr::Column(Column::new(qualifier.cloned(), field.name()))).collect()
+}

@@ -1,0 +1,226 @@
+//! Comparisons with the rows of a subquery that the engine refuses or misreads, as EXISTS.
+//!
+//! | statement | as a condition of WHERE | within one |
+//! | --- | --- | --- |
+//! | `(a, b) IN (q)`, `x < ANY (q)` | `EXISTS (… WHERE comparison)` | true, NULL or false by two EXISTS |
+//! | `(a, b) NOT IN (q)`, `x >= ALL (q)` | `NOT EXISTS (… WHERE comparison IS NOT TRUE)` | the same |
+//!
+//! NULL and false are one to WHERE, so that the subquery is read once there. Elsewhere only constants can be compared so. `x IN (q)` is
+//! the engine's own.
+//!
+//! Source: PostgreSQL documentation, "Subquery Expressions" and "Row-wise Comparison".
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+};
+
+use super::nodes::{query_of, quoted};
+use super::syntax;
+
+/// A comparison of a row with the rows of a subquery.
+struct Quantified {
+    members: Vec<Expr>,
+    op: BinaryOperator,
+    subquery: Box<Query>,
+    all: bool,
+}
+
+/// Rewrites the comparisons in WHERE and HAVING, where the engine has EXISTS in every place.
+pub(super) fn quantified_conditions(select: &mut Select) {
+    let mut conditions: Vec<&mut Expr> = select.selection.iter_mut().collect();
+    while let Some(condition) = conditions.pop() {
+        match condition {
+            Expr::Nested(inner) => conditions.push(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                conditions.extend([left.as_mut(), right.as_mut()]);
+            }
+            condition => {
+                if let Some(found) = read(condition) {
+                    let comparison = found.comparison();
+                    *condition = match found.all {
+                        false => found.exists(comparison, false),
+                        true => found.exists(Expr::IsNotTrue(Box::new(comparison)), true),
+                    };
+                }
+            }
+        }
+    }
+    for condition in select.selection.iter_mut().chain(&mut select.having) {
+        syntax::edit_expressions(condition, &mut |expr| {
+            if let Some(value) = read(expr).map(|found| found.value()) {
+                *expr = value;
+            }
+        });
+    }
+}
+
+/// The form of a comparison elsewhere.
+pub(super) enum Elsewhere {
+    /// The engine's own.
+    Own,
+    /// Another expression: the operands are the same for all rows.
+    As(Expr),
+    /// None in the engine.
+    Refused,
+}
+
+/// A comparison outside of WHERE and HAVING.
+pub(super) fn quantified_value(expr: &Expr) -> Elsewhere {
+    let Some(found) = read(expr) else { return Elsewhere::Own };
+    let mut constant = true;
+    for member in &found.members {
+        syntax::expressions(member, &mut |part| {
+            constant &= !matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_));
+        });
+    }
+    if constant { Elsewhere::As(found.value()) } else { Elsewhere::Refused }
+}
+
+/// True for a row such as `(a, b)`.
+pub(super) fn is_row(expr: &Expr) -> bool {
+    members(expr).is_some()
+}
+
+/// True for a row that is compared with the only row of a subquery.
+pub(super) fn is_row_with_subquery(expr: &Expr) -> bool {
+    let Expr::BinaryOp { left, right, .. } = expr else { return false };
+    let is_subquery = |side: &Expr| matches!(unnested(side), Expr::Subquery(_));
+    (is_row(left) && is_subquery(right)) || (is_subquery(left) && is_row(right))
+}
+
+fn read(expr: &Expr) -> Option<Quantified> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let (left, op, right, all) = match expr {
+        Expr::InSubquery { expr, subquery, negated } => {
+            let members = members(expr)?;
+            let op = if *negated { NotEq } else { Eq };
+            return Some(Quantified { members, op, subquery: subquery.clone(), all: *negated });
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+        Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
+        _ => return None,
+    };
+    let Expr::Subquery(subquery) = unnested(right) else { return None };
+    let members = match members(left) {
+        Some(members) => members,
+        // As IN and NOT IN.
+        None if matches!((op, all), (Eq, false) | (NotEq, true)) => return None,
+        None => vec![left.as_ref().clone()],
+    };
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq).then(|| Quantified {
+        members,
+        op: op.clone(),
+        subquery: subquery.clone(),
+        all,
+    })
+}
+
+impl Quantified {
+    /// True, NULL or false.
+    fn value(&self) -> Expr {
+        let boolean = |value: bool| Expr::value(Value::Boolean(value));
+        let nested = || Box::new(self.comparison());
+        let decides = if self.all { Expr::IsFalse(nested()) } else { *nested() };
+        let unknown = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::value(Value::Null)),
+            data_type: DataType::Boolean,
+            array: false,
+            format: None,
+        };
+        let when = |condition, result| CaseWhen { condition, result };
+        let conditions = vec![
+            when(self.exists(decides, false), boolean(!self.all)),
+            when(self.exists(Expr::IsNull(nested()), false), unknown),
+        ];
+        Expr::Case {
+            case_token: AttachedToken::empty(),
+            end_token: AttachedToken::empty(),
+            operand: None,
+            conditions,
+            else_result: Some(Box::new(boolean(self.all))),
+        }
+    }
+
+    fn column(at: usize) -> String {
+        format!("__column_{}", at + 1)
+    }
+
+    /// The comparison with a row of the subquery, member by member.
+    fn comparison(&self) -> Expr {
+        use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+        let pair = |left: Expr, op: &BinaryOperator, right: Expr| {
+            Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) }))
+        };
+        let sides = self.members.iter().enumerate().map(|(at, member)| {
+            (member.clone(), Expr::CompoundIdentifier(vec![quoted(ROWS), quoted(&Self::column(at))]))
+        });
+        let strict = match self.op {
+            LtEq => Lt,
+            GtEq => Gt,
+            ref op => op.clone(),
+        };
+        // The first members that differ decide.
+        let whole = sides.rev().fold(None, |rest, (member, column)| {
+            Some(match rest {
+                None => pair(member, &self.op, column),
+                Some(rest) => match self.op {
+                    Eq => pair(pair(member, &Eq, column), &And, rest),
+                    NotEq => pair(pair(member, &NotEq, column), &Or, rest),
+                    _ => {
+                        let same = pair(pair(member.clone(), &Eq, column.clone()), &And, rest);
+                        pair(pair(member, &strict, column), &Or, same)
+                    }
+                },
+            })
+        });
+        whole.unwrap_or_else(|| Expr::value(Value::Boolean(true)))
+    }
+
+    /// `[NOT] EXISTS (SELECT 1 FROM subquery WHERE condition)`.
+    fn exists(&self, condition: Expr, negated: bool) -> Expr {
+        let columns = (0..self.members.len())
+            .map(|at| TableAliasColumnDef { name: quoted(&Self::column(at)), data_type: None })
+            .collect();
+        let alias = TableAlias { explicit: true, name: quoted(ROWS), columns, at: None };
+        let relation =
+            TableFactor::Derived { lateral: false, subquery: self.subquery.clone(), alias: Some(alias), sample: None };
+        let one = SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false)));
+        let mut subquery = query_of(vec![one], vec![TableWithJoins { relation, joins: Vec::new() }]);
+        if let SetExpr::Select(select) = subquery.body.as_mut() {
+            select.selection = Some(condition);
+        }
+        match negated {
+            false => Expr::Exists { subquery, negated: false },
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Exists { subquery, negated: false }) },
+        }
+    }
+}
+
+/// Name of the subquery's rows.
+const ROWS: &str = "__rows";
+
+fn unnested(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
+}
+
+/// The members of a row such as `(a, b)` or `ROW(a, b)`.
+fn members(expr: &Expr) -> Option<Vec<Expr>> {
+    match unnested(expr) {
+        Expr::Tuple(members) => Some(members.clone()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            let each = list.args.iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            });
+            each.collect()
+        }
+        _ => None,
+    }
+}

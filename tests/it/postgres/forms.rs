@@ -1,0 +1,198 @@
+//! Forms of SQL that PostgreSQL's users write: each expected text was printed by PostgreSQL 15 for the same statement.
+
+use super::semantics::{printed, refused};
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn intervals_are_read_in_all_forms() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("interval '04:05:06', interval '1 day 04:05:06', interval '1 12:59:10', interval '-1 day -02:03:04'", "04:05:06|1 day 04:05:06|1 day 12:59:10|-1 days -02:03:04"),
+            ("interval '1 year 2 mons', interval '1-2', interval 'P1DT2H', interval 'P0001-02-03T04:05:06', interval '@ 1 minute ago'", "1 year 2 mons|1 year 2 mons|1 day 02:00:00|1 year 2 mons 3 days 04:05:06|-00:01:00"),
+            ("interval '1.5 months', interval '1.5 days', interval '2 w', interval '1 decade', interval '5'", "1 mon 15 days|1 day 12:00:00|14 days|10 years|00:00:05"),
+            ("interval '1:30' minute to second, interval '1 2' day to hour, interval '3 days 2 hours' day", "00:01:30|1 day 02:00:00|3 days"),
+            ("'04:05'::interval, x::interval FROM (VALUES ('1 day 02:00:00'), ('P1M')) AS t(x) ORDER BY 2", "04:05:00|1 day 02:00:00|04:05:00|1 mon"),
+            ("make_interval(days => 10, hours => 2), make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(secs => 1.5)", "10 days 02:00:00|1 year 2 mons 25 days 05:06:07.5|00:00:01.5"),
+            ("make_timestamp(2026, 1, 2, 3, 4, 5.5), make_date(2026, 1, 2)", "2026-01-02 03:04:05.5|2026-01-02"),
+            ("interval '1 month' * 1.5, interval '1 day' / 2, 2.5 * interval '1 hour', interval '5 minutes' * x FROM (VALUES (3)) AS t(x)", "1 mon 15 days|12:00:00|02:30:00|00:15:00"),
+            ("justify_hours(interval '27 hours'), justify_days(interval '35 days'), justify_interval(interval '1 month -1 hour')", "1 day 03:00:00|1 mon 5 days|29 days 23:00:00"),
+            ("age(timestamp '2026-03-01 00:00:00', timestamp '2025-01-15 12:00:00'), age(date '2026-03-01', date '2026-01-31'), age(date '2026-01-31', date '2026-03-01')", "1 year 1 mon 16 days 12:00:00|1 mon 1 day|-1 mons -1 days"),
+            ("date '2026-01-01' + interval '1 hour', date '2026-01-01' - interval '1 day', interval '1 hour' + date '2026-01-01', date '2026-01-01' + 3", "2026-01-01 01:00:00|2025-12-31 00:00:00|2026-01-01 01:00:00|2026-01-04"),
+            ("d + interval '1 hour' FROM (VALUES (date '2026-01-01')) AS t(d)", "2026-01-01 01:00:00"),
+            ("timestamp '2026-02-05 10:00:00' - timestamp '2026-01-01 12:00:00', (timestamp '2026-02-05 10:00:00' - timestamp '2026-01-01 12:00:00')::text", "34 days 22:00:00|34 days 22:00:00"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("interval 'foo'", "22007", "invalid input syntax"),
+            ("x::interval FROM (VALUES ('1 foo')) AS t(x)", "22P02", "invalid input syntax"),
+            ("make_interval(fortnights => 1)", "42883", "make_interval"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_have_the_signs_and_errors_of_postgresql() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("row_number() OVER () - 5, row_number() OVER () / 2, -row_number() OVER (), rank() OVER (ORDER BY x) * -1 FROM (VALUES (1)) AS t(x)", "-4|0|-1|-1"),
+            ("r - 5 FROM (SELECT row_number() OVER () AS r FROM (VALUES (1)) AS t(x)) AS q", "-4"),
+            ("1 - cardinality(ARRAY[1,2]), array_position(ARRAY['a','b'], 'b') - 3, array_positions(ARRAY['a','b','a'], 'a')", "-1|-1|{1,3}"),
+            ("round(2.5::float8), round(3.5::float8), round(-2.5::float8), round(2.5), round(-2.5), round(2.345, 2), round(25, -1)", "2|4|-2|3|-3|2.35|30"),
+            ("round(x), round(y) FROM (VALUES (2.5::float8, 2.5::numeric)) AS t(x, y)", "2|3"),
+            ("mod(7, 3), mod(-7, 3), mod(7.5, 2), div(7, 2), ~5, 'abc' ^@ 'ab', sign(-3), ceiling(1.2)", "1|-1|1.5|3|-6|t|-1|2"),
+            ("x FROM (VALUES (0), (1), (2), (0)) AS t(x) WHERE x <> 0 AND 10 / x > 2 ORDER BY x", "1|2"),
+            ("width_bucket(5.35, 0.024, 10.06, 5), width_bucket(-1.0::float8, 0, 10, 5), width_bucket(10, 0, 10, 5), width_bucket(1, 10, 0, 5)", "3|0|6|5"),
+            ("variance(x), every(x > 1), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1::float8), (3)) AS t(x)", "2|f|1"),
+            ("extract(century FROM date '2026-01-01'), extract(decade FROM date '2026-01-01'), extract(millennium FROM date '2001-01-01')", "21|202|3"),
+            ("num_nulls(1, NULL), num_nonnulls(1, NULL), isfinite(date '2026-01-01')", "1|1|t"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("1.0 / 0", "22012", "division by zero"),
+            ("x / 0 FROM (VALUES (1.5::float8)) AS t(x)", "22012", "division by zero"),
+            ("x % y FROM (VALUES (1.5::float8, 0)) AS t(x, y)", "22012", "division by zero"),
+            ("1 % 0", "22012", "division by zero"),
+            ("sum(x) FROM (VALUES (9223372036854775807), (1)) AS t(x)", "22003", "out of range"),
+        ],
+    )
+    .await;
+    let statement = client
+        .prepare("SELECT row_number() OVER (), cardinality(ARRAY[1]), array_position(ARRAY[1], 1), approx_distinct(1)")
+        .await
+        .unwrap();
+    let types: Vec<&str> = statement.columns().iter().map(|column| column.type_().name()).collect();
+    assert_eq!(types, ["int8"; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_have_bounds_and_rows() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("NULL = ANY(ARRAY[]::int[]), NULL <> ALL(ARRAY[]::int[]), 1 = ANY(ARRAY[2, NULL]), 1 <> ALL(ARRAY[2, NULL]), 1 < ANY(ARRAY[2, NULL])", "f|t|NULL|NULL|t"),
+            ("array_length(ARRAY[]::int[], 1), array_length(ARRAY[1,2], 1), array_length(ARRAY[1,2], 2), cardinality(ARRAY[]::int[])", "NULL|2|NULL|0"),
+            ("array_upper(ARRAY[1,2], 1), array_lower(ARRAY[1,2], 1), array_ndims(ARRAY[1,2]), array_upper(ARRAY[]::int[], 1), array_ndims(ARRAY[]::int[])", "2|1|1|NULL|NULL"),
+            ("trim_array(ARRAY[1,2,3], 1), array_fill(7, ARRAY[3]), array(SELECT x FROM (VALUES (1), (2)) AS t(x) ORDER BY x DESC)", "{1,2}|{7,7,7}|{2,1}"),
+            ("t.x, ARRAY(SELECT b FROM (VALUES (1, 5), (1, 3)) AS u(a, b) WHERE u.a = t.x ORDER BY b) FROM (VALUES (1), (2)) AS t(x) ORDER BY x", "1|{3,5}|2|{}"),
+            ("generate_series(1, 3)", "1|2|3"),
+            ("x, generate_series(1, x) FROM (VALUES (1), (2)) AS t(x) ORDER BY 1, 2", "1|1|2|1|2|2"),
+            ("count(*) FROM (SELECT generate_series(1, 10)) AS q", "10"),
+            ("generate_series FROM (SELECT generate_series(1, 2)) AS q ORDER BY 1", "1|2"),
+            ("string_to_table('a,b', ',') AS s ORDER BY 1", "a|b"),
+            ("x FROM unnest(ARRAY[1,2]) x ORDER BY x", "1|2"),
+            ("g + 1 FROM generate_series(1, 3) g ORDER BY g", "2|3|4"),
+            ("generate_series FROM generate_series(1, 2) ORDER BY 1", "1|2"),
+            ("* FROM generate_series(1, 2) WITH ORDINALITY ORDER BY 1", "1|1|2|2"),
+            ("* FROM unnest(ARRAY['b','a']) WITH ORDINALITY AS t(v, n) ORDER BY n", "b|1|a|2"),
+            ("* FROM unnest(ARRAY[1,2], ARRAY['a','b','c']) AS t(a, b) ORDER BY b", "1|a|2|b|NULL|c"),
+            ("t.x, u FROM (VALUES (1, ARRAY[1,2]), (2, ARRAY[3])) AS t(x, a), unnest(t.a) AS u ORDER BY x, u", "1|1|1|2|2|3"),
+            ("t.x, u.v, u.n FROM (VALUES (1, ARRAY[1,2]), (2, ARRAY[3])) AS t(x, a) CROSS JOIN unnest(a) WITH ORDINALITY AS u(v, n) ORDER BY x, v", "1|1|1|1|2|2|2|3|1"),
+            ("t.x, u FROM (VALUES (1, ARRAY[1]), (2, ARRAY[]::int[])) AS t(x, a) LEFT JOIN unnest(a) AS u ON true ORDER BY x, u", "1|1|2|NULL"),
+            ("t.x, g FROM (VALUES (1), (2)) AS t(x), generate_series(1, t.x) AS g ORDER BY x, g", "1|1|2|1|2|2"),
+            ("d::date FROM generate_series(timestamp '2026-01-01 00:00:00', timestamp '2026-01-03 00:00:00', '1 day') d ORDER BY d", "2026-01-01|2026-01-02|2026-01-03"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_stand_anywhere() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("(1, 2) IN (SELECT 1, 2), (1, NULL) IN (SELECT 1, 2), (1, 3) NOT IN (SELECT 1, 2), (1, NULL) NOT IN (SELECT 1, 2), (2, NULL) IN (SELECT 1, 2)", "t|NULL|t|NULL|f"),
+            ("x FROM (VALUES (1, 2), (3, 4)) AS t(x, y) WHERE (x, y) IN (SELECT a, b FROM (VALUES (1, 2), (5, NULL)) AS u(a, b))", "1"),
+            ("x FROM (VALUES (1, 2), (3, 4)) AS t(x, y) WHERE (x, y) NOT IN (SELECT a, b FROM (VALUES (1, 2), (5, NULL)) AS u(a, b))", "3"),
+            ("count(*) FROM (VALUES (1, 2), (3, 4)) AS t(x, y) WHERE (x, y) NOT IN (SELECT a, b FROM (VALUES (1, 2), (3, NULL)) AS u(a, b))", "0"),
+            ("x FROM (VALUES (1, 2), (3, 4)) AS t(x, y) WHERE (x, y) < ANY (SELECT 3, 1)", "1"),
+            ("1 > ALL (SELECT 1 UNION SELECT NULL), 2 > ALL (SELECT 1 UNION SELECT NULL), 1 > ALL (SELECT 1 WHERE false), 2 > ANY (SELECT 1 UNION SELECT NULL), 1 > ANY (SELECT 1 WHERE false)", "f|NULL|t|t|f"),
+            ("x FROM (VALUES (1), (2)) AS t(x) WHERE (x > ANY (SELECT 1 UNION SELECT NULL)) IS NULL OR x = 7", "1"),
+            ("x FROM (VALUES (1), (2)) AS t(x) WHERE NOT (x > ALL (SELECT 1 UNION SELECT NULL))", "1"),
+            ("x FROM (VALUES (1), (2)) AS t(x) WHERE x >= ALL (SELECT 2)", "2"),
+            ("x AS y FROM (VALUES (1, 2), (3, 1)) AS t(x, y) ORDER BY t.y", "3|1"),
+            ("x AS y FROM (VALUES (1, 2), (3, 1)) AS t(x, y) ORDER BY y + 0", "3|1"),
+            ("x AS y, y AS x FROM (VALUES (1, 9), (2, 8)) AS t(x, y) ORDER BY abs(x)", "1|9|2|8"),
+            ("y FROM (SELECT x AS y FROM (VALUES (1, 2), (3, 1)) AS t(x, y) ORDER BY y + 0 LIMIT 1) AS q", "3"),
+            ("x AS y FROM (VALUES (1, 2), (3, 1)) AS t(x, y) ORDER BY y", "1|3"),
+            ("x FROM (VALUES (1), (2)) AS t(x) ORDER BY (SELECT max(b) FROM (VALUES (1, 5), (2, 3)) AS u(a, b) WHERE u.a = t.x)", "2|1"),
+            ("(SELECT max(b) FROM (VALUES (1, 5), (2, 3)) AS u(a, b) WHERE u.a = t.x) AS m, count(*) FROM (VALUES (1), (2)) AS t(x) GROUP BY 1 ORDER BY 1", "3|1|5|1"),
+            ("sum((SELECT max(b) FROM (VALUES (1, 5), (2, 3)) AS u(a, b) WHERE u.a = t.x)) FROM (VALUES (1), (2)) AS t(x)", "8"),
+            ("count(*) FILTER (WHERE EXISTS (SELECT 1 FROM (VALUES (1), (4)) AS u(a) WHERE u.a = t.x)) FROM (VALUES (1), (2)) AS t(x)", "1"),
+            ("count(*) FILTER (WHERE (SELECT max(b) FROM (VALUES (1, 5), (2, 3)) AS u(a, b) WHERE u.a = t.x) > 4) FROM (VALUES (1), (2)) AS t(x)", "1"),
+            ("x, q.b FROM (VALUES (1), (2), (3)) AS t(x) LEFT JOIN LATERAL (SELECT b FROM (VALUES (1, 5), (1, 3), (2, 4), (2, 9)) AS u(a, b) WHERE u.a = t.x ORDER BY b DESC LIMIT 1) AS q ON true ORDER BY x", "1|5|2|9|3|NULL"),
+            ("x, q.b FROM (VALUES (1), (2)) AS t(x), LATERAL (SELECT b FROM (VALUES (1, 5), (1, 3), (2, 4), (2, 9)) AS u(a, b) WHERE u.a = t.x ORDER BY b OFFSET 1 LIMIT 2) AS q ORDER BY x", "1|5|2|9"),
+            ("x, (SELECT b FROM (VALUES (1, 5), (1, 3), (2, 4)) AS u(a, b) WHERE u.a = t.x ORDER BY b LIMIT 1) FROM (VALUES (1), (2), (3)) AS t(x) ORDER BY x", "1|3|2|4|3|NULL"),
+            ("x, y, count(*) FROM (VALUES (1, 2), (3, 4)) AS t(x, y) GROUP BY ROLLUP (1, 2) ORDER BY 1, 2", "1|2|1|1|NULL|1|3|4|1|3|NULL|1|NULL|NULL|2"),
+            ("x, y, count(*) FROM (VALUES (1, 2), (3, 4)) AS t(x, y) GROUP BY GROUPING SETS ((1), (2), ()) ORDER BY 1, 2", "1|NULL|1|3|NULL|1|NULL|2|1|NULL|4|1|NULL|NULL|2"),
+            ("1 FROM (VALUES (1), (2)) AS t(x) HAVING true", "1"),
+            ("(date '2026-01-01', date '2026-01-31') OVERLAPS (date '2026-01-15', date '2026-02-15'), (date '2026-01-01', date '2026-01-15') OVERLAPS (date '2026-01-15', date '2026-02-15'), (date '2026-01-31', date '2026-01-01') OVERLAPS (date '2026-01-15', NULL)", "t|f|t"),
+            ("(timestamp '2026-01-01 00:00:00', interval '10 days') OVERLAPS (timestamp '2026-01-05 00:00:00', interval '10 days')", "t"),
+            ("sum(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE NO OTHERS) FROM (VALUES (1), (2), (3)) AS t(x) ORDER BY x", "3|6|5"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("1 WHERE (1, 2) = (SELECT 1, 2)", "0A000", "(a, b) IN (SELECT"),
+            ("sum(x) OVER (ORDER BY x ROWS 1 PRECEDING EXCLUDE TIES) FROM (VALUES (1)) AS t(x)", "0A000", "EXCLUDE"),
+            ("1 BETWEEN SYMMETRIC 2 AND 0", "0A000", "least(a, b)"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_clients_type() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    printed(
+        &client,
+        &[
+            ("encode('a'::bytea, 'hex'), length(gen_random_uuid()::text), quote_literal('a''b'), quote_nullable(NULL)", "61|36|'a''b'|NULL"),
+            ("substring('foobar' from 'o(.)b'), substring('foobar', 'o.b'), regexp_substr('abc', 'b.'), date(timestamp '2026-01-01 10:00:00')", "o|oob|bc|2026-01-01"),
+            ("initcap('hello WORLD'), split_part('a,b,c', ',', 2), lpad('a', 3, 'xy'), overlay('abc' placing 'x' from 2 for 1), int4('7')", "Hello World|b|xya|axc|7"),
+        ],
+    )
+    .await;
+    refused(
+        &client,
+        &[
+            ("nope(1)", "42883", "unknown function `nope`"),
+            ("uper('a')", "42883", "did you mean upper?"),
+            ("nextval('x')", "42883", "row_number()"),
+            ("md5('a')", "42883", "hashes"),
+            ("jsonb_build_object('a', 1)", "42883", "json_build_object"),
+        ],
+    )
+    .await;
+    let json = |sql: &str| {
+        let (client, sql) = (&client, format!("SELECT {sql}"));
+        async move {
+            let statement = client.prepare(&sql).await.unwrap();
+            assert_eq!(statement.columns()[0].type_().name(), "json", "{sql}");
+            text(client, &sql).await
+        }
+    };
+    assert_eq!(json("json_build_object('a', 1, 'b', NULL, 'c', 'x')").await, r#"{"a":1,"b":null,"c":"x"}"#);
+    assert_eq!(json("json_agg(x ORDER BY x) FROM (VALUES (2), (1)) AS t(x)").await, "[1,2]");
+    assert_eq!(json("json_agg(json_build_object('x', x)) FROM (VALUES (1)) AS t(x)").await, r#"[{"x":1}]"#);
+    assert_eq!(json("to_json('a b')").await, r#""a b""#);
+}
