@@ -14,6 +14,8 @@ mod plan_size;
 mod search_names;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod time_zone;
 
