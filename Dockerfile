@@ -6,8 +6,8 @@ FROM rust:${RUST}-slim-${DEBIAN} AS build
 WORKDIR /build
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/build/target \
-    cargo build --release --locked --bin savedsearch \
-    && install -D target/release/savedsearch /out/savedsearch
+    cargo build --profile dist --locked --bin savedsearch \
+    && install -D target/dist/savedsearch /out/savedsearch
 
 FROM debian:${DEBIAN}-slim
 ARG VERSION=unknown

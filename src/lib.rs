@@ -64,7 +64,6 @@ pub mod http;
 #[cfg(all(unix, feature = "mcp"))]
 pub mod mcp;
 pub mod memory;
-#[cfg(any(feature = "postgres", feature = "shell", feature = "store"))]
 mod numbers;
 mod optimizer;
 #[cfg(feature = "postgres")]

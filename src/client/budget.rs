@@ -14,6 +14,7 @@ use super::principal::{Allowance, Caller};
 use super::trace::{self, QuerySpan};
 use super::verdict::Verdicts;
 use crate::error::{Error, ErrorKind, Result};
+use crate::numbers::counted;
 use crate::request::RequestKey;
 
 /// Behaviour if not all mentions can be read.
@@ -106,6 +107,8 @@ pub struct QueryCounts {
     issued: AtomicU64,
     /// Requests announced by scans.
     planned: AtomicU64,
+    /// Rows in the responses, those that pages share included.
+    rows: AtomicU64,
 }
 
 impl QueryBudget {
@@ -239,8 +242,15 @@ impl QueryBudget {
         self.caller.as_ref()?.allowance.as_deref()
     }
 
+    /// Counts the rows of a response.
+    pub(super) fn received(&self, rows: u64) {
+        self.counts.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
     fn used_up(&self, issued: u64) -> Error {
-        self.exceeded(format!("the query has issued {issued} requests and needs more"), issued)
+        let rows = self.counts.rows.load(Ordering::Relaxed);
+        let read = if rows == 0 { String::new() } else { format!(", received {}", counted(rows, "row")) };
+        self.exceeded(format!("the query has issued {issued} requests{read} and needs more"), issued)
     }
 
     /// `least` is the number of requests needed in any case; how many more pages follow may not be known yet.

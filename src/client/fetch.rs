@@ -150,6 +150,16 @@ impl Client {
         name_of(self.key.digest(host))
     }
 
+    /// Reads the key again from where it came, such as its file. Returns true if it is another one, which is sent from now on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it cannot be read; the old one is kept.
+    pub async fn renew_key(&self) -> Result<bool> {
+        let key = self.key.clone();
+        let renewed = spawn_blocking(move || key.renew(key.renewals())).await;
+        renewed.map_err(|error| Error::new(ErrorKind::Config, format!("cannot read the API key again: {error}")))?
+    }
+
     /// Returns the declared limits with the requests counted against each.
     ///
     /// # Errors
@@ -198,7 +208,7 @@ impl Client {
     }
 
     /// Expects a window to have this many mentions, so that its pages are requested together.
-    #[cfg(feature = "store")]
+    #[cfg(any(feature = "shell", feature = "store"))]
     pub(crate) fn expect(&self, plan: RequestPlan, mentions: u64) {
         self.totals.expect(PageRequest::overview(plan).key(&self.profile), mentions);
     }
@@ -423,6 +433,7 @@ impl Client {
         record.elapsed = begun.elapsed();
         let result = result.map_err(|error| error.after(record.attempts, record.elapsed).at(place));
         scan.count(record.attempts, record.bytes, record.wait);
+        query.received(record.rows);
         record.error = result.as_ref().err().map(|error| self.log.clean_error(error));
         trace::answered(span, &record);
         let call = self.log.add(record);

@@ -94,6 +94,10 @@ settings! {
         /// Set to keep mentions in the store that the service has deleted; `system.deleted_mentions` has them.
         keep_deleted: bool = false, "keep mentions in the store that the service has deleted, in system.deleted_mentions",
             switch, on_off;
+        /// Requests that an estimate may send.
+        estimate: EstimateBy = EstimateBy::Known,
+            "how costs are estimated: known (without a request) or ask (may request the list, and an overview per saved search)",
+            |text| one_of(EstimateBy::ALL, EstimateBy::name, text), |choice| choice.name().to_owned();
         /// Maximum number of requests that one scan keeps in flight. The key's limiter bounds all scans together.
         concurrency: usize = 4, "maximum number of requests in flight per scan", at_once, ToString::to_string;
         /// Timeout of a single attempt.
@@ -101,6 +105,28 @@ settings! {
             in_seconds;
         /// Deadline of a query's last response, waits for rate limits included.
         query_deadline: Duration = Duration::from_secs(900), "deadline of a query's last response, in seconds", seconds, in_seconds;
+    }
+}
+
+/// Source of the numbers of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EstimateBy {
+    /// Earlier responses; an estimate sends no request.
+    Known,
+    /// The service: the list if it is unknown, and one overview for each saved search and window of which the size is.
+    Ask,
+}
+
+impl EstimateBy {
+    const ALL: [Self; 2] = [Self::Known, Self::Ask];
+
+    /// Value as written in `SET`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Ask => "ask",
+        }
     }
 }
 

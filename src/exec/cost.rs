@@ -157,6 +157,13 @@ pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
     scans.all(|Planned { scan, certain }| certain && scan.config.late.is_empty() && !scan.is_on_demand())
 }
 
+/// The scans of mentions that a plan is certain to start, and that take a request for each page.
+#[cfg(feature = "shell")]
+pub(super) fn scans_that_read_all(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = &FetchExec> {
+    let scans = scans_of(plan).into_iter().filter(|planned| planned.certain).map(|planned| planned.scan);
+    scans.filter(|scan| scan.takes_all_pages() && scan.requests.page().is_some())
+}
+
 /// A scan of a plan.
 #[derive(Clone, Copy)]
 struct Planned<'p> {
@@ -312,23 +319,8 @@ impl FetchExec {
 
     /// See [`Cost::likely`]. Windows of unknown size are taken to be like the others.
     fn likely(&self) -> Option<u64> {
-        let config = self.config.as_ref();
-        let ScanConfig { plan, mode, late, connection, .. } = config;
-        #[cfg(feature = "store")]
-        if config.from_store.is_some() {
-            // It depends on which of the days are stored.
-            return None;
-        }
-        let reads_all = matches!(mode, Mode::Unordered(_) | Mode::Ordered { .. })
-            && mode.slice() == Slice::ALL
-            && mode.wanted().is_none()
-            && late.is_empty();
-        let aids = match &plan.aids {
-            _ if !reads_all => return None,
-            Aids::NotNeeded => return None,
-            Aids::Given(aids) => aids.clone(),
-            Aids::Listed => self.last_listed()?,
-        };
+        let connection = &self.config.connection;
+        let aids = if self.takes_all_pages() { self.aids_to_read()? } else { return None };
         // Two pages share a row.
         let step = self.requests.page()?.saturating_sub(1).max(1);
         let windows = aids.iter().flat_map(|aid| self.requests.windows().map(move |words| (aid, words)));
@@ -341,6 +333,30 @@ impl FetchExec {
             }
         }
         (known > 0).then(|| (pages * all).div_ceil(known) + u64::from(self.cost().lists))
+    }
+
+    /// True for a scan that reads all pages of its windows, and none of it from a store.
+    fn takes_all_pages(&self) -> bool {
+        let config = self.config.as_ref();
+        let ScanConfig { plan, mode, late, .. } = config;
+        #[cfg(feature = "store")]
+        if config.from_store.is_some() {
+            // It depends on which of the days are stored.
+            return false;
+        }
+        matches!(mode, Mode::Unordered(_) | Mode::Ordered { .. })
+            && mode.slice() == Slice::ALL
+            && mode.wanted().is_none()
+            && late.is_empty()
+            && plan.aids != Aids::NotNeeded
+    }
+
+    /// The saved searches that the scan reads; `None` if the list is needed to know them.
+    pub(super) fn aids_to_read(&self) -> Option<Vec<String>> {
+        match &self.config.plan.aids {
+            Aids::Given(aids) => Some(aids.clone()),
+            Aids::NotNeeded | Aids::Listed => self.last_listed(),
+        }
     }
 
     /// Requests whose responses the scan shares with other scans of the query.

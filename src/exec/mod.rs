@@ -28,6 +28,8 @@ mod reader;
 mod requests;
 mod scan_config;
 mod scan_exec;
+#[cfg(feature = "shell")]
+mod sizes;
 mod stand_ins;
 #[cfg(feature = "store")]
 mod stored;
@@ -46,6 +48,8 @@ pub(crate) use cost::least_requests;
 pub(crate) use cost::reads_all;
 pub use cost::{Cost, PlanCost, plan_cost};
 pub(crate) use scan_exec::FetchExec;
+#[cfg(feature = "shell")]
+pub(crate) use sizes::Unsized;
 #[cfg(feature = "store")]
 pub(crate) use stored::can_confirm;
 #[cfg(feature = "distributed")]

@@ -35,6 +35,7 @@ mod status;
 
 pub use self::server::{FlightServer, ServerSpec};
 pub use crate::host::auth::{Auth, Users, hash_password};
+pub use crate::host::reload::Reload;
 pub use crate::host::sessions::{PassThrough, Upstream};
 pub use crate::host::settings::{Limits, ServeDocument};
 pub use crate::serving::TlsSpec;

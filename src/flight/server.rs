@@ -1,12 +1,15 @@
 //! Server setup (sockets, TLS, health checks) and graceful shutdown.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
+use futures::{Stream, StreamExt};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
@@ -21,11 +24,12 @@ use crate::config::SessionSettings;
 use crate::distributed::Workers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::auth::Auth;
-use crate::host::listener::{End, accept};
+use crate::host::listener::{ClientStream, End, accept};
+use crate::host::reload::Reload;
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{Serving, TlsSpec, cause, install_crypto, operate};
+use crate::serving::{Acceptor, Serving, TlsSpec, operate};
 
 /// Configuration of a [`FlightServer`].
 #[derive(Debug)]
@@ -51,12 +55,25 @@ pub struct ServerSpec {
     pub workers: Option<Arc<Workers>>,
 }
 
+impl ServerSpec {
+    /// Checks what can be wrong before a server starts, without opening anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`], as from [`FlightServer::start`].
+    pub fn check(&self) -> Result<()> {
+        check_exposure(self.listen, &self.auth, self.tls.is_some(), self.insecure)?;
+        self.limits.check()?;
+        self.tls.iter().try_for_each(|tls| Acceptor::try_new(tls, ALPN).map(drop))
+    }
+}
+
 /// A running Flight SQL server. [`FlightServer::shut_down`] stops it gracefully; dropping it stops it at once.
 #[derive(Debug)]
 pub struct FlightServer {
     address: SocketAddr,
     operations: Option<SocketAddr>,
     shared: Arc<ServerState>,
+    tls: Option<Acceptor>,
     health: HealthReporter,
     closing: DropGuard,
     serving: Serving,
@@ -67,6 +84,10 @@ pub struct FlightServer {
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time without running queries after which shutdown stops waiting for open connections.
 const QUIET: Duration = Duration::from_secs(1);
+/// Protocol of Flight inside TLS.
+const ALPN: &[u8] = b"h2";
+/// Time limit of a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(10);
 
@@ -98,12 +119,7 @@ impl FlightServer {
             .max_concurrent_streams(limits.streams_per_connection)
             .layer(MapResponseLayer::new(limits_as_exhausted))
             .layer(GateLayer(Arc::clone(&shared)));
-        if let Some(tls) = tls {
-            install_crypto();
-            server = server
-                .tls_config(tls.server())
-                .map_err(|error| bad(format!("invalid certificate or key: {}", cause(&error))))?;
-        }
+        let tls = tls.map(|tls| Acceptor::try_new(&tls, ALPN)).transpose()?;
         let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -133,9 +149,15 @@ impl FlightServer {
         let closing = CancellationToken::new();
         let router = server.add_service(health_service).add_service(flight);
         let incoming = accept(listener, host, closing.clone(), End::AtOnce);
-        let serving = router.serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
-        let serving = Serving::start(serving);
-        Ok(Self { address, operations, shared, health, closing: closing.drop_guard(), serving, _tasks: tasks })
+        let closed = closing.clone().cancelled_owned();
+        let serving = match &tls {
+            None => Serving::start(router.serve_with_incoming_shutdown(incoming, closed)),
+            Some(tls) => {
+                let incoming = encrypted(incoming, tls.clone(), limits.connections);
+                Serving::start(router.serve_with_incoming_shutdown(incoming, closed))
+            }
+        };
+        Ok(Self { address, operations, shared, tls, health, closing: closing.drop_guard(), serving, _tasks: tasks })
     }
 
     /// Returns the address that the server listens on.
@@ -146,6 +168,11 @@ impl FlightServer {
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
         self.operations
+    }
+
+    /// Handle that reads users, API keys and certificates again, without closing the server.
+    pub fn reload(&self) -> Reload {
+        Reload::new(Arc::clone(&self.shared.host), self.tls.clone())
     }
 
     /// State that the fronts of the server share.
@@ -198,6 +225,19 @@ impl FlightServer {
             }
         }
     }
+}
+
+/// Encrypts connections, up to `most` at a time. Those that fail, or take too long, are dropped.
+fn encrypted(
+    incoming: impl Stream<Item = io::Result<ClientStream>> + Send + 'static,
+    tls: Acceptor,
+    most: usize,
+) -> impl Stream<Item = io::Result<TlsStream<ClientStream>>> + Send + 'static {
+    let encrypt = move |stream: io::Result<ClientStream>| {
+        let tls = tls.clone();
+        async move { timeout(HANDSHAKE, tls.accept(stream.ok()?)).await.ok()?.ok() }
+    };
+    incoming.map(encrypt).buffer_unordered(most).filter_map(|stream| std::future::ready(stream.map(Ok)))
 }
 
 /// Replaces OUT_OF_RANGE, which tonic returns for messages that are too long, by the customary RESOURCE_EXHAUSTED.

@@ -2,7 +2,7 @@
 
 use tonic::{Code, Status};
 
-use crate::host::failure::{self, Failure};
+use crate::host::failure::{self, Failure, Place};
 
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
@@ -21,7 +21,12 @@ impl From<Failure> for Status {
             failure::Code::Unavailable => Code::Unavailable,
             failure::Code::Unauthenticated => Code::Unauthenticated,
         };
-        Self::new(code, failure.message)
+        match failure.place {
+            Some(Place { line, column, .. }) => {
+                Self::new(code, format!("{} (line {line}, column {column})", failure.message))
+            }
+            None => Self::new(code, failure.message),
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use argon2::Argon2;
@@ -127,20 +127,29 @@ pub(crate) struct Principal {
 /// token_sha256 = ["9f86d081884c7d65…"]                # printf %s "$TOKEN" | sha256sum
 /// budget = [{ requests = 500, seconds = 86400 }]      # requests to the service, over all sessions of the user
 /// ```
+///
+/// The file can be read again while the server runs ([`Users::reload`]).
 pub struct Users {
+    file: PathBuf,
+    known: RwLock<Arc<Known>>,
+    salt: [u8; 32],
+    logins: Box<Logins>,
+}
+
+/// The users of the file as it was read last.
+struct Known {
     users: BTreeMap<String, User>,
     /// Recently verified credentials as salted digests, so that clients sending a password with every call skip
     /// hashing.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
-    salt: [u8; 32],
     /// Secret from which unknown users get their SCRAM verifiers. The same after a restart, as the verifiers of known users are.
     #[cfg(feature = "postgres")]
     nobody: [u8; 32],
-    logins: Box<Logins>,
 }
 
 struct User {
     principal: Principal,
+    budget: Vec<RateWindow>,
     password: Option<String>,
     #[cfg(feature = "postgres")]
     scram: Option<Verifier>,
@@ -169,7 +178,7 @@ struct Entry {
 
 impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Users").field("names", &self.users.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+        f.debug_struct("Users").field("names", &self.known().users.keys().collect::<Vec<_>>()).finish_non_exhaustive()
     }
 }
 
@@ -182,6 +191,196 @@ impl Users {
     /// # Errors
     /// [`ErrorKind::Config`] for an unreadable file or an invalid entry.
     pub fn read(path: &Path) -> Result<Self> {
+        let known = RwLock::new(Arc::new(Known::read(path)?));
+        Ok(Self { file: path.to_owned(), known, salt: rand::random(), logins: Box::default() })
+    }
+
+    /// Reads the file again. Users whose budget is as before keep what they have spent of it. Returns the names of those who are
+    /// gone, or log in otherwise, or have another budget: what they have opened is to be closed.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read); the users then stay as they are.
+    pub(crate) fn reload(&self) -> Result<HashSet<Arc<str>>> {
+        let mut read = Known::read(&self.file)?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = HashSet::new();
+        for (name, before) in &known.users {
+            match read.users.get_mut(name) {
+                Some(now) if now.budget == before.budget => {
+                    now.principal.allowance.clone_from(&before.principal.allowance);
+                    if !now.logs_in_as(before) {
+                        changed.insert(Arc::clone(&before.principal.name));
+                    }
+                }
+                _ => {
+                    changed.insert(Arc::clone(&before.principal.name));
+                }
+            }
+        }
+        *known = Arc::new(read);
+        Ok(changed)
+    }
+
+    /// Number of users.
+    pub fn len(&self) -> usize {
+        self.known().users.len()
+    }
+
+    /// False: a file without users is an error.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Verifies credentials and returns their user.
+    ///
+    /// # Errors
+    /// The [`Rejection`], which is the same for an unknown name and a wrong password.
+    pub(crate) async fn verify(
+        &self,
+        credentials: &Credentials,
+        caller: Option<Caller>,
+    ) -> Result<Principal, Rejection> {
+        match credentials {
+            Credentials::None => Err(Rejection::NoLogin),
+            Credentials::Token(token) => {
+                let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
+                let mut found = None;
+                // Compares with every token, so that timing does not reveal which one matched.
+                let users = self.known();
+                for user in users.users.values() {
+                    for known in &user.tokens {
+                        if bool::from(known.ct_eq(&digest)) {
+                            found = Some(&user.principal);
+                        }
+                    }
+                }
+                found.cloned().ok_or_else(|| {
+                    tracing::info!(
+                        address = caller.map(|caller| display(caller.address)),
+                        "login failed: unknown token"
+                    );
+                    Rejection::UnknownToken
+                })
+            }
+            Credentials::Basic(name, password) => self.verify_password(name, password, caller).await,
+        }
+    }
+
+    /// Returns the SCRAM verifier of a user; `None` if the user logs in by password or token. Unknown users are like the known
+    /// ones: all, none or some of them, always the same, have one that nothing fits.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn scram(&self, name: &str) -> Option<Verifier> {
+        let Known { users, nobody, .. } = &*self.known();
+        match users.get(name) {
+            Some(user) => user.scram.clone(),
+            None => {
+                let with = users.values().filter(|user| user.scram.is_some()).count();
+                let digest = Sha256::new().chain_update(nobody).chain_update(name).finalize();
+                let picked = usize::from(u16::from_le_bytes([digest[0], digest[1]])) % users.len().max(1);
+                (picked < with).then(|| Verifier::of_nobody(name, nobody))
+            }
+        }
+    }
+
+    /// Returns the user whose proof for a verifier was checked by SCRAM, or the rejection of a wrong one, later and later.
+    ///
+    /// # Errors
+    /// [`Rejection::WrongPassword`].
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn proven(
+        &self,
+        name: &str,
+        verifier: &Verifier,
+        right: bool,
+        caller: Option<Caller>,
+    ) -> Result<Principal, Rejection> {
+        let known = self.known();
+        // The file may have been read again since the proof was asked for.
+        match known.users.get(name).filter(|user| right && user.scram.as_ref() == Some(verifier)) {
+            Some(user) => {
+                self.logins.succeeded(name, caller);
+                Ok(user.principal.clone())
+            }
+            None => {
+                tracing::info!(
+                    user = name,
+                    address = caller.map(|caller| display(caller.address)),
+                    "login failed: wrong password"
+                );
+                sleep(self.logins.failed(name, caller)).await;
+                Err(Rejection::WrongPassword)
+            }
+        }
+    }
+
+    async fn verify_password(
+        &self,
+        name: &str,
+        password: &SecretString,
+        caller: Option<Caller>,
+    ) -> Result<Principal, Rejection> {
+        let mut digest = Sha256::new();
+        digest.update(self.salt);
+        digest.update((name.len() as u64).to_le_bytes());
+        digest.update(name);
+        digest.update(password.expose_secret());
+        let digest: [u8; 32] = digest.finalize().into();
+        let users = self.known();
+        let user = users.users.get(name);
+        let hash = user.and_then(|user| user.password.clone());
+        let known = || {
+            let mut verified = users.verified.lock().unwrap_or_else(PoisonError::into_inner);
+            verified.retain(|_, since| since.elapsed() < VERIFIED);
+            user.filter(|_| verified.contains_key(&digest)).map(|user| user.principal.clone())
+        };
+        if let Some(principal) = known() {
+            return Ok(principal);
+        }
+        let turn = self.logins.turn(caller).await;
+        // Another call on this connection may have verified the password meanwhile.
+        if let Some(principal) = known() {
+            return Ok(principal);
+        }
+        let check = self.logins.check(name, caller).await.ok_or(Rejection::Busy)?;
+        // A pool opens many connections at once: the first one that is verified stands for all.
+        if let Some(principal) = known() {
+            return Ok(principal);
+        }
+        let (exists, password) = (hash.is_some(), password.clone());
+        let right = spawn_blocking(move || {
+            // Lasts until hashing ends, even if the client disconnects.
+            let _check = check;
+            // An unknown name must take as long as a known one.
+            let hash = hash.unwrap_or_else(|| unknown_hash().to_owned());
+            let Ok(hash) = PasswordHash::new(&hash) else { return false };
+            Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
+        });
+        if !right.await.unwrap_or(false) || !exists {
+            tracing::info!(
+                user = name,
+                address = caller.map(|caller| display(caller.address)),
+                "login failed: wrong password"
+            );
+            // Other attempts on this connection need not wait for the delay.
+            drop(turn);
+            sleep(self.logins.failed(name, caller)).await;
+            return Err(Rejection::WrongPassword);
+        }
+        self.logins.succeeded(name, caller);
+        users.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, Instant::now());
+        // The file may have been read again meanwhile, with another password.
+        let now = self.known();
+        let same = |user: &&User| now.users.get(name).is_some_and(|now| now.password == user.password);
+        user.filter(same).map(|user| user.principal.clone()).ok_or(Rejection::WrongPassword)
+    }
+}
+
+impl Known {
+    fn read(path: &Path) -> Result<Self> {
         let document: Document = read_toml(path)?;
         let bad = |what: String| Error::new(ErrorKind::Config, format!("{}: {what}", path.display()));
         if document.users.is_empty() {
@@ -221,10 +420,12 @@ impl Users {
             if !tokens.iter().all(|token| taken.insert(*token)) {
                 return Err(bad("duplicate token_sha256"));
             }
+            let windows = budget.clone();
             let allowance = (!budget.is_empty()).then(|| Arc::new(Allowance::new(name.as_str(), budget)));
             let principal = Principal { name: name.as_str().into(), allowance, key: None };
             let user = User {
                 principal,
+                budget: windows,
                 password: password_hash,
                 #[cfg(feature = "postgres")]
                 scram,
@@ -239,138 +440,18 @@ impl Users {
             nobody: stable_secret(&users),
             users,
             verified: Mutex::default(),
-            salt: rand::random(),
-            logins: Box::default(),
         })
     }
+}
 
-    /// Verifies credentials and returns their user.
-    ///
-    /// # Errors
-    /// The [`Rejection`], which is the same for an unknown name and a wrong password.
-    pub(crate) async fn verify(
-        &self,
-        credentials: &Credentials,
-        caller: Option<Caller>,
-    ) -> Result<Principal, Rejection> {
-        match credentials {
-            Credentials::None => Err(Rejection::NoLogin),
-            Credentials::Token(token) => {
-                let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
-                let mut found = None;
-                // Compares with every token, so that timing does not reveal which one matched.
-                for user in self.users.values() {
-                    for known in &user.tokens {
-                        if bool::from(known.ct_eq(&digest)) {
-                            found = Some(&user.principal);
-                        }
-                    }
-                }
-                found.cloned().ok_or_else(|| {
-                    tracing::info!(
-                        address = caller.map(|caller| display(caller.address)),
-                        "login failed: unknown token"
-                    );
-                    Rejection::UnknownToken
-                })
-            }
-            Credentials::Basic(name, password) => self.verify_password(name, password, caller).await,
-        }
-    }
-
-    /// Returns the SCRAM verifier of a user; `None` if the user logs in by password or token. Unknown users are like the known
-    /// ones: all, none or some of them, always the same, have one that nothing fits.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn scram(&self, name: &str) -> Option<Verifier> {
-        match self.users.get(name) {
-            Some(user) => user.scram.clone(),
-            None => {
-                let with = self.users.values().filter(|user| user.scram.is_some()).count();
-                let digest = Sha256::new().chain_update(self.nobody).chain_update(name).finalize();
-                let picked = usize::from(u16::from_le_bytes([digest[0], digest[1]])) % self.users.len().max(1);
-                (picked < with).then(|| Verifier::of_nobody(name, &self.nobody))
-            }
-        }
-    }
-
-    /// Returns the user whose proof was verified by SCRAM, or the rejection of a wrong one, later and later.
-    ///
-    /// # Errors
-    /// [`Rejection::WrongPassword`].
-    #[cfg(feature = "postgres")]
-    pub(crate) async fn proven(&self, name: &str, right: bool, caller: Option<Caller>) -> Result<Principal, Rejection> {
-        match self.users.get(name).filter(|_| right) {
-            Some(user) => {
-                self.logins.succeeded(name, caller);
-                Ok(user.principal.clone())
-            }
-            None => {
-                tracing::info!(
-                    user = name,
-                    address = caller.map(|caller| display(caller.address)),
-                    "login failed: wrong password"
-                );
-                sleep(self.logins.failed(name, caller)).await;
-                Err(Rejection::WrongPassword)
-            }
-        }
-    }
-
-    async fn verify_password(
-        &self,
-        name: &str,
-        password: &SecretString,
-        caller: Option<Caller>,
-    ) -> Result<Principal, Rejection> {
-        let mut digest = Sha256::new();
-        digest.update(self.salt);
-        digest.update((name.len() as u64).to_le_bytes());
-        digest.update(name);
-        digest.update(password.expose_secret());
-        let digest: [u8; 32] = digest.finalize().into();
-        let user = self.users.get(name);
-        let hash = user.and_then(|user| user.password.clone());
-        let known = || {
-            let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-            verified.retain(|_, since| since.elapsed() < VERIFIED);
-            user.filter(|_| verified.contains_key(&digest)).map(|user| user.principal.clone())
-        };
-        if let Some(principal) = known() {
-            return Ok(principal);
-        }
-        let turn = self.logins.turn(caller).await;
-        // Another call on this connection may have verified the password meanwhile.
-        if let Some(principal) = known() {
-            return Ok(principal);
-        }
-        let check = self.logins.check(name, caller).await.ok_or(Rejection::Busy)?;
-        // A pool opens many connections at once: the first one that is verified stands for all.
-        if let Some(principal) = known() {
-            return Ok(principal);
-        }
-        let (exists, password) = (hash.is_some(), password.clone());
-        let right = spawn_blocking(move || {
-            // Lasts until hashing ends, even if the client disconnects.
-            let _check = check;
-            // An unknown name must take as long as a known one.
-            let hash = hash.unwrap_or_else(|| unknown_hash().to_owned());
-            let Ok(hash) = PasswordHash::new(&hash) else { return false };
-            Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
-        });
-        if !right.await.unwrap_or(false) || !exists {
-            tracing::info!(
-                user = name,
-                address = caller.map(|caller| display(caller.address)),
-                "login failed: wrong password"
-            );
-            // Other attempts on this connection need not wait for the delay.
-            drop(turn);
-            sleep(self.logins.failed(name, caller)).await;
-            return Err(Rejection::WrongPassword);
-        }
-        self.logins.succeeded(name, caller);
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, Instant::now());
-        user.map(|user| user.principal.clone()).ok_or(Rejection::WrongPassword)
+impl User {
+    /// True if both log in with the same credentials.
+    fn logs_in_as(&self, other: &Self) -> bool {
+        #[cfg(feature = "postgres")]
+        let proofs = self.scram_text == other.scram_text;
+        #[cfg(not(feature = "postgres"))]
+        let proofs = true;
+        proofs && self.password == other.password && self.tokens == other.tokens
     }
 }
 
@@ -526,6 +607,38 @@ mod tests {
         ] {
             assert_eq!(users.verify(&wrong, None).await.expect_err("rejected"), rejection);
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_read_again_changes_who_may_log_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("users.toml");
+        let token = |text: &str| -> String { Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect() };
+        let entry = |name: &str, text: &str, requests: u32| {
+            let token = token(text);
+            format!(
+                "[users.{name}]\ntoken_sha256 = [\"{token}\"]\nbudget = [{{ requests = {requests}, seconds = 60 }}]\n"
+            )
+        };
+        let write = |entries: &[String]| std::fs::write(&file, entries.concat()).expect("written");
+        write(&[entry("ada", "a", 3), entry("bob", "b", 3), entry("cas", "c", 3), entry("dan", "d", 3)]);
+        let users = Users::read(&file).expect("users");
+        let find = async |text: &str| users.verify(&Credentials::Token(text.into()), None).await;
+        let ada = find("a").await.expect("ada");
+        ada.allowance.as_ref().expect("a budget").spend().expect("the first");
+        write(&[entry("ada", "a", 3), entry("bob", "x", 3), entry("dan", "d", 4), entry("eve", "e", 3)]);
+        let mut changed: Vec<_> = users.reload().expect("users").into_iter().collect();
+        changed.sort();
+        assert_eq!(changed, ["bob", "cas", "dan"].map(Arc::from));
+        let again = find("a").await.expect("ada").allowance.expect("a budget");
+        assert!(again.allow(3).is_err(), "what was spent is spent");
+        assert_eq!(find("e").await.expect("eve").name.as_ref(), "eve");
+        for gone in ["b", "c"] {
+            assert_eq!(find(gone).await.expect_err(gone), Rejection::UnknownToken);
+        }
+        std::fs::write(&file, "[users.ada]\n").expect("written");
+        users.reload().expect_err("no credentials");
+        find("x").await.expect("the users stay as they are");
     }
 
     #[test]

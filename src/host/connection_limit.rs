@@ -6,7 +6,7 @@
 //! limit, the one that was idle longest is closed, of all or of its user. A connection with a key that the service has not seen yet counts as
 //! unauthenticated, but may be idle for as long as an authenticated one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -121,6 +121,17 @@ impl Standing {
                 end(&mut connections, Some(longest));
             }
         }
+    }
+
+    /// Closes the connections of users.
+    pub(crate) fn end_of(&self, users: &HashSet<Arc<str>>) {
+        self.connections().retain(|_, connection| {
+            let theirs = connection.user.as_ref().is_some_and(|user| users.contains(user));
+            if theirs {
+                connection.ended.cancel();
+            }
+            !theirs
+        });
     }
 
     /// Removes a closed connection.

@@ -5,9 +5,11 @@
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use datafusion::prelude::SessionContext;
 
 use crate::error::{Error, ErrorKind, describe};
 use crate::functions::OUT_OF_RANGE;
+use crate::session::suggestion;
 
 /// Maximum length of a message in characters: Flight sends it percent-encoded in a header, and clients limit headers to a
 /// few KiB.
@@ -88,18 +90,39 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) origin: Origin,
     pub(crate) message: String,
+    /// Place at which the text of the statement is wrong, if that is known.
+    pub(crate) place: Option<Place>,
+}
+
+/// Place in a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// 1-based line.
+    pub(crate) line: usize,
+    /// 1-based column.
+    pub(crate) column: usize,
+    /// Number of characters before it.
+    pub(crate) before: usize,
+}
+
+impl Place {
+    fn of(text: &str, (line, column): (usize, usize)) -> Option<Self> {
+        let lines = text.split_inclusive('\n').take(line.checked_sub(1)?);
+        let before = lines.map(|line| line.chars().count()).sum::<usize>() + column.checked_sub(1)?;
+        (before <= text.chars().count()).then_some(Self { line, column, before })
+    }
 }
 
 impl Failure {
     /// Creates a failure of this server.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, origin: Origin::Server, message: message.into() }
+        Self { code, origin: Origin::Server, message: message.into(), place: None }
     }
 
     /// Creates a failure of this server from an error without API keys.
     pub(crate) fn own(error: Error) -> Self {
         let (code, origin) = (code_of(error.kind(), KeyOwner::Server), Origin::Own(error.kind()));
-        Self { code, origin, message: error.to_string() }
+        Self { code, origin, message: error.to_string(), place: None }
     }
 
     /// Converts an error. `redact` removes API keys from the message.
@@ -110,7 +133,24 @@ impl Failure {
             message.extend(meant_function(error));
         }
         let message = redact(&message).chars().take(SHOWN).collect();
-        Self { code: code(error, owner), origin, message }
+        Self { code: code(error, owner), origin, message, place: None }
+    }
+
+    /// Adds to the failure of a statement what was probably meant, and its place in the text.
+    pub(crate) async fn in_text(self, error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
+        let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&self.message, text));
+        let message = suggestion::without_place(&self.message);
+        let advice = match suggestion::foreign(text) {
+            Some(foreign) => Some(foreign),
+            // What a function was probably meant to be is said already.
+            None if self.origin == Origin::UnknownFunction => None,
+            None => suggestion::suggestion(message, context, None).await,
+        };
+        let message = match advice {
+            Some(advice) => format!("{message}; {advice}").chars().take(SHOWN).collect(),
+            None => message.to_owned(),
+        };
+        Self { message, place: place.and_then(|place| Place::of(text, place)), ..self }
     }
 }
 

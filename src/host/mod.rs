@@ -26,6 +26,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod peer;
 pub(crate) mod planner;
+pub(crate) mod reload;
 pub(crate) mod running;
 #[cfg(feature = "postgres")]
 pub(crate) mod scram;

@@ -18,7 +18,7 @@ const ITERATIONS: u32 = 4_096;
 type Key = [u8; 32];
 
 /// Stored form of a password, from which it cannot be recovered.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Verifier {
     iterations: u32,
     salt: Vec<u8>,

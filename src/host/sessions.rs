@@ -3,7 +3,7 @@
 //! A handshake opens a session and returns its token, of which only a digest is stored. Clients that send credentials
 //! with each call, or none at all, get one session per connection. Sessions end when they are closed or idle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -129,6 +129,11 @@ impl Session {
     /// Converts an error, with API keys redacted.
     pub(crate) fn failure(&self, error: &DataFusionError) -> Failure {
         Failure::of(error, self.owner, |text| self.redact(text))
+    }
+
+    /// Converts the error of a statement, with its place in the text and what was probably meant.
+    pub(crate) async fn failure_in(&self, error: &DataFusionError, sql: &str) -> Failure {
+        self.failure(error).in_text(error, sql, &self.context).await
     }
 
     /// Redacts the session's API keys from a text.
@@ -326,7 +331,6 @@ impl Sessions {
     }
 
     /// Authentication of clients.
-    #[cfg(feature = "postgres")]
     pub(crate) fn auth(&self) -> &Auth {
         &self.auth
     }
@@ -350,6 +354,11 @@ impl Sessions {
     /// Closes a session and revokes its token.
     pub(crate) fn close(&self, session: &Arc<Session>) {
         self.open().retain(|_, open| !Arc::ptr_eq(open, session));
+    }
+
+    /// Closes the sessions of users and revokes their tokens.
+    pub(crate) fn close_of(&self, users: &HashSet<Arc<str>>) {
+        self.open().retain(|_, open| !users.contains(&open.principal.name));
     }
 
     /// Closes the sessions of a closed connection.

@@ -209,10 +209,13 @@ impl Host {
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
         self.allow_length(sql)?;
         tracing::debug!(principal = %session.principal.name, sql = session.redact(sql), "statement");
-        Statement::of(&session.context, sql).await.map_err(|error| session.failure(&error))
+        match Statement::of(&session.context, sql).await {
+            Ok(statement) => Ok(statement),
+            Err(error) => Err(session.failure_in(&error, sql).await),
+        }
     }
 
-    /// Plans a statement that is parsed already.
+    /// Plans a statement that is parsed already; `sql` is its text.
     ///
     /// # Errors
     /// Errors of planning.
@@ -220,10 +223,14 @@ impl Host {
     pub(crate) async fn statement_of(
         &self,
         session: &Session,
+        sql: &str,
         parsed: Parsed,
         types: &[Option<DataType>],
     ) -> Result<Statement, Failure> {
-        Statement::of_parsed(&session.context, parsed, types).await.map_err(|error| session.failure(&error))
+        match Statement::of_parsed(&session.context, parsed, types).await {
+            Ok(statement) => Ok(statement),
+            Err(error) => Err(session.failure_in(&error, sql).await),
+        }
     }
 
     /// Checks the length of a statement, or of several.
@@ -242,6 +249,23 @@ impl Host {
     /// Closes the sessions of a closed connection.
     pub(crate) fn hung_up(&self, peer: Peer) {
         self.sessions.hung_up(peer);
+    }
+
+    /// Reads the users file and the API keys again. Users who are gone, or log in otherwise, are logged out: their tokens are
+    /// revoked, and their connections closed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an invalid file; the users then stay as they are.
+    pub(crate) async fn reload(&self) -> Result<()> {
+        if let Auth::Users(users) = self.sessions.auth() {
+            let changed = users.reload()?;
+            self.sessions.close_of(&changed);
+            self.standing.end_of(&changed);
+        }
+        for connection in self.sessions.connections() {
+            connection.client().renew_key().await?;
+        }
+        Ok(())
     }
 
     /// Waits until no query has run for `time`.

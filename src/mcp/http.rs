@@ -24,7 +24,6 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -36,10 +35,11 @@ use crate::host::auth::{Auth, credentials};
 use crate::host::failure::{Code, Failure};
 use crate::host::listener::{ClientStream, End, accept};
 use crate::host::peer::Caller;
+use crate::host::reload::Reload;
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
 use crate::host::state::{Host, HostSpec, check_exposure};
-use crate::serving::{TlsSpec, operate};
+use crate::serving::{Acceptor, TlsSpec, operate};
 
 /// Path of the endpoint.
 const PATH: &str = "/mcp";
@@ -92,6 +92,7 @@ pub struct McpServer {
     operations: Option<SocketAddr>,
     host: Arc<Host>,
     /// Connections in service.
+    tls: Option<Acceptor>,
     connections: TaskTracker,
     /// Cancelled at the end of a shutdown: closes connections at once.
     ending: DropGuard,
@@ -109,10 +110,7 @@ impl McpServer {
         let mcp = mcp.within(&settings);
         check_exposure(listen, &auth, tls.is_some(), insecure)?;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let tls = match &tls {
-            Some(tls) => Some(TlsAcceptor::from(tls.rustls(b"http/1.1").map_err(bad)?)),
-            None => None,
-        };
+        let tls = tls.map(|tls| Acceptor::try_new(&tls, b"http/1.1")).transpose()?;
         let host = Arc::new(Host::start(HostSpec {
             auth,
             upstream,
@@ -163,6 +161,7 @@ impl McpServer {
         let incoming = accept(listener, Arc::clone(&host), closing.clone(), End::AtOnce);
         tasks.push(AbortOnDropHandle::new(tokio::spawn({
             let (connections, closing, ending) = (connections.clone(), closing.clone(), ending.clone());
+            let tls = tls.clone();
             async move {
                 let mut incoming = pin!(incoming);
                 while let Some(accepted) = incoming.next().await {
@@ -179,7 +178,7 @@ impl McpServer {
             }
         })));
         let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        Ok(Self { address, operations, host, connections, ending, closing, _tasks: tasks })
+        Ok(Self { address, operations, host, tls, connections, ending, closing, _tasks: tasks })
     }
 
     /// Returns the address that the server listens on.
@@ -196,6 +195,11 @@ impl McpServer {
     /// started. Returns the reason.
     pub async fn worn_out(&self) -> Error {
         self.host.worn_out().await
+    }
+
+    /// Handle that reads users, API keys and certificates again, without closing the server.
+    pub fn reload(&self) -> Reload {
+        Reload::new(Arc::clone(&self.host), self.tls.clone())
     }
 
     /// Shuts down: stops accepting connections and lets running calls finish for up to [`Limits::drain_seconds`].
@@ -218,7 +222,7 @@ impl McpServer {
 }
 
 /// Serves one connection until it closes, or the running response after `closing` has ended.
-async fn serve(stream: ClientStream, tls: Option<TlsAcceptor>, endpoint: Endpoint, closing: CancellationToken) {
+async fn serve(stream: ClientStream, tls: Option<Acceptor>, endpoint: Endpoint, closing: CancellationToken) {
     let caller = stream.caller();
     match tls {
         None => speak(stream, caller, endpoint, closing).await,

@@ -74,6 +74,16 @@ enum Stop {
     Lost(Lost),
 }
 
+impl Stop {
+    /// The same, for a statement behind this many characters of a query.
+    fn behind(self, characters: usize) -> Self {
+        match self {
+            Self::Failed(report) => Self::Failed(report.behind(characters)),
+            lost => lost,
+        }
+    }
+}
+
 impl From<Report> for Stop {
     fn from(report: Report) -> Self {
         Self::Failed(report)
@@ -373,8 +383,12 @@ impl Connection {
                 if statements.is_empty() {
                     self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
                 }
+                let mut at = 0;
                 for sql in statements {
-                    let prepared = self.prepare(sql, Vec::new()).await?;
+                    let begin = text[at..].find(&sql).map_or(at, |from| at + from);
+                    at = if text[begin..].starts_with(&sql) { begin + sql.len() } else { begin };
+                    let prepared = self.prepare(sql, Vec::new()).await;
+                    let prepared = prepared.map_err(|stop| stop.behind(text[..begin].chars().count()))?;
                     if !prepared.parameters.is_empty() {
                         return Err(Report::error("42P02", "there is no parameter $1").into());
                     }
@@ -538,7 +552,10 @@ impl Connection {
         tracing::debug!(principal = %session.principal.name, sql = session.redact(&sql), "statement");
         let planned = async move {
             let failed = |error| session.failure(&error);
-            let parsed = dialect::parsed(&sql).map_err(failed)?;
+            let parsed = match dialect::parsed(&sql) {
+                Ok(parsed) => parsed,
+                Err(error) => return Err(session.failure_in(&error, &sql).await),
+            };
             match catalog::is_meant(&parsed) {
                 Ok(false) => {}
                 Ok(true) => {
@@ -556,7 +573,7 @@ impl Connection {
             let count = types.len().max(casts.keys().max().copied().unwrap_or(0));
             let known = (0..count).map(|at| types.get(at).cloned().flatten().or_else(|| casts.get(&(at + 1)).cloned()));
             let known: Vec<_> = known.map(|known| known.as_ref().and_then(arrow_type)).collect();
-            let statement = host.statement_of(&session, parsed, &known).await?;
+            let statement = host.statement_of(&session, &sql, parsed, &known).await?;
             Ok(Ok(Planned { statement, context: None, casts }))
         };
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));

@@ -37,11 +37,13 @@ pub(super) struct Report {
     message: String,
     /// Code in metrics.
     pub(super) code: Code,
+    /// Number of characters of the query before the place of the error.
+    before: Option<usize>,
 }
 
 impl Report {
     pub(super) fn new(severity: Severity, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { severity, sqlstate, message: message.into(), code: Code::InvalidArgument }
+        Self { severity, sqlstate, message: message.into(), code: Code::InvalidArgument, before: None }
     }
 
     /// An error of a statement.
@@ -54,17 +56,26 @@ impl Report {
         Self { severity: Severity::Fatal, ..self }
     }
 
-    /// The fields of the message: severity, also for programs, code and line.
+    /// The same, for a statement behind this many characters of a query.
+    pub(super) fn behind(self, characters: usize) -> Self {
+        Self { before: self.before.map(|before| before + characters), ..self }
+    }
+
+    /// The fields of the message: severity, also for programs, code, line, and the place in the query.
     pub(super) fn fields(&self) -> Vec<(u8, String)> {
-        let Self { severity, sqlstate, message, .. } = self;
+        let Self { severity, sqlstate, message, before, .. } = self;
         let severity = severity.name().to_owned();
-        vec![(b'S', severity.clone()), (b'V', severity), (b'C', (*sqlstate).to_owned()), (b'M', message.clone())]
+        let place = before.map(|before| (b'P', (before + 1).to_string()));
+        let fields =
+            [(b'S', severity.clone()), (b'V', severity), (b'C', (*sqlstate).to_owned()), (b'M', message.clone())];
+        fields.into_iter().chain(place).collect()
     }
 }
 
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
-        Self { code: failure.code, ..Self::error(sqlstate(&failure), failure.message) }
+        let before = failure.place.map(|place| place.before);
+        Self { code: failure.code, before, ..Self::error(sqlstate(&failure), failure.message) }
     }
 }
 

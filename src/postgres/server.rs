@@ -11,7 +11,6 @@ use futures::StreamExt;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -20,9 +19,11 @@ use super::startup::start;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::flight::FlightServer;
+use crate::host::auth::Auth;
 use crate::host::listener::{End, accept};
+use crate::host::reload::Reload;
 use crate::host::state::{Host, check_exposure};
-use crate::serving::TlsSpec;
+use crate::serving::{Acceptor, TlsSpec};
 
 /// Time that cancelled queries have to tell their clients.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -38,6 +39,16 @@ pub struct PostgresSpec {
     pub insecure: bool,
 }
 
+impl PostgresSpec {
+    /// Checks that the listener would not expose anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] with the option to use.
+    pub fn check(&self, auth: &Auth) -> Result<()> {
+        check_exposure(self.listen, auth, self.tls.is_some(), self.insecure)
+    }
+}
+
 /// A running listener for clients of PostgreSQL, with the sessions, users, budgets and limits of a [`FlightServer`].
 ///
 /// Shut it down before that server. Dropping it closes its connections.
@@ -45,6 +56,7 @@ pub struct PostgresSpec {
 pub struct PostgresServer {
     address: SocketAddr,
     host: Arc<Host>,
+    tls: Option<Acceptor>,
     connections: TaskTracker,
     ending: DropGuard,
     closing: DropGuard,
@@ -54,7 +66,7 @@ pub struct PostgresServer {
 /// State that connections share.
 pub(super) struct Shared {
     pub(super) host: Arc<Host>,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<Acceptor>,
     pub(super) running: Running,
     pub(super) started: DateTime<Utc>,
 }
@@ -69,10 +81,7 @@ impl PostgresServer {
         let host = Arc::clone(server.host());
         check_exposure(listen, host.sessions.auth(), tls.is_some(), insecure)?;
         let bad = |what: String| Error::new(ErrorKind::Config, what);
-        let tls = match &tls {
-            Some(tls) => Some(TlsAcceptor::from(tls.rustls(b"postgresql").map_err(bad)?)),
-            None => None,
-        };
+        let tls = tls.map(|tls| Acceptor::try_new(&tls, b"postgresql")).transpose()?;
         let refused = |error| bad(format!("cannot listen on {listen}: {error}"));
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -80,7 +89,7 @@ impl PostgresServer {
         let connections = TaskTracker::new();
         let shared = Arc::new(Shared {
             host: Arc::clone(&host),
-            tls,
+            tls: tls.clone(),
             running: Running::default(),
             started: Clock::system().now(),
         });
@@ -111,12 +120,17 @@ impl PostgresServer {
             }
         }));
         let (closing, ending) = (closing.drop_guard(), ending.drop_guard());
-        Ok(Self { address, host, connections, ending, closing, _accepting: accepting })
+        Ok(Self { address, host, tls, connections, ending, closing, _accepting: accepting })
     }
 
     /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Handle that reads users, API keys and certificates again; to be [combined](Reload::and) with that of the [`FlightServer`].
+    pub fn reload(&self) -> Reload {
+        Reload::new(Arc::clone(&self.host), self.tls.clone())
     }
 
     /// Shuts down: closes idle connections, and lets running statements finish for up to

@@ -10,11 +10,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::serving::Acceptor;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 use secrecy::SecretString;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::report::{Report, Severity};
@@ -124,7 +124,7 @@ async fn open(stream: ClientStream, shared: &Shared) -> Option<(Wire, Startup)> 
     }
 }
 
-async fn encrypt(wire: Wire, tls: &TlsAcceptor, patience: Duration) -> Option<Wire> {
+async fn encrypt(wire: Wire, tls: &Acceptor, patience: Duration) -> Option<Wire> {
     // Bytes that came before the handshake would count as encrypted.
     let socket = wire.into_socket().ok()?;
     let stream = timeout(LOGIN, tls.accept(socket)).await.ok()?.ok()?;
@@ -169,9 +169,9 @@ async fn log_in(
         }
         Auth::Users(users) => match users.scram(&user) {
             Some(verifier) => {
-                let proof = prove(wire, verifier).await?;
+                let proof = prove(wire, verifier.clone()).await?;
                 let right = proof.is_some();
-                let principal = while_there(wire, users.proven(&user, right, Some(caller))).await?;
+                let principal = while_there(wire, users.proven(&user, &verifier, right, Some(caller))).await?;
                 let principal = principal.map_err(|rejection| told(shared.host.sessions.rejected(rejection)))?;
                 if let Some(proof) = proof {
                     wire.send(PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into()))).await?;

@@ -20,6 +20,8 @@ mod signed_numbers;
 mod sorted_names;
 mod statement;
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
+#[cfg(any(feature = "flight", feature = "shell"))]
+pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod time_zone;
 

@@ -1,16 +1,19 @@
 //! A result as a chart: its data, and its drawing in a terminal.
 //!
-//! The first column is the horizontal axis: a time (lines) or a category (bars). Numbers follow, each column a series. A string
-//! column between the two, as in `SELECT day, source, count(*)`, makes one series for each of its values.
+//! The first column is the horizontal axis: a time (lines), a category (bars), or numbers that cannot be categories (points).
+//! Numbers follow, each column a series. A string column between the two, as in `SELECT day, source, count(*)`, makes one series
+//! for each of its values. Columns of very unequal numbers have a panel each: one scale would show only the larger ones.
+//!
+//! A period that the query did not read completely, such as today, is marked: it is not a fall.
 
 use std::collections::{HashMap, HashSet};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{cast, concat_batches};
+use arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use chrono::DateTime;
+use chrono::{DateTime, Datelike, Utc};
 use console::{measure_text_width, pad_str, style, truncate_str};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Alignment, Rect};
@@ -33,13 +36,31 @@ pub(super) struct Drawing {
     pub(super) labels: Vec<String>,
     /// Name of each series, and its value at each label.
     pub(super) series: Vec<(String, Vec<Option<f64>>)>,
+    /// Name of the first column.
+    pub(super) across: String,
+    /// Set if the series are values of one measure, which can be added.
+    pub(super) by_value: bool,
+    /// Zone of the times.
+    zone: Zone,
+    /// Set if the first period, and the last one, were not read completely.
+    pub(super) partial: [bool; 2],
+}
+
+/// Span of time that a query has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Covered {
+    pub(super) from: DateTime<Utc>,
+    /// At most the time of the query.
+    pub(super) to: DateTime<Utc>,
 }
 
 /// Horizontal axis.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Along {
     /// Seconds since 1970 of each point.
     Time(Vec<f64>),
+    /// Numbers, of points that no line connects.
+    Number(Vec<f64>),
     /// Names, in the order of the result.
     Category,
 }
@@ -59,6 +80,12 @@ const SERIES: usize = 9;
 const BARS: usize = 60;
 /// Maximum number of value columns that a title names.
 const NAMED: usize = 3;
+/// Ratio of the largest numbers of two series from which on each has a panel.
+const UNEQUAL: f64 = 10.0;
+/// Seconds of an hour, a day and a week.
+const PERIODS: [f64; 3] = [3_600.0, 86_400.0, 604_800.0];
+/// Shortest and longest month in seconds.
+const MONTH: std::ops::RangeInclusive<f64> = 28.0 * 86_400.0..=31.0 * 86_400.0;
 /// Maximum number of intervals between the ticks of an axis.
 const INTERVALS: f64 = 4.0;
 /// Markers of series and their signs in the legend, in order.
@@ -89,12 +116,13 @@ impl Drawing {
         };
         let failed = |error: ArrowError| error.to_string();
         let batch = concat_batches(schema, batches).map_err(failed)?;
+        let batch = with_places(batch).map_err(failed)?;
         let Some((first, rest)) = batch.columns().split_first() else { return Err(wrong("no column")) };
         if rest.is_empty() && batch.num_rows() == 1 && is_number(first) {
             // A single number is a bar of its own.
             let (name, values) = (one_line(schema.field(0).name()), floats(first).map_err(failed)?);
             let series = vec![(name.clone(), values)];
-            return Ok(Self { title: None, along: Along::Category, labels: vec![name], series });
+            return Ok(Self::new(None, Along::Category, vec![name], series));
         }
         if rest.is_empty() {
             return Err(wrong(if is_number(first) { "no time or category" } else { "no number" }));
@@ -154,8 +182,14 @@ impl Drawing {
         }
         // A single time makes no line.
         let spread = instants.iter().any(|instant| *instant != instants[0]);
-        let along = if spread { Along::Time(instants) } else { Along::Category };
-        let drawing = Self { title, along, labels, series };
+        let along = match points(first, &labels, by_value).map_err(failed)? {
+            _ if spread => Along::Time(instants),
+            Some(numbers) => Along::Number(numbers),
+            None => Along::Category,
+        };
+        let across = one_line(schema.field(0).name());
+        let zone = zone_of(first.data_type());
+        let drawing = Self { across, by_value, zone, ..Self::new(title, along, labels, series) };
         if drawing.along == Along::Category && drawing.labels.len() > BARS {
             return Err(format!("too many bars: {}, at most {BARS} can be drawn; add a LIMIT", drawing.labels.len()));
         }
@@ -170,6 +204,60 @@ impl Drawing {
         Ok(drawing.sorted())
     }
 
+    fn new(title: Option<String>, along: Along, labels: Vec<String>, series: Vec<(String, Vec<Option<f64>>)>) -> Self {
+        let (across, by_value, zone, partial) = (String::new(), false, Zone::UTC, [false; 2]);
+        Self { title, along, labels, series, across, by_value, zone, partial }
+    }
+
+    /// Marks the first and the last period if the query did not read them completely. Times that are not the beginnings of equal
+    /// periods are left alone.
+    pub(super) fn covering(self, covered: Option<Covered>) -> Self {
+        let (Along::Time(instants), Some(Covered { from, to })) = (&self.along, covered) else { return self };
+        let local = |at: DateTime<Utc>| self.zone.local(at).and_utc().timestamp() as f64;
+        let Some((first, last)) = first_and_last(instants) else { return self };
+        let inside = |at: f64, period: &std::ops::Range<f64>| at > period.start && at < period.end;
+        let partial = [inside(local(from), &first), inside(local(to), &last)];
+        Self { partial, ..self }
+    }
+
+    /// Positions of the series of each panel.
+    pub(super) fn panels(&self) -> Vec<Vec<usize>> {
+        let all: Vec<usize> = (0..self.series.len()).collect();
+        let largest = |at: usize| {
+            let values = self.series[at].1.iter().flatten().map(|value| value.abs());
+            values.fold(0.0, f64::max)
+        };
+        let sizes: Vec<f64> = all.iter().map(|at| largest(*at)).filter(|size| *size > 0.0).collect();
+        let (least, most) =
+            (sizes.iter().copied().fold(f64::INFINITY, f64::min), sizes.iter().copied().fold(0.0, f64::max));
+        match self.by_value || all.len() == 1 || most <= least * UNEQUAL {
+            true => vec![all],
+            false => all.into_iter().map(|at| vec![at]).collect(),
+        }
+    }
+
+    /// The chart of a panel, without a title.
+    pub(super) fn panel(&self, series: &[usize]) -> Self {
+        Self {
+            title: None,
+            along: self.along.clone(),
+            labels: self.labels.clone(),
+            series: series.iter().map(|at| self.series[*at].clone()).collect(),
+            across: self.across.clone(),
+            ..*self
+        }
+    }
+
+    /// Sentence about the periods that were not read completely; `None` if all were.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        match self.partial {
+            [false, false] => None,
+            [true, false] => Some("The first period is incomplete."),
+            [false, true] => Some("The last period is incomplete."),
+            [true, true] => Some("The first and the last period are incomplete."),
+        }
+    }
+
     /// Replaces the title; an empty one removes it.
     pub(super) fn titled(self, title: Option<&str>) -> Self {
         let Some(title) = title else { return self };
@@ -178,18 +266,20 @@ impl Drawing {
 
     /// Sorts the points by time, whatever the order of the result.
     fn sorted(self) -> Self {
-        let Along::Time(instants) = &self.along else { return self };
+        let (Along::Time(instants) | Along::Number(instants)) = &self.along else { return self };
         let mut order: Vec<usize> = (0..instants.len()).collect();
         order.sort_by(|one, other| instants[*one].total_cmp(&instants[*other]));
+        let places = order.iter().map(|at| instants[*at]).collect();
+        let along = if matches!(self.along, Along::Time(_)) { Along::Time(places) } else { Along::Number(places) };
         Self {
-            title: self.title,
-            along: Along::Time(order.iter().map(|at| instants[*at]).collect()),
+            along,
             labels: order.iter().map(|at| self.labels[*at].clone()).collect(),
             series: self
                 .series
                 .into_iter()
                 .map(|(name, values)| (name, order.iter().map(|at| values[*at]).collect()))
                 .collect(),
+            ..self
         }
     }
 
@@ -235,8 +325,18 @@ impl Drawing {
             let title = truncate_str(title, width, "…");
             lines.push(if color { style(title).bold().force_styling(true).to_string() } else { title.into_owned() });
         }
+        if self.panels().len() > 1 {
+            for series in self.panels() {
+                // The note about periods follows once.
+                let panel = Self { partial: [false; 2], ..self.panel(&series) };
+                lines.push(truncate_str(&self.series[series[0]].0, width, "…").into_owned());
+                lines.extend(panel.text(width, (height / 2).max(8), color)?);
+            }
+            lines.extend(self.note().map(str::to_owned));
+            return Ok(lines);
+        }
         match &self.along {
-            Along::Time(instants) => {
+            Along::Time(instants) | Along::Number(instants) => {
                 let most = if color { SERIES } else { MARKERS.len() };
                 if self.series.len() > most {
                     let count = self.series.len();
@@ -252,6 +352,7 @@ impl Drawing {
             }
             Along::Category => lines.extend(self.bars(width, color)),
         }
+        lines.extend(self.note().map(str::to_owned));
         Ok(lines)
     }
 
@@ -292,6 +393,7 @@ impl Drawing {
     }
 
     fn lines(&self, instants: &[f64], looks: &[Look], (width, height): (usize, u16), color: bool) -> Vec<String> {
+        let scattered = matches!(self.along, Along::Number(_));
         // Unknown values break a line.
         let runs = self.series.iter().enumerate().flat_map(|(at, (_, values))| {
             let points: Vec<_> = instants.iter().copied().zip(values).collect();
@@ -303,6 +405,9 @@ impl Drawing {
         let datasets = runs.iter().map(|(at, points)| {
             let look = looks[*at];
             let (kind, marker) = match (points.len(), MARKERS[look.marker].0) {
+                (_, marker) if scattered => {
+                    (GraphType::Scatter, if marker == Marker::Braille { Marker::Dot } else { marker })
+                }
                 (1, Marker::Braille) => (GraphType::Scatter, Marker::Dot),
                 (1, marker) => (GraphType::Scatter, marker),
                 (_, marker) => (GraphType::Line, marker),
@@ -324,7 +429,8 @@ impl Drawing {
             (false, false) => "%m-%d %H:%M",
             (false, true) => "%H:%M",
         };
-        let mut along = [first, f64::midpoint(first, last), last].map(|at| instant(at, format)).to_vec();
+        let label = |at| if scattered { labelled(at) } else { instant(at, format) };
+        let mut along = [first, f64::midpoint(first, last), last].map(label).to_vec();
         // Each of three labels has a third of the axis.
         let widest = along.iter().map(String::len).max().unwrap_or_default();
         if widest + 2 > width.saturating_sub(left) / 3 {
@@ -384,26 +490,82 @@ impl Drawing {
 
 /// Default title, such as `n by source` or `n by day and sentiment`; `None` if the names of the columns say nothing.
 fn title(schema: &SchemaRef, time: bool, by_value: bool) -> Option<String> {
-    let plain = |at: usize| Some(schema.field(at).name().as_str()).filter(|name| is_plain(name));
+    let plain = |at: usize| Some(schema.field(at).name().as_str()).filter(|name| is_plain(name)).map(in_words);
     let begin = if by_value { 2 } else { 1 };
     let numbers = begin..schema.fields().len();
     let count = numbers.len();
-    let named: Option<Vec<&str>> = numbers.map(plain).collect();
+    let named: Option<Vec<String>> = numbers.map(plain).collect();
     let named = named.filter(|names| names.len() <= NAMED);
     let values = match named.as_deref() {
         Some([rest @ .., last]) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some([only]) => (*only).to_owned(),
+        Some([only]) => only.clone(),
         _ if count == 1 => "value".to_owned(),
         _ => "values".to_owned(),
     };
     let second = if by_value { Some(plain(1)) } else { None };
-    if named.is_none() && plain(0).is_none() && second.flatten().is_none() {
+    if named.is_none() && plain(0).is_none() && second.clone().flatten().is_none() {
         return None;
     }
-    let first = plain(0).unwrap_or(if time { "time" } else { "category" });
-    let second = second.map(|name| name.unwrap_or("category")).filter(|second| *second != first);
+    let first = plain(0).unwrap_or_else(|| (if time { "time" } else { "category" }).to_owned());
+    let second = second.map(|name| name.unwrap_or_else(|| "category".to_owned())).filter(|second| *second != first);
     let second = second.map_or(String::new(), |second| format!(" and {second}"));
     Some(format!("{values} by {first}{second}"))
+}
+
+/// A name of a column as people write it. The days of `volume` are called so, since its bucket is one.
+pub(super) fn in_words(name: &str) -> String {
+    match name {
+        "bucket_start" => "day".to_owned(),
+        name => name.replace('_', " ").trim().to_owned(),
+    }
+}
+
+/// The rows that have a number in the first column, if it holds numbers: others are at no place.
+fn with_places(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    match batch.columns() {
+        [first, .., _] if is_number(first) && first.null_count() > 0 && first.null_count() < first.len() => {
+            filter_record_batch(&batch, &is_not_null(first)?)
+        }
+        _ => Ok(batch),
+    }
+}
+
+/// The first column as places of points, if it holds numbers that are no categories: fractions, numbers that occur twice, or more
+/// of them than there can be bars.
+fn points(column: &ArrayRef, labels: &[String], by_value: bool) -> Result<Option<Vec<f64>>, ArrowError> {
+    if by_value || !is_number(column) {
+        return Ok(None);
+    }
+    let mut known = HashSet::new();
+    let repeated = labels.iter().any(|label| !known.insert(label));
+    if !(column.data_type().is_floating() || column.data_type().is_decimal() || repeated || labels.len() > BARS) {
+        return Ok(None);
+    }
+    let places: Option<Vec<f64>> = floats(column)?.into_iter().collect();
+    Ok(places.filter(|places| places.iter().any(|place| *place != places[0])))
+}
+
+/// The first and the last period of times that are the beginnings of equal ones; `None` if they are not, or if there is only one.
+fn first_and_last(instants: &[f64]) -> Option<(std::ops::Range<f64>, std::ops::Range<f64>)> {
+    let (first, last) = (*instants.first()?, *instants.last()?);
+    let gaps = instants.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+    let least = gaps.fold(f64::INFINITY, f64::min);
+    if MONTH.contains(&least) && instants.iter().all(|at| day_of_month(*at) == Some(1)) {
+        let next = |at: f64| {
+            let mut days = (28..=31).map(|days| at + f64::from(days) * 86_400.0);
+            days.find(|next| day_of_month(*next) == Some(1)).unwrap_or(at)
+        };
+        return Some((first..next(first), last..next(last)));
+    }
+    let period = PERIODS.into_iter().rev().find(|period| least.is_finite() && least % period == 0.0)?;
+    let aligned = instants.iter().all(|at| (at - first) % period == 0.0 && at % period.min(PERIODS[1]) == 0.0);
+    aligned.then_some((first..first + period, last..last + period))
+}
+
+fn day_of_month(at: f64) -> Option<u32> {
+    #[expect(clippy::cast_possible_truncation, reason = "periods begin at whole seconds")]
+    let time = DateTime::from_timestamp(at as i64, 0)?;
+    Some(time.day())
 }
 
 /// True for the name of a column, false for the text of an expression.
@@ -510,12 +672,12 @@ impl Sides {
 }
 
 /// A value beside its bar.
-fn shown(value: Option<f64>) -> String {
+pub(super) fn shown(value: Option<f64>) -> String {
     value.map_or("NULL".to_owned(), labelled)
 }
 
 /// A number with a comma between groups of three digits, from 10,000 on.
-fn labelled(value: f64) -> String {
+pub(super) fn labelled(value: f64) -> String {
     let text = number(value);
     if !(1e4..1e15).contains(&value.abs()) {
         return text;
@@ -585,14 +747,21 @@ fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
     Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
 }
 
+/// Zone in which a column of times is shown.
+fn zone_of(kind: &DataType) -> Zone {
+    let zone = match kind {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    zone.and_then(|zone| zone.parse::<Zone>().ok()).unwrap_or(Zone::UTC)
+}
+
 /// Local times of a column in its zone, in seconds since 1970; `None` if its type is not a time.
 fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
-    let zone = match column.data_type() {
-        DataType::Timestamp(_, zone) => zone.clone(),
-        DataType::Date32 | DataType::Date64 => None,
-        _ => return Ok(None),
-    };
-    let zone = zone.and_then(|zone| zone.parse::<Zone>().ok()).unwrap_or(Zone::UTC);
+    if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
+        return Ok(None);
+    }
+    let zone = zone_of(column.data_type());
     let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
     let micros = cast(&micros, &DataType::Int64)?;
     let local = |micros: i64| {
@@ -693,6 +862,63 @@ mod tests {
         let lines = drawing.expect("a drawing").text(80, 16, false).expect("lines");
         let axis = lines.last().expect("an axis");
         assert!(axis.contains("2025-11-15") && axis.ends_with("2025-11-22"), "{axis}");
+    }
+
+    #[test]
+    fn periods_that_were_not_read_completely_are_marked() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        let of = |days: &[i32], from: &str, to: &str| {
+            let numbers = numbers(&vec![Some(1); days.len()]);
+            let days: ArrayRef = Arc::new(Date32Array::from(days.to_vec()));
+            let drawing = drawing(vec![("day", days), ("n", numbers)]).expect("a drawing");
+            drawing.covering(Some(Covered { from: at(from), to: at(to) }))
+        };
+        let days = of(&[0, 1, 3], "1970-01-01T12:00:00Z", "1970-01-04T23:59:59Z");
+        assert_eq!(days.partial, [true, true]);
+        let text = days.text(60, 16, false).expect("lines");
+        assert_eq!(text.last().map(String::as_str), Some("The first and the last period are incomplete."));
+        assert_eq!(of(&[0, 1, 3], "1970-01-01T00:00:00Z", "1970-01-05T00:00:00Z").note(), None);
+        let months = of(&[0, 31, 59], "1969-12-01T00:00:00Z", "1970-03-30T00:00:00Z");
+        assert_eq!(months.partial, [false, true]);
+        assert_eq!(of(&[0, 7, 14], "1970-01-02T00:00:00Z", "1970-01-22T00:00:00Z").partial, [true, false]);
+        // No periods.
+        let micros = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000, 2_600_000, 9_000_000]);
+        let drawing = drawing(vec![("at", Arc::new(micros) as ArrayRef), ("n", numbers(&[Some(1); 3]))]);
+        let covered = Covered { from: at("1970-01-01T00:00:02Z"), to: at("1970-01-01T00:00:09Z") };
+        assert_eq!(drawing.expect("a drawing").covering(Some(covered)).note(), None);
+    }
+
+    #[test]
+    fn numbers_that_are_no_categories_are_points() {
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 0.1, 0.9]));
+        let of = |first: ArrayRef, rows: usize| drawing(vec![("x", first), ("y", numbers(&vec![Some(1); rows]))]);
+        assert!(matches!(of(floats, 3).expect("points").along, Along::Number(places) if places == [0.1, 0.5, 0.9]));
+        assert!(matches!(of(numbers(&[Some(2), Some(2), Some(3)]), 3).expect("points").along, Along::Number(_)));
+        assert_eq!(of(numbers(&[Some(1), Some(2)]), 2).expect("bars").along, Along::Category);
+        let many: Vec<Option<i64>> = (0..200).map(|at| (at != 7).then_some(at)).collect();
+        let points = of(numbers(&many), 200).expect("points");
+        let lines = points.text(60, 16, false).expect("lines");
+        assert!(lines.iter().all(|line| measure_text_width(line) <= 60), "{lines:#?}");
+        assert!(
+            lines.last().is_some_and(|axis| axis.trim_start().starts_with('0') && axis.ends_with("199")),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn measures_of_unequal_size_have_a_panel_each() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 1]));
+        let (few, many) = (numbers(&[Some(5), Some(9)]), numbers(&[Some(100_000), Some(200_000)]));
+        let both =
+            drawing(vec![("day", Arc::clone(&days)), ("n", Arc::clone(&few)), ("reach", many)]).expect("a drawing");
+        assert_eq!(both.panels(), [vec![0], vec![1]]);
+        let lines = both.text(60, 16, false).expect("lines");
+        assert!(
+            lines[0] == "n and reach by day" && lines[1] == "n" && lines.contains(&"reach".to_owned()),
+            "{lines:#?}"
+        );
+        let alike = drawing(vec![("day", days), ("n", Arc::clone(&few)), ("m", few)]).expect("a drawing");
+        assert_eq!(alike.panels(), [vec![0, 1]]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const fn entry(name: &'static str, takes: &'static str, what: &'static str) -> E
 }
 
 /// All commands, in help order.
-pub(super) const COMMANDS: [Entry; 17] = [
+pub(super) const COMMANDS: [Entry; 19] = [
     entry("\\d", "[TABLE]", "lists tables, or the columns of a table"),
     entry("\\l", "", "lists connections"),
     entry("\\c", "[NAME]", "switches to another connection"),
@@ -31,6 +31,8 @@ pub(super) const COMMANDS: [Entry; 17] = [
     entry("\\chart", "[SQL]", "draws the last result, or that of a statement"),
     entry("\\cost", "SQL", "estimates the requests of a statement; sends none"),
     entry("\\budget", "", "shows the limits of the key, and how much is used"),
+    entry("\\set", "[NAME VALUE]", "sets a variable for :name, :'name' and :\"name\"; lists them"),
+    entry("\\unset", "NAME", "removes a variable"),
     entry("\\watch", "[SECONDS]", "repeats the last statement until Ctrl-C"),
     entry("\\e", "", "edits the last statement in $VISUAL or $EDITOR"),
     entry("\\i", "FILE", "runs a file of statements and commands"),
@@ -70,16 +72,14 @@ const ALIASES: [(&str, &str); 27] = [
 ];
 
 /// Advice on commands of other shells that have no counterpart.
-const INSTEAD: [(&str, &str); 14] = [
+const INSTEAD: [(&str, &str); 12] = [
     (".quit", "use \\q"),
     (".exit", "use \\q"),
-    ("\\set", "use SET to change a setting, and SHOW ALL to list them; there are no variables"),
-    ("\\unset", "use RESET to restore a setting; there are no variables"),
     ("\\pset", "use \\format, \\x, \\rows or \\pager"),
     ("\\a", "use \\format csv or \\format tsv"),
-    ("\\g", "end the statement with ;"),
-    ("\\gx", "use \\x before the statement"),
-    ("\\G", "use \\x before the statement"),
+    ("\\g", "write it at the end of a statement, in place of ;"),
+    ("\\gx", "write it at the end of a statement, in place of ;"),
+    ("\\G", "write it at the end of a statement, in place of ;"),
     ("\\df", "use SHOW FUNCTIONS"),
     ("\\dn", "use SHOW TABLES, which has the schemas"),
     ("\\copy", "use \\o FILE, then the statement, then \\o"),
@@ -102,6 +102,9 @@ pub(super) enum Command {
     Chart(Option<String>),
     Cost(String),
     Budget,
+    /// Sets a variable, or lists all.
+    Set(Option<(String, String)>),
+    Unset(String),
     Watch(Duration),
     Edit,
     Include(PathBuf),
@@ -133,7 +136,7 @@ impl Command {
 
     /// True if the command prints a table that belongs to the results of a script.
     pub(super) fn prints(&self) -> bool {
-        matches!(self, Self::Describe(_) | Self::Connections | Self::Cost(_))
+        matches!(self, Self::Describe(_) | Self::Connections | Self::Cost(_) | Self::Set(None))
     }
 
     fn named(name: &str, rest: &str) -> Result<Self, String> {
@@ -172,6 +175,8 @@ impl Command {
             "\\o" => Self::Output(file().map(PathBuf::from)),
             "\\chart" => Self::Chart(text()),
             "\\cost" => Self::Cost(text().ok_or_else(|| format!("{name} expects a statement"))?),
+            "\\set" => Self::Set(text().map(|text| variable(text.trim_end_matches(';')))),
+            "\\unset" => Self::Unset(word()?.ok_or_else(|| format!("{name} expects a variable"))?.to_owned()),
             "\\watch" => {
                 let seconds = word()?.map_or(Ok(WATCH), |word| word.parse().map_err(|_| takes()))?;
                 Self::Watch(Duration::from_secs(
@@ -189,6 +194,14 @@ impl Command {
             _ => Self::Help,
         })
     }
+}
+
+/// Splits the name of a variable from its value, which may be quoted like a string of SQL.
+fn variable(text: &str) -> (String, String) {
+    let (name, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let value = value.trim();
+    let quoted = value.strip_prefix('\'').and_then(|value| value.strip_suffix('\''));
+    (name.to_owned(), quoted.map_or(value.to_owned(), |value| value.replace("''", "'")))
 }
 
 #[cfg(test)]
@@ -215,6 +228,10 @@ mod tests {
         for (alias, own) in ALIASES {
             assert!(COMMANDS.iter().any(|entry| entry.name == own), "{alias}");
         }
+        for (line, value) in [("\\set a  b c ;", "b c"), ("\\set a 'it''s; b'", "it's; b"), ("\\set a", "")] {
+            assert_eq!(parsed(line), Ok(Command::Set(Some(("a".to_owned(), value.to_owned())))), "{line}");
+        }
+        assert_eq!(parsed("\\set"), Ok(Command::Set(None)));
         assert_eq!(parsed("\\x off"), Ok(Command::Expanded(Some(false))));
         assert_eq!(parsed("\\watch"), Ok(Command::Watch(Duration::from_secs(60))));
         assert_eq!(parsed("\\cost SELECT 1; SELECT 2"), Ok(Command::Cost("SELECT 1; SELECT 2".into())));
@@ -226,8 +243,8 @@ mod tests {
         for (line, said) in [
             ("\\foo", "unknown command \\foo; \\? lists commands"),
             (".width 3", "unknown command .width; \\? lists commands"),
-            ("\\set x 1", "unknown command \\set; use SET to change a setting"),
-            ("\\gx", "use \\x before the statement"),
+            ("\\unset", "\\unset expects a variable"),
+            ("\\gx", "write it at the end of a statement, in place of ;"),
             ("\\timeing", "did you mean \\timing?"),
             ("\\x perhaps", "\\x expects [on|off], found `perhaps`"),
             ("\\watch 0", "\\watch expects [SECONDS], found `0`"),

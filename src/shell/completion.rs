@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::DataType;
-use datafusion::catalog::TableProvider;
 use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -15,6 +14,7 @@ use super::splitter::behind;
 use crate::connection::Connection;
 use crate::error::one_line;
 use crate::profile::{Origin, TableSpec, Zone};
+use crate::session::suggestion::tables_of;
 use crate::table::ApiTable;
 
 /// Words known at the moment.
@@ -130,7 +130,7 @@ impl Words {
     ) -> Self {
         let mut words = Self { searches, connections, ..Self::default() };
         let state = context.state();
-        for (name, table) in tables(context).await {
+        for (name, table) in tables_of(context).await {
             let schema = table.schema();
             words.columns.extend(schema.fields().iter().map(|field| (name.clone(), field.name().clone())));
             if let Some(own) = table.downcast_ref::<ApiTable>() {
@@ -333,26 +333,6 @@ fn compared(before: &str) -> Option<String> {
         Token::Word(word) => Some(word.value.to_lowercase()),
         _ => None,
     }
-}
-
-/// Returns the tables of the current catalog, with their names: unqualified in the default schema.
-pub(super) async fn tables(context: &SessionContext) -> Vec<(String, Arc<dyn TableProvider>)> {
-    let state = context.state();
-    let default = &state.config().options().catalog;
-    let mut found = Vec::new();
-    let Some(catalog) = context.catalog(&default.default_catalog) else { return found };
-    for schema_name in catalog.schema_names() {
-        let Some(schema) = catalog.schema(&schema_name) else { continue };
-        for table_name in schema.table_names() {
-            // A table that was dropped meanwhile is skipped.
-            if let Ok(Some(table)) = schema.table(&table_name).await {
-                let own = schema_name == default.default_schema;
-                found.push((if own { table_name } else { format!("{schema_name}.{table_name}") }, table));
-            }
-        }
-    }
-    found.sort_by(|(one, _), (other, _)| (one.contains('.'), one).cmp(&(other.contains('.'), other)));
-    found
 }
 
 /// Returns the offset of the text in an open single quote.

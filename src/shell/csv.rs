@@ -1,6 +1,9 @@
 //! Lines of CSV (RFC 4180). They equal those of the Arrow crate's writer, which formats each value through a string of its own and
 //! takes several times as long; here, texts, integers and instants are written at once, and other types by its formatter.
+//!
+//! For spreadsheets the values differ, because they read a file as if it was typed: `Style::excel`.
 
+use std::fmt::Write as _;
 use std::io::Write;
 
 use arrow::array::{
@@ -12,16 +15,40 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, SecondsFormat, Timelike, Utc};
 use memchr::{memchr, memchr3};
 
+/// Form of the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Style {
+    /// Character between values.
+    pub(super) separator: u8,
+    /// Written for spreadsheets, as [`CsvDialect::Excel`](super::output::CsvDialect::Excel) describes.
+    pub(super) excel: bool,
+}
+
+/// Byte order mark of UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+/// Instants and local times for spreadsheets.
+const LOCAL: &str = "%Y-%m-%d %H:%M:%S";
+/// Digits of a number that spreadsheets keep.
+const DIGITS: usize = 15;
+
 /// Returns the lines of a batch without nested columns; with `header`, the first line has the column names.
 ///
 /// # Errors
 /// For values without a text, such as instants beyond the year 262,142.
-pub(super) fn lines(batch: &RecordBatch, separator: u8, header: bool) -> Result<Vec<u8>, ArrowError> {
+pub(super) fn lines(batch: &RecordBatch, style: Style, header: bool) -> Result<Vec<u8>, ArrowError> {
     let options = FormatOptions::default();
-    let columns = batch.columns().iter().map(|column| Column::of(column, &options));
+    let options = match style.excel {
+        true => options.with_timestamp_format(Some(LOCAL)).with_timestamp_tz_format(Some(LOCAL)),
+        false => options,
+    };
+    let columns = batch.columns().iter().map(|column| Column::of(column, &options, style));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let mut lines = Lines { bytes: Vec::new(), begun: 0, separator };
+    let mut lines = Lines { bytes: Vec::new(), begun: 0, style };
     if header {
+        if style.excel {
+            lines.bytes.extend_from_slice(MARK);
+            lines.begun = MARK.len();
+        }
         for (at, field) in batch.schema_ref().fields().iter().enumerate() {
             lines.begin_cell(at);
             lines.text(field.name().as_bytes());
@@ -46,16 +73,22 @@ enum Column<'a> {
     Boolean(&'a BooleanArray),
     /// Microseconds since 1970, shown in UTC.
     Instant(&'a TimestampMicrosecondArray),
+    /// Numbers with a decimal comma.
+    Comma(ArrayFormatter<'a>),
     Other(ArrayFormatter<'a>),
 }
 
 impl<'a> Column<'a> {
-    fn of(column: &'a ArrayRef, options: &FormatOptions<'a>) -> Result<Self, ArrowError> {
-        Ok(match column.data_type() {
+    fn of(column: &'a ArrayRef, options: &FormatOptions<'a>, style: Style) -> Result<Self, ArrowError> {
+        let kind = column.data_type();
+        Ok(match kind {
+            _ if style.excel && style.separator == b';' && (kind.is_floating() || kind.is_decimal()) => {
+                Self::Comma(ArrayFormatter::try_new(column.as_ref(), options)?)
+            }
             DataType::Utf8 => Self::Text(column.as_string()),
             DataType::Int64 => Self::Integer(column.as_primitive::<Int64Type>()),
             DataType::Boolean => Self::Boolean(column.as_boolean()),
-            DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC" => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC" && !style.excel => {
                 Self::Instant(column.as_primitive::<TimestampMicrosecondType>())
             }
             _ => Self::Other(ArrayFormatter::try_new(column.as_ref(), options)?),
@@ -65,14 +98,26 @@ impl<'a> Column<'a> {
     /// Writes a value; NULL is empty. `text` is a buffer.
     fn write(&self, row: usize, lines: &mut Lines, text: &mut String) -> Result<(), ArrowError> {
         match self {
-            Self::Text(values) if values.is_valid(row) => lines.text(values.value(row).as_bytes()),
-            Self::Integer(values) if values.is_valid(row) => write!(lines.bytes, "{}", values.value(row))?,
+            Self::Text(values) if values.is_valid(row) => lines.value(values.value(row)),
+            Self::Integer(values) if values.is_valid(row) => match lines.style.excel {
+                true => {
+                    text.clear();
+                    write!(text, "{}", values.value(row)).map_err(|error| ArrowError::CastError(error.to_string()))?;
+                    lines.number(text);
+                }
+                false => write!(lines.bytes, "{}", values.value(row))?,
+            },
             Self::Boolean(values) if values.is_valid(row) => write!(lines.bytes, "{}", values.value(row))?,
             Self::Instant(values) if values.is_valid(row) => lines.instant(values.value(row))?,
+            Self::Comma(values) => {
+                text.clear();
+                values.value(row).write(text)?;
+                lines.text(text.replacen('.', ",", 1).as_bytes());
+            }
             Self::Other(values) => {
                 text.clear();
                 values.value(row).write(text)?;
-                lines.text(text.as_bytes());
+                lines.value(text);
             }
             _ => {}
         }
@@ -85,13 +130,13 @@ struct Lines {
     bytes: Vec<u8>,
     /// Start of the current line.
     begun: usize,
-    separator: u8,
+    style: Style,
 }
 
 impl Lines {
     fn begin_cell(&mut self, at: usize) {
         if at > 0 {
-            self.bytes.push(self.separator);
+            self.bytes.push(self.style.separator);
         }
     }
 
@@ -101,13 +146,37 @@ impl Lines {
         if cells == 1 && self.bytes.len() == self.begun {
             self.bytes.extend_from_slice(b"\"\"");
         }
-        self.bytes.push(b'\n');
+        self.bytes.extend_from_slice(if self.style.excel { b"\r\n" } else { b"\n" });
         self.begun = self.bytes.len();
+    }
+
+    /// Writes a value that is a text, or looks like one.
+    fn value(&mut self, value: &str) {
+        let mut chars = value.chars();
+        match chars.next() {
+            _ if !self.style.excel => self.text(value.as_bytes()),
+            Some('0'..='9') if chars.all(|c| c.is_ascii_digit()) => self.number(value),
+            // A number is shown as typed. Whatever else begins like a formula would be computed.
+            Some('=' | '@' | '\t' | '\r' | '+' | '-') if value.parse::<f64>().is_err() => {
+                self.text(format!("'{value}").as_bytes());
+            }
+            _ => self.text(value.as_bytes()),
+        }
+    }
+
+    /// Writes digits for a spreadsheet, which would drop zeros at the begin and digits at the end: these are a formula with a
+    /// text.
+    fn number(&mut self, digits: &str) {
+        let kept = digits.trim_start_matches('-').len() <= DIGITS && (digits == "0" || !digits.starts_with('0'));
+        match kept {
+            true => self.bytes.extend_from_slice(digits.as_bytes()),
+            false => self.text(format!("=\"{digits}\"").as_bytes()),
+        }
     }
 
     /// Writes a text, in quotes if it needs them.
     fn text(&mut self, text: &[u8]) {
-        if memchr3(b'"', b'\n', b'\r', text).is_none() && memchr(self.separator, text).is_none() {
+        if memchr3(b'"', b'\n', b'\r', text).is_none() && memchr(self.style.separator, text).is_none() {
             self.bytes.extend_from_slice(text);
             return;
         }
@@ -184,7 +253,8 @@ mod tests {
     }
 
     fn ours(batch: &RecordBatch, separator: u8, header: bool) -> String {
-        String::from_utf8(lines(batch, separator, header).expect("written")).expect("text")
+        let style = Style { separator, excel: false };
+        String::from_utf8(lines(batch, style, header).expect("written")).expect("text")
     }
 
     proptest! {
@@ -230,6 +300,40 @@ mod tests {
     #[test]
     fn an_instant_beyond_the_calendar_is_an_error() {
         let column = TimestampMicrosecondArray::from(vec![i64::MAX]).with_timezone("UTC");
-        lines(&batch(vec![("at", Arc::new(column))]), b',', false).expect_err("no such year");
+        let style = Style { separator: b',', excel: false };
+        lines(&batch(vec![("at", Arc::new(column))]), style, false).expect_err("no such year");
+    }
+
+    #[test]
+    fn a_spreadsheet_shows_what_was_written() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![
+            Some("9007199254740993"),
+            Some("007"),
+            Some("=1+1"),
+            Some("-0.5"),
+            Some("- a; \"b\""),
+            None,
+        ]));
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(9_007_199_254_740_993), Some(0), Some(-7), None, Some(12), Some(1)]));
+        let scores: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(1.5), Some(-0.47), None, Some(2.0), Some(1e300), Some(0.0)]));
+        let times = TimestampMicrosecondArray::from(vec![Some(1_782_900_000_123_456); 6]);
+        let (zoned, local): (ArrayRef, ArrayRef) =
+            (Arc::new(times.clone().with_timezone("Europe/Berlin")), Arc::new(times));
+        let batch = batch(vec![("id", texts), ("n", numbers), ("score", scores), ("at", zoned), ("utc", local)]);
+        let text = lines(&batch, Style { separator: b';', excel: true }, true).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        let at = "2026-07-01 12:00:00;2026-07-01 10:00:00\r\n";
+        let rows = [
+            "\u{feff}id;n;score;at;utc\r\n".to_owned(),
+            format!("\"=\"\"9007199254740993\"\"\";\"=\"\"9007199254740993\"\"\";1,5;{at}"),
+            format!("\"=\"\"007\"\"\";0;-0,47;{at}"),
+            format!("'=1+1;-7;;{at}"),
+            format!("-0.5;;2,0;{at}"),
+            format!("\"'- a; \"\"b\"\"\";12;1e300;{at}"),
+            format!(";1;0,0;{at}"),
+        ];
+        assert_eq!(text, rows.concat());
     }
 }

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use datafusion::common::config::ExtensionOptions;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
-use crate::config::SessionSettings;
-use crate::error::{between, describe, nearest, nearest_name};
+use crate::error::describe;
+use crate::session::suggestion::{foreign, place, suggestion, without_place};
 
 /// An error message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl Mistake {
         if let Some(foreign) = foreign(text) {
             // A character of a word processor explains whatever the parser says.
             line.push_str(&format!("; {foreign}"));
-        } else if let Some(suggestion) = suggestion(&line, context, tables).await {
+        } else if let Some(suggestion) = suggestion(&line, context, Some(tables)).await {
             line.push_str(&format!("; {suggestion}"));
         }
         Self { line, marked: place.and_then(|(line, column)| marked(text, line, column)), row }
@@ -60,27 +59,6 @@ impl Mistake {
     }
 }
 
-/// 1-based line and column of an error.
-fn place(error: &DataFusionError) -> Option<(usize, usize)> {
-    let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
-    if let Some(start) = span.map(|span| span.start) {
-        return Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?));
-    }
-    // The parser reports its place in the message only: `… at Line: 1, Column: 8`.
-    let text = error.to_string();
-    let (_, rest) = text.rsplit_once(PLACE)?;
-    let (line, rest) = rest.split_once(", Column: ")?;
-    let column: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some((line.parse().ok()?, column.parse().ok()?))
-}
-
-const PLACE: &str = " at Line: ";
-
-/// The parser's message without its place, which the marked line shows.
-fn without_place(message: &str) -> &str {
-    message.rsplit_once(PLACE).map_or(message, |(message, _)| message)
-}
-
 /// Returns a line of a text, and a line with a mark below a column.
 fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     /// Characters shown before the mark in a long line.
@@ -97,65 +75,6 @@ fn marked(text: &str, line: usize, column: usize) -> Option<[String; 2]> {
     Some([format!("  {ahead}{part}{behind}"), format!("  {}^", " ".repeat(width))])
 }
 
-/// Advice on the first character outside quotes that text editors put in the place of one of SQL.
-fn foreign(text: &str) -> Option<String> {
-    let mut quote = None;
-    for c in text.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
-            None if matches!(c, '\'' | '"') => quote = Some(c),
-            None => {
-                let (name, meant) = match c {
-                    '‘' | '’' | '‚' | '‛' | '´' | '“' | '”' | '„' | '«' | '»' => {
-                        ("a typographic quote", "'")
-                    }
-                    '–' | '—' | '−' => ("a dash", "-"),
-                    '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{feff}' => ("an invisible space", "a space"),
-                    _ => continue,
-                };
-                let shown = if meant == "a space" { String::new() } else { format!(" {c}") };
-                return Some(format!("the statement has {name}{shown}; write {meant}"));
-            }
-        }
-    }
-    None
-}
-
-/// Advice for an unknown table, setting or function. The engine itself suggests columns, and our own errors settings and zones.
-async fn suggestion(line: &str, context: &SessionContext, tables: &str) -> Option<String> {
-    let did_you_mean = |name: &str| format!("did you mean {name}?");
-    if let Some(key) =
-        between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
-    {
-        let full = format!("savedsearch.{key}");
-        let known = SessionSettings::default().entries();
-        let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);
-        return known.map(did_you_mean);
-    }
-    if let Some(name) = between(line, "unknown function `", "`") {
-        let state = context.state();
-        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
-        let known: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();
-        // Of several names that are equally near, one of the same letters is meant: `coutn` is `count`, not `cot`.
-        let letters = |name: &str| {
-            let mut letters: Vec<char> = name.to_lowercase().chars().collect();
-            letters.sort_unstable();
-            letters
-        };
-        let same = known.iter().find(|known| letters(known) == letters(name)).copied();
-        return same.or_else(|| nearest(name, known)).map(did_you_mean);
-    }
-    let name = between(line, "unknown table `", "`")?;
-    let name = name.rsplit('.').next()?;
-    let known = super::completion::tables(context).await;
-    let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-    match nearest_name(name, &known) {
-        Some(near) => Some(did_you_mean(near)),
-        None => Some(tables.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,21 +87,6 @@ mod tests {
         assert_eq!(shown, ["  FROM 日本 WHERE", "            ^"]);
         assert_eq!(marked("SELECT 1", 1, 99).expect("a line")[1], "          ^", "at the end where it is behind it");
         assert_eq!(marked("SELECT 1", 2, 1), None);
-    }
-
-    #[test]
-    fn characters_of_word_processors_are_named() {
-        for (text, told) in [
-            ("SELECT 1 WHERE a = ‘x’", "the statement has a typographic quote ‘; write '"),
-            ("SELECT “a” FROM t", "the statement has a typographic quote “; write '"),
-            ("SELECT 2 – 1", "the statement has a dash –; write -"),
-            ("SELECT\u{a0}1", "the statement has an invisible space; write a space"),
-        ] {
-            assert_eq!(foreign(text).as_deref(), Some(told));
-        }
-        for text in ["SELECT 'it’s', \"„\" FROM t", "SELECT 'a''b’'", "SELECT 1"] {
-            assert_eq!(foreign(text), None, "{text}");
-        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::commands::{COMMANDS, Command};
 use super::completion::Words;
 use super::diagnostics::Mistake;
 use super::name_cache;
-use super::output::{ChartOptions, Format, Output};
+use super::output::{Format, Output, OutputOptions};
 use super::report::cancelled;
 use super::run::{Failure, Kept, Reports, Shell, write};
 use super::schema;
@@ -95,7 +95,7 @@ pub(super) struct Interpreter {
     /// Set if the user chose the format, which then counts more than the name of a file.
     chosen: bool,
     display: Display,
-    charts: ChartOptions,
+    options: OutputOptions,
     reports: Reports,
     /// The `\o` file.
     file: Option<(PathBuf, Output)>,
@@ -113,14 +113,14 @@ impl Interpreter {
     pub(super) fn new(mut shell: Shell, format: Option<Format>, destination: Destination) -> Self {
         let reports = Reports::default();
         let mut display = Display::default();
-        let mut charts = ChartOptions::default();
+        let mut options = OutputOptions::default();
         match &destination {
             Destination::Prompt if !shell.is_quiet() => shell.report(reports),
             Destination::Prompt => {}
             // A script prints all rows, and nobody leaves a pager in its middle.
             Destination::Script(output) => {
                 display = Display { rows: 0, pager: false, ..display };
-                charts.clone_from(output.chart_options());
+                options.clone_from(output.options());
             }
         }
         let (file, last, edited) = (None, String::new(), String::new());
@@ -132,7 +132,7 @@ impl Interpreter {
             format,
             chosen,
             display,
-            charts,
+            options,
             reports,
             file,
             unfinished,
@@ -142,9 +142,9 @@ impl Interpreter {
         }
     }
 
-    /// Draws charts with these options.
-    pub(super) fn charts(self, charts: ChartOptions) -> Self {
-        Self { charts, ..self }
+    /// Writes results with these options.
+    pub(super) fn with(self, options: OutputOptions) -> Self {
+        Self { options, ..self }
     }
 
     /// Path of the partial output file, for whoever ends the process.
@@ -203,7 +203,7 @@ impl Interpreter {
         pieces: impl IntoIterator<Item = Piece>,
         within: Option<Within<'_>>,
     ) -> Result<Next, Failure> {
-        for Piece { line, text } in pieces {
+        for Piece { line, text, expanded } in pieces {
             let next = match Command::parse(&text) {
                 Some(Ok(command)) => {
                     if let Command::Chart(Some(_)) = command {
@@ -214,7 +214,11 @@ impl Interpreter {
                 Some(Err(wrong)) => Err(Failure::line(wrong)),
                 None => {
                     text.trim().clone_into(&mut self.last);
-                    self.run_statement(&text).await.map(|()| Next::Prompt)
+                    let before = self.display.expanded;
+                    self.display.expanded |= expanded;
+                    let result = self.run_statement(&text).await.map(|()| Next::Prompt);
+                    self.display.expanded = before;
+                    result
                 }
             };
             match (next, within) {
@@ -230,6 +234,7 @@ impl Interpreter {
 
     /// Runs a statement, whose result goes to the open file, the script's output or the terminal.
     async fn run_statement(&mut self, text: &str) -> Result<(), Failure> {
+        let text = &self.expand(text)?;
         let Some((path, file)) = &mut self.file else {
             return match &mut self.destination {
                 Destination::Script(output) => {
@@ -237,7 +242,7 @@ impl Interpreter {
                     self.shell.run(text, output).await
                 }
                 Destination::Prompt => {
-                    let output = Output::stdout(self.format)?.charts(self.charts.clone());
+                    let output = Output::stdout(self.format)?.with(self.options.clone());
                     let mut output = output.displaying(self.display.clone());
                     self.shell.run(text, &mut output).await?;
                     Ok(output.close()?)
@@ -255,6 +260,11 @@ impl Interpreter {
             file.take_back()?;
         }
         result
+    }
+
+    /// Replaces the variables of a statement.
+    fn expand(&mut self, text: &str) -> Result<String, Failure> {
+        self.shell.variables().expand(text).map_err(Failure::line)
     }
 
     /// Prints a failure.
@@ -339,17 +349,25 @@ impl Interpreter {
             Command::Output(to) => self.output(to)?,
             Command::Chart(None) => self.draw()?,
             Command::Chart(Some(text)) => {
-                let output = Output::stdout(Format::Chart)?.charts(self.charts.clone());
+                let text = self.expand(&text)?;
+                let output = Output::stdout(Format::Chart)?.with(self.options.clone());
                 let mut output = output.displaying(self.display.clone());
                 self.shell.run(&text, &mut output).await?;
             }
             Command::Cost(text) => {
+                let text = self.expand(&text)?;
                 let display = Display { wraps: true, ..self.display.clone() };
                 let mut terminal = None;
                 let output = self.destination.for_table(self.file.is_some(), display, &mut terminal)?;
                 self.shell.cost(&text, output).await?;
             }
             Command::Budget => self.budget().await?,
+            Command::Set(None) => {
+                let variables = self.variables().map_err(Failure::line)?;
+                self.show(&[variables])?;
+            }
+            Command::Set(Some((name, value))) => self.shell.set_variable(&name, &value).map_err(Failure::line)?,
+            Command::Unset(name) => self.shell.variables().unset(&name),
             Command::Watch(every) => self.watch(every).await?,
             Command::Edit if !self.is_interactive() => {
                 return Err(Failure::line("\\e works at the prompt only"));
@@ -369,7 +387,7 @@ impl Interpreter {
             if !output.is_stdout() {
                 return Err(Failure::line("the format of the -o file cannot change: use --format"));
             }
-            **output = Output::stdout(format)?.charts(self.charts.clone());
+            **output = Output::stdout(format)?.with(self.options.clone());
         }
         (self.format, self.chosen) = (format, true);
         self.confirm(&format!("format: {}", format.name()));
@@ -413,13 +431,20 @@ impl Interpreter {
         RecordBatch::try_from_iter(columns).map_err(|error| error.to_string())
     }
 
+    fn variables(&mut self) -> Result<RecordBatch, String> {
+        let (names, values): (Vec<_>, Vec<_>) = self.shell.variables().all().unzip();
+        let columns: [(&str, ArrayRef); 2] =
+            [("variable", Arc::new(StringArray::from(names))), ("value", Arc::new(StringArray::from(values)))];
+        RecordBatch::try_from_iter(columns).map_err(|error| error.to_string())
+    }
+
     fn output(&mut self, to: Option<PathBuf>) -> Result<(), Failure> {
         self.finish_file()?;
         if let Some(path) = to {
             let cannot = |error: io::Error| Failure::line(format!("cannot write {}: {error}", path.display()));
             let named = if self.chosen { None } else { Format::of_file(&path).map_err(Failure::line)? };
             let format = named.unwrap_or(self.format);
-            let file = Output::file(format, &path).map_err(cannot)?.charts(self.charts.clone());
+            let file = Output::file(format, &path).map_err(cannot)?.with(self.options.clone());
             *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = file.partial().map(Path::to_owned);
             self.confirm(&format!("results go to {} as {}, until \\o", path.display(), format.name()));
             self.file = Some((path, file));
@@ -459,14 +484,16 @@ impl Interpreter {
 
     /// Draws the last result again.
     fn draw(&self) -> Result<(), Failure> {
-        let Some(Kept { schema, batches, lacks }) = self.shell.last() else {
+        let Some(Kept { schema, batches, lacks, covered }) = self.shell.last() else {
             return Err(Failure::line("no result to draw yet; use \\chart SELECT …"));
         };
         if let Some(why) = lacks {
             return Err(Failure::line(format!("the last result {why}; use \\chart SELECT …")));
         }
-        let output = Output::stdout(Format::Chart)?.charts(self.charts.clone());
-        write(schema, batches, &mut output.displaying(self.display.clone()))?;
+        let output = Output::stdout(Format::Chart)?.with(self.options.clone());
+        let mut output = output.displaying(self.display.clone());
+        output.cover(*covered);
+        write(schema, batches, &mut output)?;
         Ok(())
     }
 

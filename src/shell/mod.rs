@@ -34,11 +34,12 @@ mod script;
 mod splitter;
 mod statement;
 mod table;
+mod variables;
 mod workbook;
 mod writer;
 
 pub use diagnostics::Mistake;
-pub use output::{ChartOptions, Format, Output};
+pub use output::{ChartOptions, CsvDialect, CsvOptions, Format, Output, OutputOptions};
 pub use progress::Progress;
 pub use repl::interact;
 pub use report::cancelled;

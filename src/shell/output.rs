@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use console::Term;
 
+use super::chart::Covered;
 use super::screen::Display;
 use super::workbook::Book;
 use super::writer::ResultWriter;
@@ -147,6 +148,38 @@ pub struct ChartOptions {
     pub size: Option<(u32, u32)>,
     /// Title, empty for none; made from the names of the columns if `None`.
     pub title: Option<String>,
+    /// Stacks the series of pictures on each other: bars of categories, and areas over time.
+    pub stacked: bool,
+}
+
+/// Options of CSV.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Reader that the values are written for.
+    pub dialect: CsvDialect,
+    /// Character between values; a comma if `None`. `tsv` has tabs in any case.
+    pub separator: Option<u8>,
+}
+
+/// Reader of CSV.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CsvDialect {
+    /// Programs: RFC 4180, instants in RFC 3339, numbers with a decimal point.
+    #[default]
+    Standard,
+    /// Excel and other spreadsheets: a byte order mark, since they take the file for one of another encoding without it; local
+    /// times without an offset; a decimal comma if the separator is a semicolon, as in the regions that have one; and nothing that
+    /// would be read as a formula or a rounded number.
+    Excel,
+}
+
+/// Options of formats.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputOptions {
+    /// Options of charts.
+    pub charts: ChartOptions,
+    /// Options of CSV.
+    pub csv: CsvOptions,
 }
 
 /// Destination of results.
@@ -161,8 +194,10 @@ pub struct Output {
     display: Option<Display>,
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
-    charts: ChartOptions,
+    options: OutputOptions,
     written: Written,
+    /// Span of time that the next result covers, if it is known.
+    covered: Option<Covered>,
     /// Results so far, in the format that puts them together at the end.
     book: Option<Book>,
     /// Sheets of the workbook before the current result.
@@ -208,10 +243,22 @@ impl Output {
     }
 
     fn to(format: Format, target: Target) -> Self {
-        let charts = ChartOptions::default();
+        let options = OutputOptions::default();
         let written = Written::default();
-        let (display, zone, book) = (None, None, None);
-        Self { format, target, results: 0, in_progress: false, display, zone, charts, written, book, sheets: 0 }
+        let (display, zone, book, covered) = (None, None, None, None);
+        Self {
+            format,
+            target,
+            results: 0,
+            in_progress: false,
+            display,
+            zone,
+            options,
+            written,
+            covered,
+            book,
+            sheets: 0,
+        }
     }
 
     /// Output to a file, which is replaced by [`Output::close`].
@@ -255,15 +302,15 @@ impl Output {
         self
     }
 
-    /// Draws charts with these options.
+    /// Writes results with these options.
     #[must_use]
-    pub fn charts(mut self, options: ChartOptions) -> Self {
-        self.charts = options;
+    pub fn with(mut self, options: OutputOptions) -> Self {
+        self.options = options;
         self
     }
 
-    pub(super) fn chart_options(&self) -> &ChartOptions {
-        &self.charts
+    pub(super) fn options(&self) -> &OutputOptions {
+        &self.options
     }
 
     /// Changes the layout of the results that follow.
@@ -274,6 +321,11 @@ impl Output {
     /// Shows the instants of the results that follow in a zone; an empty name means UTC.
     pub(super) fn show_times_in(&mut self, zone: String) {
         self.zone = Some(zone.into()).filter(|zone: &Arc<str>| !zone.is_empty());
+    }
+
+    /// Marks the periods of charts that the results that follow do not cover.
+    pub(super) fn cover(&mut self, covered: Option<Covered>) {
+        self.covered = covered;
     }
 
     pub(super) fn format(&self) -> Format {
@@ -389,8 +441,8 @@ impl Output {
             // Without an empty line between them two tables would be one.
             writeln!(sink)?;
         }
-        let writer = ResultWriter::new(self.format, schema, sink, terminal).expanded(expanded);
-        Ok(writer.charts(self.charts.clone()).in_zone(self.zone.clone()))
+        let writer = ResultWriter::new(self.format, schema, sink, terminal, &self.options).expanded(expanded);
+        Ok(writer.in_zone(self.zone.clone()).covering(self.covered))
     }
 
     /// Flushes stdout, or gives a file its final name.

@@ -1,31 +1,55 @@
 //! A chart as a picture for documents: SVG or PNG.
+//!
+//! ```text
+//! Drawing ─▶ title, legend ─▶ panels (lines, areas, points │ bars) ─▶ axis ─▶ SVG ─ fonts ─▶ PNG
+//! ```
+//!
+//! Drawn here, since libraries do not fit: charts-rs places labels by its own font, so that they overlap in another one; plotters
+//! needs the fonts of the machine; charming and vl-convert contain a JavaScript engine. Texts that end at an axis are anchored at
+//! their ends, whatever font the viewer has.
 
-use charts_rs::{
-    AxisType, ChartBase, Color, DEFAULT_FONT_FAMILY, HorizontalBarChart, LineChart, Series, Symbol, YAxisConfig,
-    measure_text_width_family, svg_to_png_with_size,
-};
+mod fonts;
+mod time_axis;
+
+use std::fmt::Write;
+use std::ops::Range;
+
 use console::truncate_str;
 
-use super::chart::{Along, Drawing, number, ticks};
+use self::time_axis::{Tick, time_ticks};
+use super::chart::{Along, Drawing, in_words, labelled, number, shown, ticks};
+use super::output::ChartOptions;
 
 /// Default width in pixels.
 const WIDTH: u32 = 800;
-/// Default height of a line chart in pixels.
-const HEIGHT: u32 = 420;
-/// Space at the right for the last label of an axis.
-const MARGIN: f32 = 45.0;
-/// Width of a digit at the end of a bar.
-const DIGIT: f32 = 8.0;
-/// Default height of a bar with its spacing.
-const BAR: f32 = 26.0;
-/// Height of the title, and of the legend below it.
-const LINE: f32 = 30.0;
-/// Height of the axis below the bars, with the margins of the picture.
-const AXIS: f32 = 60.0;
+/// Default height of a line chart in pixels, and of each panel if there are several.
+const HEIGHT: f64 = 420.0;
+const PANEL: f64 = 230.0;
+/// Space around the chart.
+const MARGIN: f64 = 18.0;
+/// Default height of a bar, and of the space between two groups of bars.
+const BAR: f64 = 20.0;
+const GAP: f64 = 8.0;
+/// Heights of the title, of a line of the legend, of the name of a panel, and of the axis with its labels.
+const TITLE: f64 = 30.0;
+const LINE: f64 = 22.0;
+const AXIS: f64 = 40.0;
+/// Sizes of letters.
+const LARGE: f64 = 16.0;
+const SMALL: f64 = 12.0;
+/// Space between a label and its axis.
+const BESIDE: f64 = 8.0;
 /// Width of a line.
-const STROKE: f32 = 2.0;
+const STROKE: f64 = 2.0;
 /// Maximum length of a name; longer ones would leave no space for the chart.
 const NAME: usize = 30;
+/// Fonts to fall back on where the first is not installed.
+const FONTS: &str = "Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif";
+/// Colours of texts, of numbers at axes, of lines across the chart, and of its axes.
+const INK: &str = "#24292f";
+const PALE: &str = "#57606a";
+const GRID: &str = "#e3e7ec";
+const FRAME: &str = "#6e7781";
 /// Colours of series, in order: those of Okabe and Ito, which colour-blind readers can distinguish, and grey. The colours that
 /// contrast least with the background come last.
 const COLORS: [&str; 9] =
@@ -34,279 +58,591 @@ const COLORS: [&str; 9] =
 const SENTIMENTS: [(&str, &str); 4] =
     [("#2e9e5b", "#009e73"), ("#8a8f98", "#999999"), ("#d64545", "#d55e00"), ("#b8bcc4", "#999999")];
 
-/// The chart as SVG, of a default size if `size` is `None`.
+/// The chart as SVG.
 ///
 /// # Errors
-/// One line from the library.
-pub(super) fn svg(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String, String> {
-    portable(&drawn(drawing, size)?)
+/// One line, for series that cannot be stacked.
+pub(super) fn svg(drawing: &Drawing, options: &ChartOptions) -> Result<String, String> {
+    let size = options.size.map(|(width, height)| (f64::from(width), f64::from(height)));
+    let painter = Painter::new(drawing, options.stacked)?;
+    let (width, height) = size.unwrap_or_else(|| (f64::from(WIDTH), painter.height()));
+    Ok(painter.paint(width, height))
 }
 
-/// The chart as the library draws it, which measures texts in its own font.
-fn drawn(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<String, String> {
-    let power = power(drawing);
-    let scaled = |value: f64| value / 10_f64.powi(power);
-    // The library draws, and prints, numbers of seven digits.
-    let exact = |value: &f64| f64::from(narrow(*value)) == *value;
-    let values = || drawing.series.iter().flat_map(|(_, values)| values.iter().flatten());
-    let exact = power == 0 && values().all(exact);
-    let short = |name: &str| truncate_str(name, NAME, "…").into_owned();
-    let series = drawing.series.iter().map(|(name, values)| {
-        let mut series = Series::new(short(name), Vec::new());
-        series.data = values.iter().map(|value| value.map(|value| narrow(scaled(value)))).collect();
-        series
-    });
-    let mut series: Vec<Series> = series.collect();
-    let (smallest, largest) = drawing.extent();
-    // The library labels ticks with one decimal.
-    let whole = power == 0 && smallest.fract() == 0.0 && largest.fract() == 0.0;
-    let ticks = ticks((scaled(smallest), scaled(largest)), if whole { 1.0 } else { 0.1 });
-    let scale = if power == 0 { String::new() } else { format!("×10^{power}") };
-    let size = size.map(|(width, height)| (width as f32, height as f32));
-    let failed = |error: charts_rs::Error| error.to_string();
-    match &drawing.along {
-        Along::Time(instants) => {
-            // A point between two gaps is on no line.
-            let gaps = series.iter().any(|series| series.data.contains(&None));
-            let mut chart = LineChart::new(series, drawing.labels.clone());
-            set_up(&mut chart.base, drawing, size.unwrap_or((WIDTH as f32, HEIGHT as f32)));
-            if let Some(axis) = chart.y_axis_configs.first_mut() {
-                set_ticks(axis, &ticks);
-                axis.title = Some(scale).filter(|scale| !scale.is_empty());
-            }
-            chart.base.margin.right = MARGIN;
-            // Distances between points are those of their instants.
-            chart.base.x_axis.kind = AxisType::Time;
-            chart.base.x_axis.values.clone_from(instants);
-            chart.base.series.symbol = Some(if gaps { Symbol::Circle(2.5, None) } else { Symbol::None });
-            chart.svg().map_err(failed)
-        }
-        Along::Category => {
-            let names = drawing.labels.iter().enumerate().map(|(at, label)| {
-                let numbers = drawing.series.iter().map(|(_, values)| values[at].map_or("NULL".to_owned(), number));
-                let numbers = numbers.collect::<Vec<_>>().join(", ");
-                if exact { short(label) } else { format!("{}: {numbers}", short(label)) }
-            });
-            let mut names: Vec<String> = names.collect();
-            // The library draws from the bottom.
-            names.reverse();
-            series.iter_mut().for_each(|series| {
-                series.data.reverse();
-                series.label_show = exact;
-            });
-            if let (Some(colors), [series]) = (drawing.bar_colors(&SENTIMENTS), series.as_mut_slice()) {
-                series.colors = Some(colors.into_iter().rev().map(|color| Some(Color::from(color))).collect());
-            }
-            let bars = (drawing.labels.len() * drawing.series.len()).max(4);
-            let lines = [drawing.title.is_some(), drawing.series.len() > 1, !scale.is_empty()];
-            let lines = lines.into_iter().filter(|shown| *shown).count();
-            let height = BAR * bars as f32 + LINE * lines as f32 + AXIS;
-            let digits = values().filter(|_| exact).map(|value| number(*value).len()).max().unwrap_or_default();
-            let mut chart = HorizontalBarChart::new(series, names);
-            set_up(&mut chart.base, drawing, size.unwrap_or((WIDTH as f32, height)));
-            if let Some(axis) = chart.y_axis_configs.first_mut() {
-                set_ticks(axis, &ticks);
-            }
-            chart.base.x_axis.title = scale;
-            chart.base.margin.right = MARGIN.max(DIGIT * (digits + 1) as f32);
-            chart.svg().map_err(failed)
-        }
-    }
-}
-
-/// The chart as PNG, of twice the default size if `size` is `None`.
+/// The chart as PNG, of twice the default size if none is given, and a letter that no font has.
 ///
 /// # Errors
-/// One line from the library.
-pub(super) fn png(drawing: &Drawing, size: Option<(u32, u32)>) -> Result<Vec<u8>, String> {
-    let svg = drawn(drawing, size)?;
-    let (width, height) = size.map_or((2 * WIDTH, None), |(width, height)| (width, Some(height)));
-    svg_to_png_with_size(&svg, Some(width), height).map_err(|error| error.to_string())
+/// As for [`svg`]; one line if the picture is too large.
+pub(super) fn png(drawing: &Drawing, options: &ChartOptions) -> Result<(Vec<u8>, Option<char>), String> {
+    let picture = svg(drawing, options)?;
+    fonts::png(&picture, if options.size.is_some() { 1.0 } else { 2.0 })
 }
 
-/// Makes a picture look right with the fonts of another machine: it names fonts to fall back on, and texts that end at the same
-/// place, as labels of an axis do, are anchored at their ends. Otherwise wider letters would run into the chart.
-fn portable(svg: &str) -> Result<String, String> {
-    const FONTS: &str = "Roboto, 'Helvetica Neue', Arial, 'Noto Sans', sans-serif";
-    let family = format!("font-family=\"{DEFAULT_FONT_FAMILY}\"");
-    let mut parts = svg.split("<text ");
-    let before = parts.next().unwrap_or_default();
-    let mut texts = Vec::new();
-    for part in parts {
-        let (attributes, rest) = part.split_once('>').ok_or("a text without an end")?;
-        let content = rest.split("</text>").next().unwrap_or_default().trim();
-        let plain = content.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
-        let number = |name| attribute(attributes, name)?.parse::<f32>().ok();
-        let place = number("x").zip(number("font-size")).filter(|_| !attributes.contains("text-anchor"));
-        let width = |size| measure_text_width_family(DEFAULT_FONT_FAMILY, size, &plain).map(|size| size.width());
-        let end = match place {
-            Some((x, size)) => Some((x, x + width(size).map_err(|error| error.to_string())?)),
-            None => None,
-        };
-        texts.push((attributes, rest, end));
+/// Alignment of a text at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A rectangle of the picture.
+#[derive(Debug, Clone, Copy)]
+struct Area {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+/// A scale from numbers to pixels.
+#[derive(Debug, Clone)]
+struct Scale {
+    from: Range<f64>,
+    to: Range<f64>,
+}
+
+impl Scale {
+    fn at(&self, value: f64) -> f64 {
+        let span = self.from.end - self.from.start;
+        let share = if span == 0.0 { 0.5 } else { (value - self.from.start) / span };
+        self.to.start + share * (self.to.end - self.to.start)
     }
-    let mut shown = before.to_owned();
-    for (attributes, rest, place) in &texts {
-        // Other texts that end here and begin elsewhere.
-        let aligned = place.filter(|(x, end)| {
-            let others = texts.iter().filter_map(|(_, _, other)| *other);
-            let mut beside = others.filter(|(other, at)| (at - end).abs() < 0.2 && (other - x).abs() > 0.2);
-            beside.next().is_some()
-        });
-        let attributes = match aligned {
-            Some((_, end)) => {
-                let begins = format!(" x=\"{}\"", attribute(attributes, "x").unwrap_or_default());
-                let ends = format!(" x=\"{end:.1}\" text-anchor=\"end\"");
-                format!(" {attributes}").replacen(&begins, &ends, 1).trim_start().to_owned()
+}
+
+struct Painter<'d> {
+    drawing: &'d Drawing,
+    colors: Vec<&'static str>,
+    panels: Vec<Vec<usize>>,
+    stacked: bool,
+    out: String,
+}
+
+impl<'d> Painter<'d> {
+    fn new(drawing: &'d Drawing, stacked: bool) -> Result<Self, String> {
+        let stacked = stacked && drawing.series.len() > 1;
+        let negative = drawing.series.iter().flat_map(|(_, values)| values).flatten().any(|value| *value < 0.0);
+        if stacked && (negative || matches!(drawing.along, Along::Number(_))) {
+            let why = if negative { "negative numbers" } else { "points" };
+            return Err(format!("{why} cannot be stacked; leave --chart-stacked out"));
+        }
+        let panels = if stacked { vec![(0..drawing.series.len()).collect()] } else { drawing.panels() };
+        let colors = drawing.colors(&SENTIMENTS, &COLORS);
+        Ok(Self { drawing, colors, panels, stacked, out: String::new() })
+    }
+
+    fn has_panels(&self) -> bool {
+        self.panels.len() > 1
+    }
+
+    /// Names of series that the legend has.
+    fn legend(&self) -> Vec<usize> {
+        let all = self.drawing.series.len();
+        if all > 1 && !self.has_panels() { (0..all).collect() } else { Vec::new() }
+    }
+
+    /// Bars beside each other in a group.
+    fn bars_in_group(&self) -> usize {
+        if self.stacked || self.has_panels() { 1 } else { self.drawing.series.len() }
+    }
+
+    /// Default height in pixels.
+    fn height(&self) -> f64 {
+        let title = if self.drawing.title.is_some() { TITLE } else { 0.0 };
+        let legend = self.legend_lines(f64::from(WIDTH)).len() as f64 * LINE;
+        let note = if self.drawing.note().is_some() { LINE } else { 0.0 };
+        let around = 2.0 * MARGIN + title + legend + note;
+        match self.drawing.along {
+            Along::Category => {
+                let groups = self.drawing.labels.len() as f64;
+                let names = if self.has_panels() { LINE } else { 0.0 };
+                around + names + AXIS + groups.max(2.0) * (self.bars_in_group() as f64 * BAR + GAP)
             }
-            None => (*attributes).to_owned(),
+            _ if self.has_panels() => around + AXIS + self.panels.len() as f64 * PANEL,
+            _ => HEIGHT,
+        }
+    }
+
+    fn paint(mut self, width: f64, height: f64) -> String {
+        let _ = write!(
+            self.out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             font-family=\"{FONTS}\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        );
+        let mut top = MARGIN;
+        if let Some(title) = &self.drawing.title {
+            let letters = (width / (LARGE * 0.55)).max(8.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "pictures are at most 4,000 wide"
+            )]
+            let title = truncate_str(title, letters as usize, "…").into_owned();
+            self.text((width / 2.0, top + LARGE), Anchor::Middle, LARGE, INK, &title);
+            top += TITLE;
+        }
+        for line in self.legend_lines(width) {
+            let wide: f64 = line.iter().map(|at| self.entry_width(*at)).sum();
+            let mut left = (width - wide) / 2.0;
+            for at in line {
+                self.entry(at, left, top);
+                left += self.entry_width(at);
+            }
+            top += LINE;
+        }
+        let mut bottom = height - MARGIN;
+        if let Some(note) = self.drawing.note() {
+            self.text((width - MARGIN, bottom), Anchor::End, SMALL, PALE, note);
+            bottom -= LINE;
+        }
+        let area = Area { left: MARGIN, top, right: width - MARGIN, bottom };
+        match &self.drawing.along {
+            Along::Category => self.bars(area),
+            Along::Time(places) | Along::Number(places) => self.over(places, area),
+        }
+        self.out.push_str("</svg>");
+        self.out
+    }
+
+    fn name(&self, series: usize) -> String {
+        truncate_str(&self.drawing.series[series].0, NAME, "…").into_owned()
+    }
+
+    fn entry_width(&self, series: usize) -> f64 {
+        24.0 + fonts::width(&self.name(series), SMALL) * 1.05 + 16.0
+    }
+
+    /// Lines of the legend.
+    fn legend_lines(&self, width: f64) -> Vec<Vec<usize>> {
+        let (mut lines, mut used): (Vec<Vec<usize>>, f64) = (Vec::new(), 0.0);
+        for at in self.legend() {
+            let wide = self.entry_width(at);
+            if lines.is_empty() || used + wide > width - 2.0 * MARGIN {
+                lines.push(Vec::new());
+                used = 0.0;
+            }
+            used += wide;
+            if let Some(line) = lines.last_mut() {
+                line.push(at);
+            }
+        }
+        lines
+    }
+
+    /// An entry of the legend, with the mark that the chart has.
+    fn entry(&mut self, series: usize, left: f64, top: f64) {
+        let (color, middle) = (self.colors[series], top + LINE / 2.0);
+        match &self.drawing.along {
+            Along::Time(_) if !self.stacked => self.line((left, middle), (left + 18.0, middle), color, STROKE, false),
+            Along::Number(_) => self.circle((left + 9.0, middle), 4.0, color, true),
+            _ => self.rect(left + 4.0, middle - 5.0, 10.0, 10.0, color),
+        }
+        let name = self.name(series);
+        self.text((left + 24.0, middle + SMALL * 0.36), Anchor::Start, SMALL, INK, &name);
+    }
+
+    /// Lines, areas or points over an axis of times or numbers.
+    fn over(&mut self, places: &[f64], area: Area) {
+        let panels = self.panels.clone();
+        let extents: Vec<_> = panels.iter().map(|panel| self.extent(panel)).collect();
+        let scales: Vec<_> =
+            extents.iter().map(|(extent, whole)| ticks(*extent, if *whole { 1.0 } else { 0.0 })).collect();
+        let labels: Vec<Vec<String>> = scales.iter().map(|ticks| in_short(ticks)).collect();
+        let widest = labels.iter().flatten().map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
+        let left = area.left + widest * 1.08 + BESIDE;
+        let across = if matches!(self.drawing.along, Along::Number(_)) { LINE } else { 0.0 };
+        let height = (area.bottom - area.top - AXIS - across) / panels.len() as f64;
+        let (first, last) =
+            places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), at| (first.min(*at), last.max(*at)));
+        let inner = if matches!(self.drawing.along, Along::Number(_)) { 8.0 } else { 2.0 };
+        let x = Scale { from: first..last, to: left + inner..area.right - inner };
+        let along = match &self.drawing.along {
+            Along::Time(_) => {
+                let gaps = places.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+                time_ticks(first, last, gaps.fold(last - first, f64::min), area.right - left)
+            }
+            _ => {
+                let whole = places.iter().all(|place| place.fract() == 0.0);
+                let marks = ticks((first, last), if whole { 1.0 } else { 0.0 });
+                let names = in_short(&marks);
+                let marks = marks.into_iter().zip(names).filter(|(at, _)| (first..=last).contains(at));
+                marks.map(|(at, text)| Tick { at, text, below: None }).collect()
+            }
         };
-        shown.push_str("<text ");
-        shown.push_str(&attributes);
-        shown.push('>');
-        shown.push_str(rest);
+        for (number, panel) in panels.iter().enumerate() {
+            let top = area.top + number as f64 * height;
+            let named = self.has_panels() || across > 0.0;
+            let plot = Area {
+                left,
+                top: top + if named { LINE } else { 8.0 },
+                right: area.right,
+                bottom: top + height - if number + 1 < panels.len() { 10.0 } else { 0.0 },
+            };
+            if named {
+                let name = in_words(&self.name(panel[0]));
+                let name = if panel.len() == 1 { name } else { String::new() };
+                self.text((left, plot.top - 8.0), Anchor::Start, SMALL, INK, &name);
+            }
+            let marks = &scales[number];
+            let (low, high) = (marks[0].min(extents[number].0.0), marks[marks.len() - 1].max(extents[number].0.1));
+            let y = Scale { from: low..high, to: plot.bottom..plot.top };
+            for (at, label) in marks.iter().zip(&labels[number]) {
+                let color = if *at == 0.0 { FRAME } else { GRID };
+                self.line((plot.left, y.at(*at)), (plot.right, y.at(*at)), color, 1.0, false);
+                self.text((left - BESIDE, y.at(*at) + SMALL * 0.36), Anchor::End, SMALL, PALE, label);
+            }
+            match &self.drawing.along {
+                Along::Number(_) => self.dots(panel, places, &x, &y),
+                _ if self.stacked => self.areas(places, &x, &y),
+                _ => self.lines(panel, places, &x, &y),
+            }
+        }
+        let bottom = area.top + panels.len() as f64 * height;
+        for tick in along {
+            let at = x.at(tick.at);
+            self.line((at, bottom), (at, bottom + 5.0), FRAME, 1.0, false);
+            self.text((at, bottom + 18.0), Anchor::Middle, SMALL, PALE, &tick.text);
+            if let Some(below) = &tick.below {
+                self.text((at, bottom + 33.0), Anchor::Middle, SMALL, INK, below);
+            }
+        }
+        if across > 0.0 {
+            let name = in_words(&self.drawing.across);
+            self.text(((left + area.right) / 2.0, bottom + AXIS), Anchor::Middle, SMALL, INK, &name);
+        }
     }
-    Ok(shown.replace(&family, &format!("font-family=\"{FONTS}\"")))
-}
 
-/// The value of an attribute of an element.
-fn attribute<'t>(attributes: &'t str, name: &str) -> Option<&'t str> {
-    attributes
-        .split("\" ")
-        .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix("=\""))
-        .map(|value| value.trim_end_matches('"'))
-}
+    /// Smallest and largest number of a panel, including zero, and whether all are whole.
+    fn extent(&self, panel: &[usize]) -> ((f64, f64), bool) {
+        let extent = match self.stacked {
+            true => (0.0, self.totals().fold(0.0, f64::max)),
+            false => self.drawing.panel(panel).extent(),
+        };
+        (extent, extent.0.fract() == 0.0 && extent.1.fract() == 0.0)
+    }
 
-/// True if the font of PNGs lacks letters of the chart: it has those of Latin, Greek and Cyrillic.
-pub(super) fn lacks_letters(drawing: &Drawing) -> bool {
-    let names = drawing.labels.iter().chain(drawing.series.iter().map(|(name, _)| name)).chain(&drawing.title);
-    names.flat_map(|name| name.chars()).any(|c| matches!(c, '\u{530}'..='\u{1dff}' | '\u{2e80}'..))
-}
+    /// Sums of the series at each label.
+    fn totals(&self) -> impl Iterator<Item = f64> {
+        let series = &self.drawing.series;
+        (0..self.drawing.labels.len()).map(|at| series.iter().filter_map(|(_, values)| values[at]).sum())
+    }
 
-/// Sets the options common to lines and bars.
-fn set_up(chart: &mut ChartBase, drawing: &Drawing, size: (f32, f32)) {
-    (chart.width, chart.height) = size;
-    chart.title.text = drawing.title.clone().unwrap_or_default();
-    chart.title.font.size = 16.0;
-    // The title names a single series.
-    chart.legend.show = Some(drawing.series.len() > 1);
-    chart.series.stroke_width = STROKE;
-    chart.series.colors = drawing.colors(&SENTIMENTS, &COLORS).into_iter().map(Color::from).collect();
-}
+    fn lines(&mut self, panel: &[usize], places: &[f64], x: &Scale, y: &Scale) {
+        let drawing = self.drawing;
+        for series in panel {
+            let (color, values) = (self.colors[*series], &drawing.series[*series].1);
+            let point = |at: usize| Some((x.at(places[at]), y.at(values[at]?)));
+            let points: Vec<Option<(f64, f64)>> = (0..places.len()).map(point).collect();
+            let last = points.len().saturating_sub(1);
+            // The way to a period that is incomplete is dashed.
+            let partial = |at: usize| (at == 0 && drawing.partial[0]) || (at == last && drawing.partial[1]);
+            for (at, pair) in points.windows(2).enumerate() {
+                if let [Some(one), Some(other)] = pair {
+                    self.line(*one, *other, color, STROKE, partial(at) || partial(at + 1));
+                }
+            }
+            for (at, place) in points.iter().enumerate() {
+                let Some(place) = place else { continue };
+                let known = |at: Option<usize>| at.and_then(|at| points.get(at)).is_some_and(Option::is_some);
+                // A point between two gaps is on no line.
+                let alone = !known(at.checked_sub(1)) && !known(Some(at + 1));
+                if partial(at) {
+                    self.circle(*place, 3.5, color, false);
+                } else if alone {
+                    self.circle(*place, 3.0, color, true);
+                }
+            }
+        }
+    }
 
-/// Replaces the library's ticks, which are multiples of numbers such as 15.
-fn set_ticks(axis: &mut YAxisConfig, ticks: &[f64]) {
-    if let [first, .., last] = ticks {
-        (axis.min, axis.max) = (Some(narrow(*first)), Some(narrow(*last)));
-        axis.split_number = ticks.len() - 1;
-        // Groups of three digits.
-        axis.formatter = Some("{t}".to_owned());
+    fn areas(&mut self, places: &[f64], x: &Scale, y: &Scale) {
+        let mut below = vec![0.0; places.len()];
+        for series in 0..self.drawing.series.len() {
+            let values = &self.drawing.series[series].1;
+            let above: Vec<f64> =
+                below.iter().zip(values).map(|(below, value)| below + value.unwrap_or_default()).collect();
+            let mut path = String::new();
+            let up = places.iter().zip(&above);
+            let down = places.iter().zip(&below).rev();
+            for (at, (place, value)) in up.chain(down).enumerate() {
+                let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { "M" } else { "L" }, x.at(*place), y.at(*value));
+            }
+            let color = self.colors[series];
+            let _ = writeln!(self.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
+            below = above;
+        }
+        // Incomplete periods are veiled.
+        let (top, bottom) = (y.at(y.from.end), y.at(y.from.start));
+        let drawing = self.drawing;
+        let edges = [
+            (drawing.partial[0], places.first().zip(places.get(1))),
+            (drawing.partial[1], places.iter().rev().nth(1).zip(places.last())),
+        ];
+        for (partial, pair) in edges {
+            if let Some((one, other)) = pair.filter(|_| partial) {
+                let (left, width) = (x.at(*one), x.at(*other) - x.at(*one));
+                let _ = writeln!(
+                    self.out,
+                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"#ffffff\" fill-opacity=\"0.5\"/>",
+                    bottom - top
+                );
+            }
+        }
+    }
+
+    fn dots(&mut self, panel: &[usize], places: &[f64], x: &Scale, y: &Scale) {
+        let drawing = self.drawing;
+        for series in panel {
+            for (place, value) in places.iter().zip(&drawing.series[*series].1) {
+                if let Some(value) = value {
+                    let (x, y, color) = (x.at(*place), y.at(*value), self.colors[*series]);
+                    let _ = writeln!(
+                        self.out,
+                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{color}\" fill-opacity=\"0.55\"/>"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Horizontal bars of categories. Panels are beside each other.
+    fn bars(&mut self, area: Area) {
+        let drawing = self.drawing;
+        let short = |label: &String| truncate_str(label, NAME, "…").into_owned();
+        let labels: Vec<String> = drawing.labels.iter().map(short).collect();
+        let widest = labels.iter().map(|label| fonts::width(label, SMALL)).fold(0.0, f64::max);
+        let left = area.left + widest * 1.08 + BESIDE;
+        let names = if self.has_panels() { LINE } else { 0.0 };
+        let (top, bottom) = (area.top + names, area.bottom - AXIS);
+        let group = (bottom - top) / labels.len() as f64;
+        for (at, label) in labels.iter().enumerate() {
+            let middle = top + (at as f64 + 0.5) * group + SMALL * 0.36;
+            self.text((left - BESIDE, middle), Anchor::End, SMALL, INK, label);
+        }
+        let panels = self.panels.clone();
+        let width = (area.right - left) / panels.len() as f64;
+        let by_label = drawing.bar_colors(&SENTIMENTS);
+        for (number, panel) in panels.iter().enumerate() {
+            let begin = left + number as f64 * width;
+            if self.has_panels() {
+                let name = in_words(&self.name(panel[0]));
+                self.text((begin, area.top + SMALL), Anchor::Start, SMALL, INK, &name);
+            }
+            let ((smallest, largest), whole) = self.extent(panel);
+            let values = panel.iter().flat_map(|series| &drawing.series[*series].1);
+            let texts: Vec<String> = match self.stacked {
+                true => self.totals().map(labelled).collect(),
+                false => values.map(|value| shown(*value)).collect(),
+            };
+            let digits = texts.iter().map(|text| fonts::width(text, SMALL)).fold(0.0, f64::max) * 1.08 + 10.0;
+            let before = if smallest < 0.0 { digits } else { 0.0 };
+            let marks = ticks((smallest, largest), if whole { 1.0 } else { 0.0 });
+            let (low, high) = (marks[0].min(smallest), marks[marks.len() - 1].max(largest));
+            // Labels of the marks are centred, so that the last one needs room as well.
+            let end = begin + width - digits.max(20.0);
+            let x = Scale { from: low..high, to: begin + before..end };
+            for (at, label) in marks.iter().zip(in_short(&marks)) {
+                self.line((x.at(*at), top), (x.at(*at), bottom), GRID, 1.0, false);
+                self.text((x.at(*at), bottom + 18.0), Anchor::Middle, SMALL, PALE, &label);
+            }
+            for at in 0..labels.len() {
+                let begin = top + at as f64 * group + GAP.min(group / 4.0) / 2.0;
+                let room = group - GAP.min(group / 4.0);
+                let thick = room / self.bars_in_group() as f64;
+                let mut sum = 0.0;
+                for (place, series) in panel.iter().enumerate() {
+                    let value = drawing.series[*series].1[at];
+                    let color = by_label.as_ref().map_or(self.colors[*series], |colors| colors[at]);
+                    let y = if self.stacked { begin } else { begin + place as f64 * thick };
+                    let (from, to) = (x.at(sum), x.at(sum + value.unwrap_or_default()));
+                    self.rect(from.min(to), y + 1.0, (to - from).abs(), (thick - 2.0).max(1.0), color);
+                    if self.stacked {
+                        sum += value.unwrap_or_default();
+                        if place + 1 < panel.len() {
+                            continue;
+                        }
+                    }
+                    let text = if self.stacked { labelled(sum) } else { shown(value) };
+                    let middle = y + thick / 2.0 + SMALL * 0.36;
+                    let (anchor, at) = if to < x.at(0.0) { (Anchor::End, to - 5.0) } else { (Anchor::Start, to + 5.0) };
+                    let size = SMALL.min(thick * 0.9).max(7.0);
+                    self.text((at, middle), anchor, size, INK, &text);
+                }
+            }
+            self.line((x.at(0.0), top), (x.at(0.0), bottom), FRAME, 1.0, false);
+        }
+    }
+
+    fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, color: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let _ = writeln!(
+            self.out,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.0}\" fill=\"{color}\"{anchor}>{text}</text>"
+        );
+    }
+
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64, dashed: bool) {
+        let dashed = if dashed { " stroke-dasharray=\"4 4\"" } else { "" };
+        let _ = writeln!(
+            self.out,
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-linecap=\"round\"{dashed}/>",
+            from.0, from.1, to.0, to.1
+        );
+    }
+
+    fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str, filled: bool) {
+        let fill = if filled { color } else { "#ffffff" };
+        let _ = writeln!(
+            self.out,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"1.5\"/>"
+        );
+    }
+
+    fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, color: &str) {
+        let _ = writeln!(
+            self.out,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\"/>"
+        );
     }
 }
 
-/// Power of ten by which numbers are divided so that an axis can show them.
-fn power(drawing: &Drawing) -> i32 {
-    let (smallest, largest) = drawing.extent();
-    let size = largest.max(-smallest);
-    if size == 0.0 || (0.1..1e7).contains(&size) {
-        return 0;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "the exponent of a double is below a thousand")]
-    let power = (size.log10() / 3.0).floor() as i32 * 3;
-    power
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the digits lost are less than a pixel")]
-fn narrow(value: f64) -> f32 {
-    value as f32
+/// Labels of ticks: long numbers by the word for their thousands.
+fn in_short(ticks: &[f64]) -> Vec<String> {
+    let size = ticks.iter().fold(0.0, |size: f64, tick| size.max(tick.abs()));
+    let words = [(1e12, " trillion"), (1e9, " billion"), (1e6, " million")];
+    let word =
+        words.into_iter().find(|(unit, _)| size >= *unit && (size >= 1e7 || *unit > 1e6)).filter(|_| size < 1e15);
+    let label = |tick: &f64| match word {
+        Some(_) if *tick == 0.0 => "0".to_owned(),
+        Some((unit, word)) => format!("{}{word}", number(*tick / unit)),
+        None => labelled(*tick),
+    };
+    ticks.iter().map(label).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+    use chrono::{DateTime, Utc};
+
+    use super::super::chart::Covered;
     use super::*;
 
-    fn drawing(labels: &[&str], series: &[&str]) -> Drawing {
-        let values =
-            |at: usize| -> Vec<Option<f64>> { (1..=labels.len()).map(|label| Some((label + at) as f64)).collect() };
-        Drawing {
-            title: Some("n by <kind>".to_owned()),
-            along: Along::Category,
-            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-            series: series.iter().enumerate().map(|(at, name)| ((*name).to_owned(), values(at))).collect(),
-        }
+    fn drawing(first: ArrayRef, series: &[(&str, &[f64])]) -> Drawing {
+        let numbers =
+            series.iter().map(|(name, values)| (*name, Arc::new(Float64Array::from(values.to_vec())) as ArrayRef));
+        let batch = RecordBatch::try_from_iter([("k", first)].into_iter().chain(numbers)).expect("a batch");
+        Drawing::of(&batch.schema(), &[batch]).expect("a drawing").titled(Some("n by <kind>"))
     }
 
-    fn over_time(drawing: Drawing) -> Drawing {
-        let instants = (0..drawing.labels.len()).map(|day| day as f64 * 86_400.0).collect();
-        Drawing { along: Along::Time(instants), ..drawing }
+    fn bars(labels: &[&str], series: &[(&str, &[f64])]) -> Drawing {
+        drawing(Arc::new(StringArray::from(labels.to_vec())), series)
     }
 
-    fn svg_of(drawing: &Drawing, size: Option<(u32, u32)>) -> String {
-        svg(drawing, size).expect("a picture").to_lowercase()
+    fn days(days: &[i32], series: &[(&str, &[f64])]) -> Drawing {
+        drawing(Arc::new(Date32Array::from(days.to_vec())), series)
+    }
+
+    fn picture(drawing: &Drawing, options: &ChartOptions) -> String {
+        svg(drawing, options).expect("a picture")
+    }
+
+    /// Values of an attribute of the elements that have another one.
+    fn numbers(picture: &str, with: &str, name: &str) -> Vec<f64> {
+        let elements = picture.lines().filter(|line| line.contains(with));
+        let value = |line: &str| line.split_once(&format!(" {name}=\""))?.1.split('"').next()?.parse().ok();
+        elements.filter_map(value).collect()
     }
 
     #[test]
     fn a_title_is_shown_and_escaped() {
-        for drawing in [drawing(&["a", "b"], &["n"]), over_time(drawing(&["a", "b"], &["n"]))] {
-            assert!(svg_of(&drawing, None).contains("n by &lt;kind&gt;"));
+        for drawing in [bars(&["a", "b"], &[("n", &[1.0, 2.0])]), days(&[0, 1], &[("n", &[1.0, 2.0])])] {
+            assert!(picture(&drawing, &ChartOptions::default()).contains(">n by &lt;kind&gt;<"));
         }
     }
 
     #[test]
-    fn labels_end_at_the_axis_in_any_font() {
-        let bars = drawing(&["a", "a much longer name"], &["n"]);
-        let picture = svg(&bars, None).expect("a picture");
-        assert!(!picture.contains("font-family=\"Roboto\"") && picture.contains("Arial"), "{picture}");
-        let label = |name: &str| {
-            let (before, _) = picture.split_once(&format!(">\n{name}\n<")).expect(name);
-            before.rsplit_once("<text ").expect("a text").1.to_owned()
+    fn texts_that_end_at_an_axis_are_anchored_there() {
+        let picture = picture(&bars(&["a", "a much longer name"], &[("n", &[1.0, 2.0])]), &ChartOptions::default());
+        assert!(picture.contains("Arial") && picture.contains("sans-serif"), "{picture}");
+        let labels = numbers(&picture, "text-anchor=\"end\"", "x");
+        assert!(labels.len() == 2 && labels[0] == labels[1], "{picture}");
+    }
+
+    #[test]
+    fn bars_below_zero_end_left_of_it() {
+        let picture = picture(&bars(&["a", "b"], &[("n", &[3.5, -0.47])]), &ChartOptions::default());
+        let (x, width) = (numbers(&picture, COLORS[0], "x"), numbers(&picture, COLORS[0], "width"));
+        assert!((x[1] + width[1] - x[0]).abs() < 0.2 && width[1] > 1.0, "{picture}");
+        assert!(picture.contains(">3.5<") && picture.contains(">-0.47<"), "{picture}");
+    }
+
+    #[test]
+    fn a_legend_has_the_marks_of_the_chart_and_is_for_several() {
+        let two: [(&str, &[f64]); 2] = [("zebra", &[1.0, 2.0]), ("lion", &[2.0, 1.0])];
+        for one in [bars(&["a", "b"], &two[..1]), days(&[0, 1], &two[..1])] {
+            assert!(!picture(&one, &ChartOptions::default()).contains("zebra"));
+        }
+        let bars = picture(&bars(&["a", "b"], &two), &ChartOptions::default());
+        assert!(bars.contains(">zebra<") && bars.matches("<rect").count() == 1 + 2 + 4, "{bars}");
+        let lines = picture(&days(&[0, 1], &two), &ChartOptions::default());
+        assert!(lines.contains(">zebra<") && lines.matches("stroke-width=\"2\"").count() == 2 + 2, "{lines}");
+    }
+
+    #[test]
+    fn measures_of_unequal_size_have_panels() {
+        let unequal: [(&str, &[f64]); 2] = [("n", &[5.0, 9.0]), ("total_reach", &[1e5, 2e5])];
+        for drawing in [bars(&["a", "b"], &unequal), days(&[0, 1], &unequal)] {
+            let picture = picture(&drawing, &ChartOptions::default());
+            assert!(picture.contains(">n<") && picture.contains(">total reach<"), "{picture}");
+            assert!(picture.contains(">200,000<") && picture.contains(">10<"), "{picture}");
+        }
+    }
+
+    #[test]
+    fn stacked_series_add_up() {
+        let stacked = ChartOptions { stacked: true, ..ChartOptions::default() };
+        let two: [(&str, &[f64]); 2] = [("positive", &[1.0, 2.0]), ("negative", &[2.0, 1.5])];
+        let below = svg(&bars(&["a", "b"], &[("a", &[1.0, -2.0]), ("b", &[1.0, 1.0])]), &stacked);
+        let picture = picture(&bars(&["a", "b"], &two), &stacked);
+        let ends = |color| -> Vec<f64> {
+            let (x, width) = (numbers(&picture, color, "x"), numbers(&picture, color, "width"));
+            x.iter().zip(width).skip(1).map(|(x, width)| x + width).collect()
         };
-        let (short, long) = (label("a"), label("a much longer name"));
-        assert!(short.contains("text-anchor=\"end\"") && long.contains("text-anchor=\"end\""), "{short}\n{long}");
-        assert_eq!(attribute(&short, "x"), attribute(&long, "x"));
-        // A PNG is drawn with the library's own font, and from the same places as before.
-        assert!(drawn(&bars, None).expect("a picture").contains("font-family=\"Roboto\""));
-        // Names with signs that are escaped.
-        let odd = svg(&drawing(&["<b> & \"c\"", "d"], &["n"]), None).expect("a picture");
-        assert_eq!(
-            odd.matches("<text ").count(),
-            drawn(&drawing(&["<b> & \"c\"", "d"], &["n"]), None).expect("one").matches("<text ").count()
-        );
+        let begins: Vec<f64> = numbers(&picture, "#d64545", "x").into_iter().skip(1).collect();
+        assert!(ends("#2e9e5b").iter().zip(&begins).all(|(end, begin)| (end - begin).abs() < 0.2), "{picture}");
+        assert!(picture.contains(">3<") && picture.contains(">3.5<"), "{picture}");
+        let areas = svg(&days(&[0, 1], &two), &stacked).expect("a picture");
+        assert_eq!(areas.matches("<path").count(), 2, "{areas}");
+        assert!(below.expect_err("below zero").starts_with("negative numbers cannot be stacked"));
     }
 
     #[test]
-    fn one_series_has_no_legend() {
-        for (names, shown) in [(&["zebra"][..], false), (&["zebra", "lion"][..], true)] {
-            for drawing in [drawing(&["a", "b"], names), over_time(drawing(&["a", "b"], names))] {
-                assert_eq!(svg_of(&drawing, None).contains(">\nzebra\n<"), shown, "{}", svg_of(&drawing, None));
-            }
-        }
-    }
-
-    #[test]
-    fn pictures_have_the_size_that_was_asked_for() {
-        let size = |drawing: &Drawing, size| {
-            let picture = svg_of(drawing, size);
-            let attribute = |name: &str| {
-                let rest = picture.split_once(&format!(" {name}=\"")).expect(name).1;
-                rest.split_once('"').expect("a quote").0.parse::<f32>().expect("a number")
-            };
-            (attribute("width"), attribute("height"))
-        };
-        let (few, many) = (drawing(&["a"; 5], &["n"]), drawing(&["a"; 20], &["n"]));
-        assert_eq!(size(&over_time(drawing(&["a", "b"], &["n"])), None), (800.0, 420.0));
-        assert!(size(&few, None).1 < size(&many, None).1);
-        for drawing in [few, many] {
-            assert_eq!(size(&drawing, Some((1200, 600))), (1200.0, 600.0));
-            let png = png(&drawing, Some((300, 200))).expect("a picture");
-            // The header has both as big-endian numbers.
-            assert_eq!(png[16..24], [0, 0, 1, 44, 0, 0, 0, 200]);
-        }
+    fn incomplete_periods_are_dashed_and_said() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().expect("an instant") };
+        let covered = Covered { from: at("1970-01-01T00:00:00Z"), to: at("1970-01-04T12:00:00Z") };
+        let drawing = days(&[0, 1, 2, 3], &[("n", &[5.0, 6.0, 7.0, 1.0])]).covering(Some(covered));
+        let picture = picture(&drawing, &ChartOptions::default());
+        assert_eq!(picture.matches("stroke-dasharray").count(), 1, "{picture}");
+        assert!(picture.contains("The last period is incomplete."), "{picture}");
     }
 
     #[test]
     fn sentiments_have_their_colours_in_any_order() {
-        let colors = |names: &[&str]| drawing(&["a"], names).colors(&SENTIMENTS, &COLORS);
+        let colors = |names: &[&str]| {
+            let series: Vec<(&str, &[f64])> = names.iter().map(|name| (*name, &[1.0][..])).collect();
+            bars(&["a"], &series).colors(&SENTIMENTS, &COLORS)
+        };
         assert_eq!(colors(&["Negative", "positive"]), ["#d64545", "#2e9e5b"]);
         assert_eq!(colors(&["x", "y", "z"]), ["#0072b2", "#e69f00", "#009e73"]);
         // The palette's green would be mistaken for that of positive.
@@ -316,18 +652,33 @@ mod tests {
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), all.len());
-        let bars = svg_of(&drawing(&["negative", "neutral"], &["n"]), None);
+        let bars = picture(&bars(&["negative", "neutral"], &[("n", &[1.0, 2.0])]), &ChartOptions::default());
         assert!(bars.contains("#d64545") && bars.contains("#8a8f98") && !bars.contains("#0072b2"), "{bars}");
     }
 
     #[test]
-    fn huge_numbers_have_their_scale_at_the_axis() {
-        let mut huge = drawing(&["a", "b"], &["n"]);
-        huge.series[0].1 = vec![Some(5e9), Some(2e9)];
-        for drawing in [over_time(drawing(&["a", "b"], &["n"])), drawing(&["a", "b"], &["n"])] {
-            assert!(!svg_of(&drawing, None).contains("×10^"));
+    fn pictures_have_the_size_that_was_asked_for() {
+        let size = |drawing: &Drawing, size| {
+            let picture = picture(drawing, &ChartOptions { size, ..ChartOptions::default() });
+            (numbers(&picture, "<svg", "width")[0], numbers(&picture, "<svg", "height")[0])
+        };
+        let (few, many) = (bars(&["a"; 5], &[("n", &[1.0; 5])]), bars(&["a"; 20], &[("n", &[1.0; 20])]));
+        assert_eq!(size(&days(&[0, 1], &[("n", &[1.0, 2.0])]), None), (800.0, 420.0));
+        assert!(size(&few, None).1 < size(&many, None).1);
+        for drawing in [few, many] {
+            assert_eq!(size(&drawing, Some((1200, 600))), (1200.0, 600.0));
+            let options = ChartOptions { size: Some((300, 200)), ..ChartOptions::default() };
+            let (png, missing) = png(&drawing, &options).expect("a picture");
+            // The header has both as big-endian numbers.
+            assert_eq!((&png[16..24], missing), (&[0, 0, 1, 44, 0, 0, 0, 200][..], None));
         }
-        assert!(svg_of(&huge, None).contains("×10^9"));
-        assert!(svg_of(&over_time(huge), None).contains("×10^9"));
+    }
+
+    #[test]
+    fn long_numbers_have_words() {
+        assert_eq!(in_short(&[0.0, 5e9, 1e10]), ["0", "5 billion", "10 billion"]);
+        assert_eq!(in_short(&[0.0, 2.5e7]), ["0", "25 million"]);
+        assert_eq!(in_short(&[0.0, 5e6]), ["0", "5,000,000"]);
+        assert_eq!(in_short(&[-0.5, 0.5]), ["-0.5", "0.5"]);
     }
 }

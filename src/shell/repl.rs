@@ -12,20 +12,20 @@ use tokio_util::task::AbortOnDropHandle;
 use super::commands::Command;
 use super::interpreter::{Destination, Interpreter, Next};
 use super::line_editor::LineEditor;
-use super::output::{ChartOptions, Format};
+use super::output::{Format, OutputOptions};
 use super::run::{Failure, Shell};
-use super::splitter::{is_inside_token, open_token, pieces};
+use super::splitter::{ending, is_inside_token, open_token, pieces};
 
 /// Reads statements and commands from the terminal until the user leaves. Requires a multi-threaded runtime, on the thread
 /// that `block_on` occupies.
 ///
 /// # Errors
 /// The terminal cannot be read, or stdout was closed by its reader.
-pub async fn interact(shell: Shell, format: Option<Format>, charts: ChartOptions) -> Result<(), Failure> {
+pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptions) -> Result<(), Failure> {
     let terminal = |error: ReadlineError| Failure::line(format!("cannot read the terminal: {error}"));
     let mut editor = LineEditor::new().map_err(terminal)?;
     let quiet = shell.is_quiet();
-    let mut interpreter = Interpreter::new(shell, format, Destination::Prompt).charts(charts);
+    let mut interpreter = Interpreter::new(shell, format, Destination::Prompt).with(options);
     // Interrupts now go to whatever owns the terminal: the line editor, a query or a pager.
     let _interrupts = signal(SignalKind::interrupt())?;
     let before = tcgetattr(io::stdin()).ok();
@@ -57,7 +57,7 @@ pub async fn interact(shell: Shell, format: Option<Format>, charts: ChartOptions
         };
         // As in psql, a command may be typed in the middle of a statement, which then goes on.
         let command = !pending.is_empty() && line.trim_start().starts_with('\\') && !is_inside_token(&pending);
-        let result = if command && Command::parse(&line).is_some() {
+        let result = if command && ending(&line).is_none() && Command::parse(&line).is_some() {
             interpreter.run_text(&line, None).await
         } else {
             if !pending.is_empty() {

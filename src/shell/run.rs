@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::TableReference;
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
@@ -20,6 +21,7 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::chart::Covered;
 use super::diagnostics::Mistake;
 use super::estimate::estimate;
 use super::output::Output;
@@ -27,12 +29,14 @@ use super::progress::Progress;
 use super::report::{Report, period_in_words};
 use super::screen::{Rest, Shown};
 use super::statement::{Headers, refuse_changes, used, with_order, with_schema};
+use super::variables::Variables;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::client::QuerySpan;
-use crate::config::SessionSettings;
+use crate::config::{EstimateBy, SessionSettings};
 use crate::connection::Connection;
-use crate::exec::{Spent, WindowRead, in_span, spent, statement_kind, windows};
+use crate::exec::{Spent, Unsized, WindowRead, in_span, spent, statement_kind, windows};
 use crate::numbers::counted;
+use crate::profile::Zone;
 use crate::session::{follow_time_zone, parse_statements, plan_statement};
 use crate::table::{is_read_only, read_only};
 
@@ -55,6 +59,7 @@ pub struct Shell {
     estimates: Estimates,
     reports: Option<Reports>,
     last: Option<Kept>,
+    variables: Variables,
 }
 
 /// Mode of estimating.
@@ -81,6 +86,8 @@ pub(super) struct Kept {
     pub(super) batches: Vec<RecordBatch>,
     /// Reason why rows are missing.
     pub(super) lacks: Option<&'static str>,
+    /// Span of time that the rows cover, if it is known.
+    pub(super) covered: Option<Covered>,
 }
 
 /// Reason why a script or line ended early.
@@ -150,6 +157,7 @@ impl Shell {
             estimates: Estimates::None,
             reports: None,
             last: None,
+            variables: Variables::default(),
         }
     }
 
@@ -173,6 +181,18 @@ impl Shell {
             (self.connections, self.current) = (connections, current);
         }
         self
+    }
+
+    /// Sets a variable of scripts and of the prompt, which statements name as `:name`.
+    ///
+    /// # Errors
+    /// One line if the name is not one.
+    pub fn set_variable(&mut self, name: &str, value: &str) -> Result<(), String> {
+        self.variables.set(name, value)
+    }
+
+    pub(super) fn variables(&mut self) -> &mut Variables {
+        &mut self.variables
     }
 
     pub(super) fn context(&self) -> &SessionContext {
@@ -333,11 +353,13 @@ impl Shell {
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
         if self.estimates != Estimates::None {
-            write_cost(&plan, output)?;
+            self.write_cost(&plan, output).await?;
             return Ok(None);
         }
         self.note_window(&plan);
         output.show_times_in(SessionSettings::zone(self.context.state().config_options()));
+        let covered = self.covered(&windows(&plan));
+        output.cover(covered);
         let planning = begun.elapsed();
         output.check_room()?;
         self.last = None;
@@ -349,7 +371,7 @@ impl Shell {
             Err(_) => span.ended("error", 0),
         }
         let Printed { shown, first, elapsed, kept } = printed?;
-        self.last = Some(kept);
+        self.last = Some(Kept { covered, ..kept });
         let warned = self.warn(&before);
         if self.reports.is_none() && !self.quiet && shown.hidden > 0 {
             let columns = counted(shown.hidden as u64, "column");
@@ -358,6 +380,19 @@ impl Shell {
         let (spent, windows) = (spent(&plan), windows(&plan));
         output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
+    }
+
+    /// The span of time from the first of these windows to the last; `None` if it is unknown.
+    fn covered(&self, windows: &[WindowRead]) -> Option<Covered> {
+        let now = self.connection().now();
+        let window = &self.connection().profile().window;
+        let span = |read: &WindowRead| {
+            let zone = read.timezone.as_deref().and_then(|zone| zone.parse().ok()).unwrap_or(Zone::UTC);
+            window.span_of(&read.words, zone).or_else(|| Some((now - window.length_of(&read.words)?, now)))
+        };
+        let spans = windows.iter().map(span).collect::<Option<Vec<_>>>()?;
+        let (from, to) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
+        Some(Covered { from, to: to.min(now) })
     }
 
     /// Windows of the query behind CREATE TABLE AS, which runs when the table is made.
@@ -388,13 +423,13 @@ impl Shell {
                     let empty = MemTable::try_new(input.schema(), vec![Vec::new()])?;
                     self.context.register_table(table.name.clone(), Arc::new(empty))?;
                 }
-                write_cost(&input, output)?;
+                self.write_cost(&input, output).await?;
                 Ok(true)
             }
             LogicalPlan::Dml(_) | LogicalPlan::Copy(_) if alone => {
                 for input in plan.inputs() {
                     let input = self.context.state().create_physical_plan(input).await?;
-                    write_cost(&input, output)?;
+                    self.write_cost(&input, output).await?;
                 }
                 Ok(true)
             }
@@ -406,6 +441,41 @@ impl Shell {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Writes the estimated cost of a plan. Asks the service for what is unknown if the setting allows it, and says so before.
+    async fn write_cost(&self, plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
+        let asks = SessionSettings::of(self.context.state().config_options()).estimate == EstimateBy::Ask;
+        if asks {
+            for connection in Unsized::of(plan).lists {
+                self.note("note: estimating: 1 request for the list of saved searches");
+                Box::pin(self.list(&connection)).await?;
+            }
+            let sizes = Unsized::of(plan);
+            if sizes.requests() > 0 {
+                let requests = counted(sizes.requests(), "request");
+                self.note(&format!("note: estimating: {requests} for the numbers of mentions"));
+                Box::pin(sizes.count(&self.context.task_ctx())).await?;
+            }
+        }
+        let cost = estimate(plan)?;
+        write(&cost.schema(), &[cost], output)?;
+        Ok(())
+    }
+
+    fn note(&self, line: &str) {
+        if !self.quiet {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Requests the list of saved searches of a connection.
+    async fn list(&self, connection: &Arc<Connection>) -> Result<(), Broken> {
+        let name = self.connections.iter().find(|(_, known)| Arc::ptr_eq(known, connection));
+        let catalog = name.map_or(CATALOG, |(name, _)| name.as_str());
+        let table = TableReference::full(catalog, SCHEMA, "saved_searches");
+        self.context.table(table).await?.select_columns(&["aid"])?.collect().await?;
+        Ok(())
     }
 
     /// Current counters of the connections.
@@ -490,12 +560,6 @@ impl Kept {
 }
 
 /// Writes the estimated cost of a plan.
-fn write_cost(plan: &Arc<dyn ExecutionPlan>, output: &mut Output) -> Result<(), Broken> {
-    let cost = estimate(plan)?;
-    write(&cost.schema(), &[cost], output)?;
-    Ok(())
-}
-
 /// Writes a result that is already in memory.
 pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Output) -> io::Result<Shown> {
     let mut result = output.begin(Arc::clone(schema))?;
@@ -532,7 +596,7 @@ async fn print_result(
     let mut stream = execute_stream(Arc::clone(plan), task)?;
     let schema = output.named(&headers.apply(stream.schema()));
     let mut result = output.begin(Arc::clone(&schema))?;
-    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None };
+    let mut kept = Kept { schema: Arc::clone(&schema), batches: Vec::new(), lacks: None, covered: None };
     // Runs as a separate task: a computation that never yields must not delay an interrupt.
     let (sender, mut batches) = tokio::sync::mpsc::channel(1);
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {

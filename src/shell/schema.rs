@@ -9,14 +9,14 @@ use datafusion::datasource::TableType;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
-use super::completion::tables;
 use super::report::period_in_words;
 use crate::profile::{ColumnSpec, Direction, Origin, Profile, Several, TableKind, TableSpec, TimezoneKind};
+use crate::session::suggestion::tables_of;
 use crate::table::ApiTable;
 
 /// Tables of the current catalog: `table`, `a row is`, `requests`.
 pub(crate) async fn all(context: &SessionContext) -> Result<RecordBatch> {
-    let found = tables(context).await;
+    let found = tables_of(context).await;
     let told = found.iter().map(|(name, table)| match table.downcast_ref::<ApiTable>() {
         Some(own) => (name.as_str(), row_of(own.spec()).to_owned(), cost_of(own.spec().kind)),
         None if name.starts_with("system.") => (name.as_str(), of_system(name).to_owned(), "none"),

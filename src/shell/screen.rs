@@ -158,8 +158,8 @@ impl Screen {
     /// Decides column widths by the rows held, and prints them.
     fn begin(&mut self, long: bool) -> io::Result<()> {
         if !self.display.expanded {
-            let layout =
-                Layout::fitting(&self.schema, &self.held, self.width, self.color)?.wrapping(self.display.wraps);
+            let layout = Layout::fitting(&self.schema, &self.held, self.width, self.color)?;
+            let layout = layout.wrapping(self.display.wraps).boxed(has_boxes());
             self.shown.hidden = layout.hidden;
             self.layout = Some(layout);
         }
@@ -217,6 +217,12 @@ impl Drop for Screen {
             let _ = child.wait();
         }
     }
+}
+
+/// True if the terminal has box characters: the locale is one of UTF-8.
+fn has_boxes() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default().to_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Shell command of the pager: `$PAGER`, or `less`.

@@ -13,6 +13,7 @@ use super::interpreter::{DEEPEST, Destination, Interpreter, Next, Within};
 use super::output::{Format, Output, one_result};
 use super::run::{Failure, Shell};
 use super::splitter::pieces;
+use super::variables::Variables;
 use crate::session::parse_statements;
 
 /// Text of a script.
@@ -60,15 +61,16 @@ impl From<String> for Script {
 /// # Errors
 /// [`Failure`], with one line for people. The output file then keeps its previous content.
 pub async fn run_scripts(
-    shell: Shell,
+    mut shell: Shell,
     scripts: &[Script],
     format: Option<Format>,
     output: Output,
 ) -> Result<(), Failure> {
+    let mut known = Known { variables: shell.variables().clone(), whole: true };
     for script in scripts {
-        check_syntax(&shell, script).await?;
+        check_syntax(&shell, script, &mut known).await?;
     }
-    check_files(scripts, format, &output)?;
+    check_files(scripts, format, &output, shell.variables().clone())?;
     let mut interpreter = Interpreter::new(shell, format, Destination::Script(Box::new(output)));
     for Script { text, path } in scripts {
         let within = path.as_deref().map(Within::file);
@@ -79,15 +81,38 @@ pub async fn run_scripts(
     interpreter.finish()
 }
 
+/// Variables, as far as they are known before a script runs.
+struct Known {
+    variables: Variables,
+    /// Unset once an included file may have set further ones.
+    whole: bool,
+}
+
 /// Parses the SQL of a script.
-async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
+async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Result<(), Failure> {
     let (complete, open) = pieces(&script.text);
     for piece in complete.into_iter().chain(open) {
         let wrong = match Command::parse(&piece.text) {
-            Some(command) => command.err().map(Mistake::new),
-            None => match parse_statements(&piece.text) {
-                Ok(_) => None,
-                Err(error) => Some(Mistake::of(&error, &piece.text, shell.context(), Mistake::TABLES).await),
+            Some(Ok(command)) => match command {
+                Command::Set(Some((name, value))) => known.variables.set(&name, &value).err().map(Mistake::new),
+                Command::Unset(name) => {
+                    known.variables.unset(&name);
+                    None
+                }
+                Command::Include(_) => {
+                    known.whole = false;
+                    None
+                }
+                _ => None,
+            },
+            Some(Err(wrong)) => Some(Mistake::new(wrong)),
+            None => match known.variables.expand(&piece.text) {
+                Err(_) if !known.whole => None,
+                Err(wrong) => Some(Mistake::new(wrong)),
+                Ok(text) => match parse_statements(&text) {
+                    Ok(_) => None,
+                    Err(error) => Some(Mistake::of(&error, &text, shell.context(), Mistake::TABLES).await),
+                },
             },
         };
         if let Some(mistake) = wrong {
@@ -102,8 +127,13 @@ async fn check_syntax(shell: &Shell, script: &Script) -> Result<(), Failure> {
 }
 
 /// Refuses several results for one file whose format holds a single one, before the first statement runs.
-fn check_files(scripts: &[Script], format: Option<Format>, output: &Output) -> Result<(), Failure> {
-    let mut written = Written { format, main: 0, other: None };
+fn check_files(
+    scripts: &[Script],
+    format: Option<Format>,
+    output: &Output,
+    variables: Variables,
+) -> Result<(), Failure> {
+    let mut written = Written { format, main: 0, other: None, variables };
     for script in scripts {
         written.count(&script.text, 0, output)?;
     }
@@ -116,6 +146,7 @@ struct Written {
     format: Option<Format>,
     main: usize,
     other: Option<(Option<Format>, usize)>,
+    variables: Variables,
 }
 
 impl Written {
@@ -133,11 +164,14 @@ impl Written {
                         self.count(&text, depth + 1, output)?;
                     }
                 }
+                // A name that is wrong was refused before.
+                Some(Ok(Command::Set(Some((name, value))))) => drop(self.variables.set(&name, &value)),
                 // Tables of commands go to the output of the script, but not to an open file.
                 Some(Ok(command)) if self.other.is_none() && command.prints() => self.add(1, output)?,
                 Some(_) => {}
                 None => {
-                    let statements = parse_statements(&piece.text).unwrap_or_default();
+                    let text = self.variables.expand(&piece.text).unwrap_or_default();
+                    let statements = parse_statements(&text).unwrap_or_default();
                     self.add(statements.iter().filter(|statement| has_result(statement)).count(), output)?;
                 }
             }

@@ -13,6 +13,14 @@ pub(super) struct Piece {
     /// 1-based line on which it begins.
     pub(super) line: usize,
     pub(super) text: String,
+    /// Set by `\gx` in place of the semicolon: the result is to be shown in expanded display.
+    pub(super) expanded: bool,
+}
+
+impl Piece {
+    fn new(line: usize, text: &str) -> Self {
+        Self { line, text: text.to_owned(), expanded: false }
+    }
 }
 
 /// Returns the statements and commands of a text in order, and the unfinished statement after the last semicolon. A command
@@ -23,7 +31,7 @@ pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
         // Without tokenizing the rest of the text for each of many commands.
         let start = text.len() - text[from..].trim_start().len();
         if let Some(command) = command_at(text, start) {
-            found.push(Piece { line: text[..start].matches('\n').count() + 1, text: command.trim().to_owned() });
+            found.push(Piece::new(text[..start].matches('\n').count() + 1, command.trim()));
             from = start + command.len();
             continue;
         }
@@ -42,6 +50,15 @@ fn command_at(text: &str, at: usize) -> Option<&str> {
     let alone = text[line_start..at].trim().is_empty();
     let tail = text[at..].lines().next().unwrap_or_default();
     ((alone || tail.starts_with('\\')) && Command::parse(tail).is_some()).then_some(tail)
+}
+
+/// Returns whether a line ends a statement as a semicolon does, and if so, whether in expanded display.
+pub(super) fn ending(line: &str) -> Option<bool> {
+    match line.trim().trim_end_matches(';') {
+        "\\g" => Some(false),
+        "\\gx" | "\\G" => Some(true),
+        _ => None,
+    }
 }
 
 /// Position at which reading ended.
@@ -69,7 +86,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
         if begun.is_none()
             && let Some(command) = command_at(rest, start)
         {
-            found.push(Piece { line: line_of(line), text: command.trim().to_owned() });
+            found.push(Piece::new(line_of(line), command.trim()));
             return Ended::AtCommand(from + start + command.len());
         }
         let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
@@ -77,11 +94,18 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
             begun = None;
             // A lone semicolon is an empty statement.
             if begun_at < start {
-                found.push(Piece { line: begun_line, text: rest[begun_at..end].to_owned() });
+                found.push(Piece::new(begun_line, &rest[begun_at..end]));
             }
+        } else if token.token == Token::Backslash
+            && let tail = rest[start..].lines().next().unwrap_or_default()
+            && let Some(expanded) = ending(tail)
+        {
+            let piece = Piece::new(begun_line, rest[begun_at..start].trim_end());
+            found.push(Piece { expanded, ..piece });
+            return Ended::AtCommand(from + start + tail.len());
         }
     }
-    let open = |(line, at): (usize, usize)| Piece { line, text: rest[at..].to_owned() };
+    let open = |(line, at): (usize, usize)| Piece::new(line, &rest[at..]);
     let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
     let last = open(begun.unwrap_or((line_of(last_line), end)));
     if is_unterminated(&error) {
@@ -169,11 +193,20 @@ mod tests {
         let expected =
             [(2, "\\format csv"), (3, "SELECT 'a;\r\n\\b';"), (6, "SELECT 1;"), (6, "SELECT 2;"), (7, "quit")];
         assert_eq!(found, expected);
-        assert_eq!(open, Some(Piece { line: 8, text: "SELECT 3 -- no end".to_owned() }));
+        assert_eq!(open, Some(Piece::new(8, "SELECT 3 -- no end")));
         let (found, open) = pieces("\\o it's.csv\nSELECT 1; \\watch 5\n;; /* a\n; */ SELECT 2;");
         let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str())).collect();
         assert_eq!(found, [(1, "\\o it's.csv"), (2, "SELECT 1;"), (2, "\\watch 5"), (4, "SELECT 2;")]);
         assert_eq!(open, None);
+    }
+
+    #[test]
+    fn a_statement_may_end_with_a_command() {
+        let (found, open) = pieces("SELECT '\\gx' \\gx\nSELECT 2\n\\g;\nSELECT 3\\G\n\\gx\nSELECT 4 \\x");
+        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str(), piece.expanded)).collect();
+        let ended = [(1, "SELECT '\\gx'", true), (2, "SELECT 2", false), (4, "SELECT 3", true), (5, "\\gx", false)];
+        assert_eq!(found, ended);
+        assert_eq!(open, Some(Piece::new(6, "SELECT 4 \\x")));
     }
 
     #[test]

@@ -22,8 +22,12 @@ pub(super) struct Layout {
     purpose: Purpose,
     /// Wraps strings that do not fit instead of truncating them.
     wraps: bool,
+    /// Draws borders with box characters instead of ASCII.
+    boxes: bool,
 }
 
+/// Borders of box characters, in the order of `comfy_table`'s presets.
+const BOXES: &str = "││──├─┼┤│    ┬┴┌┐└┘";
 /// Minimum width of a string column.
 const LEAST: usize = 9;
 /// Characters around a value: two spaces and a border.
@@ -33,7 +37,8 @@ impl Layout {
     /// Layout as wide as its values, in Markdown or with borders.
     pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
         let columns = natural(schema, batches, Purpose::of(markdown))?.into_iter().enumerate().collect();
-        Ok(Self { columns, hidden: 0, markdown, color: false, purpose: Purpose::of(markdown), wraps: false })
+        let purpose = Purpose::of(markdown);
+        Ok(Self { columns, hidden: 0, markdown, color: false, purpose, wraps: false, boxes: false })
     }
 
     /// Layout of at most `width` characters: strings are truncated, and if that is not enough the last columns are hidden.
@@ -75,7 +80,8 @@ impl Layout {
             }
         }
         let (columns, hidden) = (widths.into_iter().enumerate().collect(), natural.len() - shown);
-        Ok(Self { columns, hidden, markdown: false, color, purpose: Purpose::Terminal, wraps: false })
+        let purpose = Purpose::Terminal;
+        Ok(Self { columns, hidden, markdown: false, color, purpose, wraps: false, boxes: false })
     }
 
     /// Sets wrapping of strings that do not fit.
@@ -83,16 +89,27 @@ impl Layout {
         Self { wraps, ..self }
     }
 
+    /// Sets borders of box characters.
+    pub(super) fn boxed(self, boxes: bool) -> Self {
+        Self { boxes, ..self }
+    }
+
     /// Lines above the rows.
     pub(super) fn head(&self, schema: &Schema) -> Vec<String> {
+        let mut lines = self.frame(schema);
+        if !self.markdown {
+            lines.pop();
+        }
+        lines
+    }
+
+    /// Lines of a table without rows.
+    fn frame(&self, schema: &Schema) -> Vec<String> {
         let mut table = self.table();
         let name = |(at, width): &(usize, usize)| self.fitted(schema.field(*at).name(), *width);
         table.set_header(self.columns.iter().map(name).map(Cell::new));
         self.fix(&mut table, schema);
-        let lines: Vec<String> = table.lines().collect();
-        // The last line of an empty table is the bottom border, which follows the rows.
-        let keep = if self.markdown { lines.len() } else { lines.len().saturating_sub(1) };
-        lines.into_iter().take(keep).collect()
+        table.lines().collect()
     }
 
     /// Lines of the rows. A number or timestamp wider than those before widens its column.
@@ -135,7 +152,7 @@ impl Layout {
 
     /// Line below the rows; none in Markdown.
     pub(super) fn foot(&self, schema: &Schema) -> Vec<String> {
-        if self.markdown { Vec::new() } else { self.head(schema).into_iter().take(1).collect() }
+        if self.markdown { Vec::new() } else { self.frame(schema).pop().into_iter().collect() }
     }
 
     /// Cleans a value, and truncates it to the width of its column.
@@ -150,7 +167,11 @@ impl Layout {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_preset(if self.markdown { presets::ASCII_MARKDOWN } else { presets::ASCII_FULL_CONDENSED });
+        table.load_preset(match (self.markdown, self.boxes) {
+            (true, _) => presets::ASCII_MARKDOWN,
+            (false, true) => BOXES,
+            (false, false) => presets::ASCII_FULL_CONDENSED,
+        });
         table.set_content_arrangement(ContentArrangement::Dynamic);
         if self.color {
             table.enforce_styling()
@@ -387,6 +408,25 @@ mod tests {
             let tamed = tamed(text);
             assert_eq!(measure_text_width(&tamed), counted(&tamed), "{text}");
         }
+    }
+
+    #[test]
+    fn borders_are_boxes_where_the_terminal_has_them() {
+        let batch = batch(&[Some("one"), None]);
+        let layout = Layout::fitting(&batch.schema(), std::slice::from_ref(&batch), 40, false).expect("a layout");
+        let mut layout = layout.boxed(true);
+        let lines = [layout.head(&batch.schema()), layout.rows(&batch).expect("rows"), layout.foot(&batch.schema())];
+        assert_eq!(
+            lines.concat(),
+            [
+                "┌─────┬──────┐",
+                "│   n │ text │",
+                "├─────┼──────┤",
+                "│   0 │ one  │",
+                "│ 100 │ NULL │",
+                "└─────┴──────┘"
+            ]
+        );
     }
 
     #[test]

@@ -17,8 +17,9 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::chart::Drawing;
-use super::output::{ChartOptions, Format, chart_height, terminal_width};
+use super::chart::{Covered, Drawing};
+use super::csv::Style;
+use super::output::{ChartOptions, CsvDialect, Format, OutputOptions, chart_height, terminal_width};
 use super::screen::{Display, Rest, Screen, Shown};
 use super::workbook::{Book, Sheets};
 use super::{csv, picture, table};
@@ -39,6 +40,8 @@ pub(super) struct ResultWriter {
     /// Zone in which text formats show instants; UTC if `None`.
     zone: Option<Arc<str>>,
     charts: ChartOptions,
+    /// Span of time that the rows cover, if it is known.
+    covered: Option<Covered>,
 }
 
 enum Writer {
@@ -50,7 +53,7 @@ enum Writer {
     },
     Csv {
         sink: Sink,
-        separator: u8,
+        style: Style,
         header: bool,
     },
     Json(JsonWriter<Sink, JsonArray>),
@@ -63,14 +66,16 @@ enum Writer {
 
 impl ResultWriter {
     /// Writer to a sink; set `terminal` if its lines go to a terminal.
-    pub(super) fn new(format: Format, schema: SchemaRef, sink: Sink, terminal: bool) -> Self {
+    pub(super) fn new(format: Format, schema: SchemaRef, sink: Sink, terminal: bool, options: &OutputOptions) -> Self {
+        let excel = options.csv.dialect == CsvDialect::Excel;
+        let csv = |separator| Style { separator, excel };
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         let writer = match format {
             Format::Table | Format::Markdown | Format::Chart | Format::Svg | Format::Png => {
                 Writer::Held { sink, batches: Vec::new(), format }
             }
-            Format::Csv => Writer::Csv { sink, separator: b',', header: true },
-            Format::Tsv => Writer::Csv { sink, separator: b'\t', header: true },
+            Format::Csv => Writer::Csv { sink, style: csv(options.csv.separator.unwrap_or(b',')), header: true },
+            Format::Tsv => Writer::Csv { sink, style: csv(b'\t'), header: true },
             Format::Json => Writer::Json(json().build(sink)),
             Format::Ndjson => Writer::Ndjson(json().build(sink)),
             Format::Arrow => Writer::Arrow(Begun::Not(Some(sink))),
@@ -78,8 +83,8 @@ impl ResultWriter {
             // Written by `in_book`.
             Format::Xlsx => Writer::Held { sink, batches: Vec::new(), format: Format::Table },
         };
-        let charts = ChartOptions::default();
-        Self { schema, writer, rows: 0, terminal, expanded: false, zone: None, charts }
+        let charts = options.charts.clone();
+        Self { schema, writer, rows: 0, terminal, expanded: false, zone: None, charts, covered: None }
     }
 
     /// Writer of a table for a person at the terminal.
@@ -87,14 +92,14 @@ impl ResultWriter {
         let shown = in_zone(&schema, zone.as_deref());
         let writer = Writer::Screen(Box::new(Screen::new(display, shown)));
         let charts = ChartOptions::default();
-        Self { schema, writer, rows: 0, terminal: true, expanded: false, zone, charts }
+        Self { schema, writer, rows: 0, terminal: true, expanded: false, zone, charts, covered: None }
     }
 
     /// Writer of the sheets of a result in a workbook.
     pub(super) fn in_book(book: Book, result: usize, schema: SchemaRef, zone: Option<Arc<str>>) -> io::Result<Self> {
         let writer = Writer::Xlsx(Box::new(Sheets::begin(book, result, in_zone(&schema, zone.as_deref()))?));
         let charts = ChartOptions::default();
-        Ok(Self { schema, writer, rows: 0, terminal: false, expanded: false, zone, charts })
+        Ok(Self { schema, writer, rows: 0, terminal: false, expanded: false, zone, charts, covered: None })
     }
 
     /// Prints one column per line, in the table format.
@@ -102,9 +107,9 @@ impl ResultWriter {
         Self { expanded, ..self }
     }
 
-    /// Draws charts with these options.
-    pub(super) fn charts(self, charts: ChartOptions) -> Self {
-        Self { charts, ..self }
+    /// Marks the periods of charts that the rows do not cover.
+    pub(super) fn covering(self, covered: Option<Covered>) -> Self {
+        Self { covered, ..self }
     }
 
     /// Shows instants in a zone, in text formats. Binary formats keep UTC, which is part of their type.
@@ -133,9 +138,9 @@ impl ResultWriter {
         match &mut self.writer {
             Writer::Screen(screen) => return screen.write(batch),
             Writer::Held { batches, .. } => batches.push(batch.clone()),
-            Writer::Csv { sink, separator, header } => {
+            Writer::Csv { sink, style, header } => {
                 // Written to memory first, so that an error of the sink is recognized.
-                sink.write_all(&lines(batch, *separator, std::mem::take(header))?)?;
+                sink.write_all(&lines(batch, *style, std::mem::take(header))?)?;
                 sink.flush()?;
             }
             Writer::Json(writer) => writer.write(batch).map_err(io_error)?,
@@ -154,19 +159,24 @@ impl ResultWriter {
 
     /// Completes the result.
     pub(super) fn finish(self) -> io::Result<Shown> {
-        let Self { schema, writer, rows, terminal, expanded, zone, charts } = self;
+        let Self { schema, writer, rows, terminal, expanded, zone, charts, covered } = self;
         let schema = in_zone(&schema, zone.as_deref());
         let shown = Shown { rows, ..Shown::default() };
         match writer {
             Writer::Screen(screen) => return screen.finish(),
             Writer::Held { mut sink, batches, format } => {
-                held(&mut sink, &schema, &batches, format, terminal, expanded, &charts)?;
+                match format {
+                    Format::Chart | Format::Svg | Format::Png => {
+                        drawn(&mut sink, &schema, &batches, format, terminal, &charts, covered)?;
+                    }
+                    _ => held(&mut sink, &schema, &batches, format, expanded)?,
+                }
                 sink.flush()
             }
-            Writer::Csv { mut sink, separator, header } => {
+            Writer::Csv { mut sink, style, header } => {
                 if header {
                     // An empty result still has a header.
-                    sink.write_all(&lines(&RecordBatch::new_empty(schema), separator, true)?)?;
+                    sink.write_all(&lines(&RecordBatch::new_empty(schema), style, true)?)?;
                 }
                 sink.flush()
             }
@@ -202,9 +212,7 @@ fn held(
     schema: &SchemaRef,
     batches: &[RecordBatch],
     format: Format,
-    terminal: bool,
     expanded: bool,
-    charts: &ChartOptions,
 ) -> io::Result<()> {
     let lines = match format {
         Format::Table if expanded => {
@@ -215,25 +223,39 @@ fn held(
             }
             lines
         }
-        Format::Table | Format::Markdown => table::whole(schema, batches, format == Format::Markdown)?,
-        Format::Chart | Format::Svg | Format::Png => {
-            let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?.titled(charts.title.as_deref());
-            if format == Format::Png && picture::lacks_letters(&drawing) {
-                eprintln!("note: PNG charts have Latin, Greek and Cyrillic letters only; use svg for other scripts");
-            }
-            match format {
-                Format::Svg => vec![picture::svg(&drawing, charts.size).map_err(io::Error::other)?],
-                Format::Png => return sink.write_all(&picture::png(&drawing, charts.size).map_err(io::Error::other)?),
-                _ => {
-                    // Colours are for terminals only.
-                    let color = terminal && console::colors_enabled();
-                    drawing.text(terminal_width(), chart_height(), color).map_err(io::Error::other)?
-                }
-            }
-        }
-        _ => Vec::new(),
+        _ => table::whole(schema, batches, format == Format::Markdown)?,
     };
     lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
+}
+
+/// Writes a complete result as a chart.
+fn drawn(
+    sink: &mut Sink,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    format: Format,
+    terminal: bool,
+    charts: &ChartOptions,
+    covered: Option<Covered>,
+) -> io::Result<()> {
+    let drawing = Drawing::of(schema, batches).map_err(io::Error::other)?;
+    let drawing = drawing.titled(charts.title.as_deref()).covering(covered);
+    match format {
+        Format::Svg => writeln!(sink, "{}", picture::svg(&drawing, charts).map_err(io::Error::other)?),
+        Format::Png => {
+            let (png, missing) = picture::png(&drawing, charts).map_err(io::Error::other)?;
+            if let Some(letter) = missing {
+                eprintln!("note: no font on this machine has `{letter}`; install one, or use svg");
+            }
+            sink.write_all(&png)
+        }
+        _ => {
+            // Colours are for terminals only.
+            let color = terminal && console::colors_enabled();
+            let lines = drawing.text(terminal_width(), chart_height(), color).map_err(io::Error::other)?;
+            lines.iter().try_for_each(|line| writeln!(sink, "{line}"))
+        }
+    }
 }
 
 /// The schema with instants in a zone.
@@ -285,8 +307,8 @@ fn parquet_error(error: ParquetError) -> io::Error {
 }
 
 /// Lines of CSV of a batch.
-fn lines(batch: &RecordBatch, separator: u8, header: bool) -> io::Result<Vec<u8>> {
-    csv::lines(&flat(batch)?, separator, header).map_err(io_error)
+fn lines(batch: &RecordBatch, style: Style, header: bool) -> io::Result<Vec<u8>> {
+    csv::lines(&flat(batch)?, style, header).map_err(io_error)
 }
 
 /// Converts nested columns to JSON strings: CSV cannot represent them.

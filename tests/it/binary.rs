@@ -215,7 +215,7 @@ fn charts_and_pictures_show_the_result() {
     let output = service.sql(&["--format", "svg", "-o", exact.to_str().unwrap(), "-c", sql]).output().unwrap();
     assert!(output.status.success(), "{}", err(&output));
     let picture = fs::read_to_string(exact).unwrap();
-    assert!(picture.contains("a: 16777217") && picture.contains("b: 0.001"), "{picture}");
+    assert!(picture.contains(">16,777,217<") && picture.contains(">0.001<"), "{picture}");
     for (sql, said) in [
         ("SELECT id, title FROM mentions WHERE aid = '183772'", "not all other columns are numbers"),
         ("SELECT 'a' AS a, 1 AS n WHERE false", "no rows to draw"),
@@ -881,11 +881,34 @@ fn a_server_warns_at_its_start_of_what_will_fail_and_outlives_a_hang_up() {
     }
     let mut served = Served::start(&["--base-url", &service.base_url], "demo-key-comms");
     served.signal("-HUP");
-    served.until("SIGHUP ignored");
+    served.until("reloaded users, API keys and certificates");
     served.signal("-TERM");
     let mut rest = String::new();
     served.lines.read_to_string(&mut rest).unwrap();
     assert!(served.child.wait().unwrap().success() && !rest.contains("cannot be queried"), "{rest}");
+}
+
+#[test]
+fn a_server_is_checked_without_being_started() {
+    let service = Simulate::start(&["--mentions", "100", "--searches", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    fs::write(&users, format!("[users.ada]\ntoken_sha256 = [\"{}\"]\n", "0".repeat(64))).unwrap();
+    let check = |base_url: &str, key: &str, arguments: &[&str]| {
+        let arguments = [&["--base-url", base_url, "serve", "--check"], arguments].concat();
+        let output = savedsearch(&arguments).env("SAVEDSEARCH_API_KEY", key).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), err(&output))
+    };
+    let known = ["--auth", "users", "--users-file", users.to_str().unwrap()];
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
+    assert_eq!((code, lines.as_str()), (Some(0), "users: 1\nservice savedsearch: ok\n"));
+    let (code, lines) = check(&service.base_url, CANARY, &[]);
+    assert!(code == Some(1) && lines.contains("401") && !lines.contains(CANARY), "{lines}");
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &["--listen", "0.0.0.0:1"]);
+    assert!(code == Some(2) && lines.contains("may only listen on a loopback address"), "{lines}");
+    fs::write(&users, "[users.ada]\n").unwrap();
+    let (code, lines) = check(&service.base_url, "demo-key-comms", &known);
+    assert!(code == Some(2) && lines.contains("user `ada`"), "{lines}");
 }
 
 #[test]

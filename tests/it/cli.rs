@@ -94,6 +94,70 @@ fn a_script_charts_its_last_result_and_reads_many_commands_quickly() {
 }
 
 #[test]
+fn csv_for_spreadsheets_opens_as_it_was_meant() {
+    let at = "arrow_cast('2026-06-30T10:00:00Z', 'Timestamp(Microsecond, Some(\"UTC\"))')";
+    let sql = &format!("SELECT '9007199254740993' AS id, {at} AS at, 1.5 AS score");
+    let excel = ["--format", "csv", "--csv-dialect", "excel"];
+    let berlin = ["--set", "timezone=Europe/Berlin", "--csv-separator", ";", "-c", sql];
+    let expected = "\u{feff}id;at;score\r\n\"=\"\"9007199254740993\"\"\";2026-06-30 12:00:00;1,5\r\n";
+    assert_eq!(printed(&[&excel[..], &berlin].concat()), expected);
+    assert_eq!(printed(&[&excel[..], &["-c", "SELECT '=1+1' AS a"]].concat()), "\u{feff}a\r\n'=1+1\r\n");
+    // Formats that are chosen later have the options too.
+    let later = printed(&["--csv-separator", "tab", "-c", "\\format csv", "-c", "SELECT 1 AS a, 2 AS b"]);
+    assert_eq!(later, "a\tb\n1\t2\n");
+    let output = demo(&["--csv-separator", "x", "-c", "SELECT 1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("expected a character such as ; , | or tab"), "{}", err(&output));
+}
+
+#[test]
+fn an_estimate_may_ask_and_says_so_before() {
+    let sql = "SELECT count(DISTINCT author_name) AS n FROM mentions WHERE duration = '30d'";
+    let estimate = |arguments: &[&str]| {
+        let arguments = [&["--now", NOW, "sql", "--format", "csv"], arguments].concat();
+        let output = savedsearch(&arguments).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        (out(&output), err(&output))
+    };
+    let (_, notes) = estimate(&["--estimate", "-c", sql]);
+    assert!(!notes.contains("estimating"), "{notes}");
+    let set = "SET savedsearch.estimate = 'ask'";
+    for arguments in [&["--estimate=ask", "-c", sql][..], &["-c", set, "-c", &format!("\\cost {sql}")]] {
+        let (table, notes) = estimate(arguments);
+        let said = ["1 request for the list of saved searches", "12 requests for the numbers of mentions"];
+        assert!(said.iter().all(|said| notes.contains(said)), "{notes}");
+        let (_, likely) = table.split_once("likely about ").unwrap_or_else(|| panic!("{table}"));
+        let likely: u64 = likely.split(' ').next().unwrap().parse().unwrap();
+        let count = "SELECT count(*) AS n FROM system.requests";
+        let (rows, _) = estimate(&["-c", sql, "-c", count]);
+        let sent: u64 = rows.lines().last().unwrap().parse().unwrap();
+        assert!(sent.abs_diff(likely) <= sent / 10 + 1, "{sent} instead of about {likely}");
+    }
+}
+
+#[test]
+fn statements_have_variables() {
+    let csv = ["--format", "csv", "-v", "days=7d", "-v", "name=O'Neill"];
+    let sql = "SELECT :'days' AS days, :'name' AS \"who\", 1::int AS \":days\"";
+    assert_eq!(printed(&[&csv[..], &["-c", sql]].concat()), "days,who,:days\n7d,O'Neill,1\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("set.sql");
+    fs::write(&file, "\\set n 'max(1, 2)'\n\\unset days\n").unwrap();
+    let include = format!("\\i {}", file.display());
+    let script =
+        ["-c", "\\set n 1", "-c", "SELECT :n AS n", "-c", &include, "-c", "SELECT greatest(1, 2) AS n, :'n' AS text"];
+    assert_eq!(printed(&[&csv[..], &script].concat()), "n\n1\nn,text\n2,\"max(1, 2)\"\n");
+    assert_eq!(
+        printed(&["--format", "csv", "-v", "a=1", "-c", "\\set b 2 3", "-c", "\\set"]),
+        "variable,value\na,1\nb,2 3\n"
+    );
+    // Before the first statement runs.
+    let unknown = refused(&["-c", "SELECT 1", "-c", "SELECT id FROM mentions WHERE duration = :'period'"]);
+    assert_eq!(unknown, "variable `period` is not set; use \\set period VALUE");
+    assert_eq!(printed(&["-c", "SELECT 1 AS a \\gx"]), "─[ row 1 ]─\na │ 1\n");
+}
+
+#[test]
 fn the_extension_of_a_file_is_its_format() {
     let folder = tempfile::tempdir().unwrap();
     let sql = "SELECT source, count(*) AS n FROM mentions WHERE aid = '183772' GROUP BY source ORDER BY n DESC";
@@ -257,7 +321,7 @@ fn statements_are_taken_as_people_type_them() {
     assert_eq!(refused(&["-c", "USE nowhere"]), "unknown connection `nowhere`; available: savedsearch");
     assert_eq!(printed(&["-c", ".tables"]), printed(&["-c", "\\d"]));
     assert_eq!(printed(&["-c", "\\dt mentions"]), printed(&["-c", "\\d mentions"]));
-    assert_eq!(refused(&["-c", "\\gx"]), "unknown command \\gx; use \\x before the statement");
+    assert_eq!(refused(&["-c", "\\gx"]), "unknown command \\gx; write it at the end of a statement, in place of ;");
     // The tables of the service come first, in order.
     let tables = csv(&["SHOW TABLES"]);
     let tables: Vec<&str> = tables.lines().skip(1).collect();

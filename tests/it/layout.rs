@@ -15,7 +15,7 @@ const MAY_USE: [(&str, &[&str]); 35] = [
     ("functions", &["error"]),
     ("profile", &["error"]),
     ("request", &["profile"]),
-    ("client", &["error", "clock", "files", "memory", "profile", "request"]),
+    ("client", &["error", "clock", "files", "memory", "numbers", "profile", "request"]),
     ("http", &["client"]),
     ("decode", &["error", "profile", "request"]),
     ("store", &["error", "clock", "files", "profile", "request", "decode"]),
@@ -33,7 +33,7 @@ const MAY_USE: [(&str, &[&str]); 35] = [
     ("session", &["error", "clock", "memory", "functions", "config", "connection", "table", "catalog", "optimizer"]),
     ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
-    ("serving", &[]),
+    ("serving", &["error"]),
     (
         "distributed",
         &[

@@ -55,7 +55,7 @@ fn the_image_runs_the_program_without_root_and_without_a_key() {
     assert!(!["root", "0"].contains(&user.split(':').next().unwrap()), "{user}");
     assert_eq!(values(stage, "ENTRYPOINT "), ["[\"savedsearch\"]"]);
     assert_eq!(values(stage, "EXPOSE "), ["50051 9090"]);
-    assert!(lines.iter().any(|line| line.contains("cargo build --release --locked")));
+    assert!(lines.iter().any(|line| line.contains("cargo build --profile dist --locked")));
     assert_eq!(values(stage, "HEALTHCHECK ").len(), 1);
     for line in lines.iter().filter(|line| line.starts_with("ENV ") || line.starts_with("ARG ")) {
         let secret = ["KEY", "TOKEN", "PASSWORD", "SECRET"].iter().any(|word| line.to_uppercase().contains(word));
@@ -164,7 +164,7 @@ fn workflows_run_the_checks_and_cannot_write() {
     for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
         assert!(release.contains(target), "{target}");
     }
-    assert!(release.contains("cargo build --release --locked") && release.contains("sha256sum"));
+    assert!(release.contains("cargo build --profile dist --locked") && release.contains("sha256sum"));
     let installed = read("tests/run");
     let installed = installed.lines().find_map(|line| line.strip_prefix("tool cargo-deny ")).unwrap();
     assert!(checks.contains(&format!("cargo-deny@{installed}\n")), "two versions of cargo-deny");
@@ -202,10 +202,18 @@ fn releases_are_stripped_and_benchmarks_are_not() {
     let profiles = &manifest["profile"];
     assert_eq!(profiles["release"]["strip"].as_str(), Some("symbols"));
     assert_eq!(profiles["release"]["debug"].as_bool(), Some(false));
-    let bench = profiles["bench"].as_table().unwrap();
+    let (dist, bench) = (profiles["dist"].as_table().unwrap(), profiles["bench"].as_table().unwrap());
     assert_eq!(bench["strip"].as_str(), Some("none"));
-    // Anything else would measure code that nobody installs.
-    assert!(bench.keys().all(|key| ["debug", "strip"].contains(&key.as_str())), "{bench:?}");
+    // Anything else would measure code that is in no archive.
+    let code = |profile: &toml::Table| {
+        let options = profile.iter().filter(|(key, _)| !["debug", "inherits", "strip"].contains(&key.as_str()));
+        options.map(|(key, value)| (key.clone(), value.to_string())).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(code(bench), code(dist));
+    assert_eq!(dist["inherits"].as_str(), Some("release"));
+    // Whoever installs from source gets a build of minutes.
+    let release = profiles["release"].as_table().unwrap();
+    assert!(!["lto", "codegen-units"].iter().any(|slow| release.contains_key(*slow)), "{release:?}");
 }
 
 #[test]

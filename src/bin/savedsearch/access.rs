@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{Auth, Limits, ServeDocument, TlsSpec, Upstream, Users};
+use datafusion_saved_search::flight::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Connection, session};
 use tokio::task::JoinSet;
@@ -95,41 +95,63 @@ impl AccessArguments {
             (AuthMode::Users, None) => return Err(Exit::usage("--auth users requires --users-file")),
             (_, Some(_)) => return Err(Exit::usage("--users-file requires --auth users")),
         };
-        let certificate = self.tls_cert.as_ref().or(document.tls_cert.as_ref());
-        let key = self.tls_key.as_ref().or(document.tls_key.as_ref());
-        let authorities = self.client_ca.as_ref().or(document.client_ca.as_ref());
-        let tls = match (certificate, key) {
-            (Some(certificate), Some(key)) => Some(certificates(certificate, key, authorities)?),
-            (None, None) if authorities.is_none() => None,
-            (None, None) => return Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
-            _ => return Err(Exit::usage("--tls-cert and --tls-key require each other")),
-        };
         Ok(Access {
             upstream,
             demo,
             auth,
-            tls,
+            tls: self.tls(document)?,
             insecure: arguments.insecure || document.insecure.unwrap_or_default(),
             operations: self.operations.or(document.operations),
         })
     }
+
+    /// Reads the certificates.
+    fn tls(&self, document: &ServeDocument) -> Result<Option<TlsSpec>, Exit> {
+        let certificate = self.tls_cert.as_ref().or(document.tls_cert.as_ref());
+        let key = self.tls_key.as_ref().or(document.tls_key.as_ref());
+        let authorities = self.client_ca.as_ref().or(document.client_ca.as_ref());
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => certificates(certificate, key, authorities).map(Some),
+            (None, None) if authorities.is_none() => Ok(None),
+            (None, None) => Err(Exit::usage("--client-ca requires --tls-cert and --tls-key")),
+            _ => Err(Exit::usage("--tls-cert and --tls-key require each other")),
+        }
+    }
 }
 
-/// Requests the list of each service once, and logs a warning if that fails: nobody else would notice a wrong key or address
-/// before the first query.
-pub(crate) fn check_services(upstream: &Upstream) -> JoinSet<()> {
+/// Reads the users, keys and certificates of a server again, and logs whether that succeeded.
+pub(crate) async fn reload(server: &Reload, access: &AccessArguments, document: &ServeDocument) {
+    let reloaded = match access.tls(document) {
+        Ok(tls) => server.run(tls.as_ref()).await.map_err(|error| error.to_string()),
+        Err(Exit(_, line)) => Err(line.unwrap_or_default()),
+    };
+    match reloaded {
+        Ok(()) => tracing::info!("reloaded users, API keys and certificates"),
+        Err(reason) => tracing::error!(reason, "not reloaded: the server goes on as before"),
+    }
+}
+
+/// Requests the list of each service once, at the same time, and passes its name with the reason of a failure to `told`. Nobody
+/// else would notice a wrong key or address before the first query. The tasks return whether the service can be queried.
+pub(crate) fn check_services(upstream: &Upstream, told: fn(&str, Option<&str>)) -> JoinSet<bool> {
     let mut checks = JoinSet::new();
     let Upstream::Own { connection, named } = upstream else { return checks };
     let alone = named.is_empty().then(|| (CATALOG.to_owned(), Arc::clone(connection)));
     for (name, connection) in named.iter().cloned().chain(alone) {
         checks.spawn(async move {
-            if let Err(error) = list(&connection).await {
-                let reason = connection.client().redact(&describe(&error));
-                tracing::warn!(connection = name, reason, "the service cannot be queried");
-            }
+            let listed = list(&connection).await.map_err(|error| connection.client().redact(&describe(&error)));
+            told(&name, listed.as_ref().err().map(String::as_str));
+            listed.is_ok()
         });
     }
     checks
+}
+
+/// Logs a service that cannot be queried.
+pub(crate) fn warn(name: &str, failure: Option<&str>) {
+    if let Some(reason) = failure {
+        tracing::warn!(connection = name, reason, "the service cannot be queried");
+    }
 }
 
 async fn list(connection: &Arc<Connection>) -> datafusion::error::Result<()> {

@@ -15,6 +15,7 @@ mod worker;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,8 @@ use datafusion_saved_search::CATALOG;
 use datafusion_saved_search::error::{describe, one_line};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
-    ChartOptions, Failure, Format, Mistake, Output, Script, Shell, interact, run_scripts,
+    ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell, interact,
+    run_scripts,
 };
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Fault, Preset, RateLimit, Settings};
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, catalog, session};
@@ -172,7 +174,7 @@ enum ProfileCommand {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   savedsearch sql \"SELECT published_at, title FROM mentions ORDER BY published_at DESC LIMIT 10\"
-  savedsearch sql --estimate -c \"SELECT id FROM mentions WHERE duration = '30d'\"
+  savedsearch sql --estimate=ask -c \"SELECT id FROM mentions WHERE duration = '30d'\"
   savedsearch sql -c \"EXPLAIN SELECT count(*) FROM mentions WHERE language = 'de'\"
   savedsearch sql -o week.parquet -c \"SELECT * FROM mentions WHERE aid = '183772'\"
   savedsearch sql --format chart -c \"SELECT source, count(*) FROM mentions GROUP BY source\"
@@ -205,12 +207,47 @@ struct SqlArguments {
     /// Title of charts, empty for none [default: from the names of the columns]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     chart_title: Option<String>,
-    /// Print the estimated requests of the statements instead of running them
+    /// Stack the series of svg and png charts on each other: bars of categories, and areas over time
     #[arg(long)]
-    estimate: bool,
+    chart_stacked: bool,
+    /// Reader of csv files: standard, or excel for spreadsheets (a byte order mark, local times, long numbers as text, and with
+    /// --csv-separator ; a decimal comma)
+    #[arg(
+        long,
+        value_name = "DIALECT",
+        default_value = "standard",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    csv_dialect: Dialect,
+    /// Character between the values of csv files, such as ; or tab [default: a comma]
+    #[arg(long, value_name = "CHARACTER", value_parser = separator)]
+    csv_separator: Option<u8>,
+    /// Print the estimated requests of the statements instead of running them. --estimate=ask may request the list, and an
+    /// overview for each saved search, to know them better
+    #[arg(long, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "known")]
+    estimate: Option<String>,
+    /// Variable, which statements name as :name, :'name' (a string) or :"name"; may be repeated
+    #[arg(short = 'v', long = "variable", value_name = "NAME=VALUE")]
+    variable: Vec<String>,
     /// Session setting, such as max_requests=50 (short for savedsearch.max_requests); may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum Dialect {
+    Standard,
+    Excel,
+}
+
+impl From<Dialect> for CsvDialect {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Standard => Self::Standard,
+            Dialect::Excel => Self::Excel,
+        }
+    }
 }
 
 /// Serve the V4 API from simulated data, for trials and tests
@@ -399,16 +436,26 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         let catalog = own.map_or_else(|| catalog(other), Ok).map_err(|error| Exit::usage(describe(&error)))?;
         context.register_catalog(name, catalog);
     }
-    for setting in &sql.set {
-        let (key, value) = key_and_value(setting)?;
+    let estimate = sql.estimate.iter().map(|by| format!("estimate={by}"));
+    for setting in estimate.chain(sql.set.iter().cloned()) {
+        let (key, value) = key_and_value(&setting)?;
         let state = context.state_ref();
         let set = state.write().config_mut().options_mut().set(&key, value);
         set.map_err(|error| Exit::usage(describe(&error)))?;
     }
-    let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate).quiet(arguments.quiet);
-    let charts = ChartOptions { size: sql.chart_size, title: sql.chart_title.clone() };
+    let shell = Shell::new(context, connection).knowing(others).estimating(sql.estimate.is_some());
+    let mut shell = shell.quiet(arguments.quiet);
+    for variable in &sql.variable {
+        let (name, value) = variable
+            .split_once('=')
+            .ok_or_else(|| Exit::usage(format!("--variable expects NAME=VALUE, found `{variable}`")))?;
+        shell.set_variable(name, value).map_err(Exit::usage)?;
+    }
+    let charts = ChartOptions { size: sql.chart_size, title: sql.chart_title.clone(), stacked: sql.chart_stacked };
+    let csv = CsvOptions { dialect: sql.csv_dialect.into(), separator: sql.csv_separator };
+    let options = OutputOptions { charts, csv };
     if interactive {
-        return Ok(interact(shell, sql.format, charts).await?);
+        return Ok(interact(shell, sql.format, options).await?);
     }
     if scripts.is_empty() {
         scripts.push(Script::stdin().map_err(Exit::usage)?);
@@ -420,7 +467,7 @@ async fn run_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches
         }
         None => Output::stdout(format).map_err(Exit::usage),
     };
-    run_scripts(shell, &scripts, sql.format, output?.charts(charts)).await.inspect_err(show_place)?;
+    run_scripts(shell, &scripts, sql.format, output?.with(options)).await.inspect_err(show_place)?;
     Ok(())
 }
 
@@ -496,8 +543,17 @@ struct Ending {
     interrupt: Signal,
     /// The terminal has gone, or an operator asks a server to reload.
     hang_up: Signal,
-    /// Set if a hang-up does not end the process.
-    stays: bool,
+    /// Set if a hang-up asks a server to reload.
+    reloads: bool,
+    /// Set if the process began at a terminal.
+    at_terminal: bool,
+}
+
+/// Meaning of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    End,
+    Reload,
 }
 
 impl Ending {
@@ -505,26 +561,28 @@ impl Ending {
         let failed = |error: io::Error| Exit(FAILED, Some(format!("cannot wait for signals: {error}")));
         let terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        Ok(Self { terminate, interrupt, hang_up: signal(SignalKind::hangup()).map_err(failed)?, stays: false })
+        let (hang_up, at_terminal) = (signal(SignalKind::hangup()).map_err(failed)?, io::stderr().is_terminal());
+        Ok(Self { terminate, interrupt, hang_up, reloads: false, at_terminal })
     }
 
-    /// As [`listen`](Self::listen), for a server: without a terminal that could go away, a hang-up does not end it.
+    /// As [`listen`](Self::listen), for a server, which a hang-up asks to reload, unless its terminal has gone.
     fn of_server() -> Result<Self, Exit> {
-        Ok(Self { stays: !io::stderr().is_terminal(), ..Self::listen()? })
+        Ok(Self { reloads: true, ..Self::listen()? })
     }
 
-    async fn wait(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
-                _ = self.hang_up.recv() => {}
-            }
-            if !self.stays {
-                return;
-            }
-            tracing::info!("SIGHUP ignored; restart the server to apply changed users, certificates or settings");
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => return Asked::End,
+            _ = self.terminate.recv() => return Asked::End,
+            _ = self.hang_up.recv() => {}
         }
+        let gone = self.at_terminal && !io::stderr().is_terminal();
+        if self.reloads && !gone { Asked::Reload } else { Asked::End }
+    }
+
+    /// Waits for a signal that ends the process.
+    async fn wait(&mut self) {
+        while self.next().await == Asked::Reload {}
     }
 
     /// Announces a server, and waits for a signal, or for the failure of the server. Returns the reason for which a server that
@@ -535,18 +593,25 @@ impl Ending {
         operations: Option<SocketAddr>,
         failed: impl Future<Output = Error>,
         worn_out: impl Future<Output = Error>,
+        reload: impl AsyncFn(),
     ) -> Result<Option<Error>, Exit> {
         if let Some(operations) = operations {
             eprintln!("health and metrics on {operations}");
         }
         eprintln!("listening on {address}");
-        tokio::select! {
-            () = self.wait() => Ok(None),
-            error = worn_out => {
-                tracing::error!(reason = %error, "the server has to be restarted");
-                Ok(Some(error))
+        let (mut failed, mut worn_out) = (pin!(failed), pin!(worn_out));
+        loop {
+            tokio::select! {
+                asked = self.next() => match asked {
+                    Asked::End => return Ok(None),
+                    Asked::Reload => reload().await,
+                },
+                error = &mut worn_out => {
+                    tracing::error!(reason = %error, "the server has to be restarted");
+                    return Ok(Some(error));
+                }
+                error = &mut failed => return Err(error.into()),
             }
-            error = failed => Err(error.into()),
         }
     }
 
@@ -567,6 +632,14 @@ impl Ending {
 
 fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
+}
+
+fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [c] if c.is_ascii_punctuation() && !matches!(c, b'"' | b'\'' | b'.' | b'-' | b'=') || *c == b'\t' => Ok(*c),
+        _ => Err("expected a character such as ; , | or tab".to_owned()),
+    }
 }
 
 fn chart_size(text: &str) -> Result<(u32, u32), String> {

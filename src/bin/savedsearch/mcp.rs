@@ -9,7 +9,7 @@ use datafusion_saved_search::config::Environment;
 use datafusion_saved_search::flight::ServeDocument;
 use datafusion_saved_search::mcp::{McpLimits, McpServer, McpSpec, StdioSpec, serve_stdio};
 
-use crate::access::{Access, AccessArguments};
+use crate::access::{Access, AccessArguments, reload};
 use crate::connect::{Connected, config_file, connect};
 use crate::serve::{LogArguments, log, settings};
 use crate::telemetry::Telemetry;
@@ -109,8 +109,10 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         mcp.access.read(arguments, &document).await?;
     let spec = McpSpec { listen, auth, tls, insecure, operations, limits: of_server, settings, upstream, mcp: limits };
     let server = McpServer::start(spec).await?;
-    let reason =
-        ending.end_or_failure(server.address(), server.operations(), std::future::pending(), server.worn_out()).await?;
+    let files = server.reload();
+    let reload = async || reload(&files, &mcp.access, &document).await;
+    let (address, operations, worn_out) = (server.address(), server.operations(), server.worn_out());
+    let reason = ending.end_or_failure(address, operations, std::future::pending(), worn_out, reload).await?;
     ending
         .drained(reason, async {
             server.shut_down().await;

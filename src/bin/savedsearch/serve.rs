@@ -12,17 +12,18 @@ use datafusion::common::config::ExtensionOptions;
 use datafusion_saved_search::config::{Environment, SessionSettings};
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::describe;
-use datafusion_saved_search::flight::{FlightServer, ServeDocument, ServerSpec, hash_password};
+use datafusion_saved_search::flight::{Auth, FlightServer, ServeDocument, ServerSpec, Upstream, hash_password};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier};
+use datafusion_saved_search::simulator::Running;
 use tokio::task::JoinSet;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::access::{Access, AccessArguments, certificates, check_services};
+use crate::access::{Access, AccessArguments, certificates, check_services, reload, warn};
 use crate::connect::config_file;
 use crate::help::print;
 use crate::telemetry::{Receiver, Telemetry};
-use crate::{Arguments, Ending, Exit, key_and_value, memory};
+use crate::{Arguments, Ending, Exit, FAILED, key_and_value, memory};
 
 /// Serve the tables to BI tools and drivers over Arrow Flight SQL, and to clients of PostgreSQL
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,7 @@ Examples:
   savedsearch serve
   savedsearch serve --postgres-listen 127.0.0.1:5432
   savedsearch serve --operations 127.0.0.1:9090 --log-format json
+  savedsearch serve --check
   savedsearch serve --hash-password < password.txt
   savedsearch --base-url https://api.example.com/v4 serve --listen 0.0.0.0:50051 \\
       --auth users --users-file users.toml --tls-cert server.pem --tls-key server.key
@@ -64,6 +66,10 @@ pub(crate) struct ServeArguments {
     set: Vec<String>,
     #[command(flatten)]
     log: LogArguments,
+    /// Check users, certificates and settings, and each key with one request, instead of serving; a running server is not
+    /// disturbed
+    #[arg(long, conflicts_with_all = ["hash_password", "scram_verifier"])]
+    check: bool,
     /// Ask for a password, or read it from stdin, and print the line of the user file with its hash
     #[arg(long)]
     hash_password: bool,
@@ -109,6 +115,9 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
         Some(path) => ServeDocument::read(&path)?,
         None => ServeDocument::default(),
     };
+    if serve.check {
+        return Box::pin(check(arguments, serve, document)).await;
+    }
     let telemetry = Telemetry::start(Some(log(&serve.log, serve.log.filter())?))?;
     let served = Box::pin(listen(arguments, serve, document)).await;
     telemetry.end().await;
@@ -118,23 +127,10 @@ pub(crate) async fn run(arguments: &Arguments, serve: &ServeArguments) -> Result
 async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
     let access = serve.access.read(arguments, &document).await?;
     let workers = workers(arguments, serve, &document).await?;
-    let Access { upstream, demo, auth, tls, insecure, operations } = access;
-    let postgres = serve.postgres_listen.or(document.postgres_listen);
-    let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
-    let spec = ServerSpec {
-        listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
-        auth,
-        tls,
-        insecure,
-        operations,
-        limits: serve.access.limits(document.limits),
-        settings: settings(&document.settings, &serve.set)?,
-        upstream,
-        workers,
-    };
+    let (spec, postgres, demo) = specs(access, workers, serve, &document)?;
     // Before the line that announces the server.
     let mut ending = Ending::of_server()?;
-    let checks = if demo.is_none() { check_services(&spec.upstream) } else { JoinSet::new() };
+    let checks = if demo.is_none() { check_services(&spec.upstream, warn) } else { JoinSet::new() };
     let mut server = FlightServer::start(spec).await?;
     let postgres = match postgres {
         Some(spec) => Some(PostgresServer::start(spec, &server).await?),
@@ -145,7 +141,12 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
     }
     let (address, operations) = (server.address(), server.operations());
     let worn_out = server.worn_out();
-    let reason = ending.end_or_failure(address, operations, server.failed(), worn_out).await?;
+    let files = match &postgres {
+        Some(postgres) => server.reload().and(postgres.reload()),
+        None => server.reload(),
+    };
+    let reload = async || reload(&files, &serve.access, &document).await;
+    let reason = ending.end_or_failure(address, operations, server.failed(), worn_out, reload).await?;
     drop(checks);
     let shut_down = async {
         match postgres {
@@ -155,6 +156,58 @@ async fn listen(arguments: &Arguments, serve: &ServeArguments, document: ServeDo
         }
     };
     ending.drained(reason, shut_down).await
+}
+
+/// Specifications of the servers, by the options, the file, and what was read for them.
+fn specs(
+    access: Access,
+    workers: Option<Arc<Workers>>,
+    serve: &ServeArguments,
+    document: &ServeDocument,
+) -> Result<(ServerSpec, Option<PostgresSpec>, Option<Running>), Exit> {
+    let Access { upstream, demo, auth, tls, insecure, operations } = access;
+    let postgres = serve.postgres_listen.or(document.postgres_listen);
+    let postgres = postgres.map(|listen| PostgresSpec { listen, tls: tls.clone(), insecure });
+    let spec = ServerSpec {
+        listen: serve.listen.or(document.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 50_051))),
+        auth,
+        tls,
+        insecure,
+        operations,
+        limits: serve.access.limits(document.limits.clone()),
+        settings: settings(&document.settings, &serve.set)?,
+        upstream,
+        workers,
+    };
+    Ok((spec, postgres, demo))
+}
+
+/// Checks what a server would start with. Workers are not contacted.
+async fn check(arguments: &Arguments, serve: &ServeArguments, document: ServeDocument) -> Result<(), Exit> {
+    let access = serve.access.read(arguments, &document).await?;
+    let (spec, postgres, demo) = specs(access, None, serve, &document)?;
+    spec.check()?;
+    if let Some(postgres) = &postgres {
+        postgres.check(&spec.auth)?;
+    }
+    if let Auth::Users(users) = &spec.auth {
+        eprintln!("users: {}", users.len());
+    }
+    if matches!(spec.upstream, Upstream::PassThrough(_)) {
+        eprintln!("services: not checked; clients send their own keys");
+    }
+    if demo.is_some() {
+        eprintln!("service: built-in demo data");
+    }
+    let told = |name: &str, failure: Option<&str>| match failure {
+        None => eprintln!("service {name}: ok"),
+        Some(reason) => eprintln!("service {name}: {reason}"),
+    };
+    let checks = if demo.is_none() { check_services(&spec.upstream, told) } else { JoinSet::new() };
+    match checks.join_all().await.into_iter().all(|works| works) {
+        true => Ok(()),
+        false => Err(Exit(FAILED, Some("a service cannot be queried; check its address, key and profile".to_owned()))),
+    }
 }
 
 /// Starts to use the workers of the command line, or of the file.

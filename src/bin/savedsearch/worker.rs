@@ -78,6 +78,7 @@ async fn listen(arguments: &Arguments, worker: &WorkerArguments) -> Result<(), E
     let mut ending = Ending::of_server()?;
     let mut server = WorkerServer::start(spec).await?;
     let (address, operations) = (server.address(), server.operations());
-    let reason = ending.end_or_failure(address, operations, server.failed(), std::future::pending()).await?;
+    let reload = async || tracing::info!("SIGHUP ignored; restart the worker to apply changed certificates");
+    let reason = ending.end_or_failure(address, operations, server.failed(), std::future::pending(), reload).await?;
     ending.drained(reason, server.shut_down()).await
 }

@@ -11,7 +11,9 @@ use arrow_flight::sql::client::FlightSqlServiceClient;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use datafusion_saved_search::client::Secret;
-use datafusion_saved_search::flight::{Auth, FlightServer, PassThrough, TlsSpec, Upstream, Users, hash_password};
+use datafusion_saved_search::flight::{
+    Auth, FlightServer, PassThrough, ServerSpec, TlsSpec, Upstream, Users, hash_password,
+};
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile};
 use prost::Message;
@@ -110,6 +112,44 @@ async fn with_header(served: &Served, name: &'static str, value: &str) -> Client
     let mut client = served.client().await;
     client.set_header(name, value);
     client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_logs_out_those_who_are_gone_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users.toml");
+    let write = |names: &[&str]| {
+        let entries = names.iter().map(|name| format!("[users.{name}]\ntoken_sha256 = [\"{}\"]\n", hex(name)));
+        std::fs::write(&file, entries.collect::<String>()).unwrap();
+    };
+    write(&["ada", "bob"]);
+    let change = |spec: &mut ServerSpec| spec.auth = Auth::Users(Users::read(&file).unwrap());
+    let served = Served::with(corpus(), Settings::default(), change).await;
+    let mut ada = with_header(&served, "authorization", "Bearer ada").await;
+    let mut bob = with_header(&served, "authorization", "Bearer bob").await;
+    for client in [&mut ada, &mut bob] {
+        assert_eq!(all_rows(client, "SELECT 1").await, [["1"]]);
+    }
+    write(&["ada", "eve"]);
+    let reload = served.server.reload();
+    reload.run(None).await.unwrap();
+    assert_eq!(all_rows(&mut ada, "SELECT 1").await, [["1"]]);
+    let mut eve = with_header(&served, "authorization", "Bearer eve").await;
+    assert_eq!(all_rows(&mut eve, "SELECT 1").await, [["1"]]);
+    // The connection is closed, and a new one is refused.
+    let mut status = refusal(&mut bob, "SELECT 1").await;
+    for _ in 0..5 {
+        if status.code() != Code::Unauthenticated {
+            status = refusal(&mut bob, "SELECT 1").await;
+        }
+    }
+    assert_eq!(status.code(), Code::Unauthenticated, "{status}");
+    std::fs::write(&file, "nonsense").unwrap();
+    assert!(reload.run(None).await.is_err());
+    assert_eq!(all_rows(&mut ada, "SELECT 1").await, [["1"]], "the users stay as they are");
+    let tls = TlsSpec { certificate: String::new(), key: String::new(), client_authorities: None };
+    let error = reload.run(Some(&tls)).await.unwrap_err().to_string();
+    assert!(error.contains("TLS begins or ends with a restart only"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -417,6 +457,13 @@ async fn certificates_are_asked_for_on_either_side() {
     if let Ok(channel) = plain {
         try_rows(&mut Client::new(channel), "SELECT 1").await.expect_err("clear text");
     }
+    // Other certificates, without a restart.
+    let (certificate, key) = stranger.vouch();
+    let client_authorities = Some(authority.certificate.clone());
+    let tls = TlsSpec { certificate, key, client_authorities };
+    served.server.reload().run(Some(&tls)).await.unwrap();
+    assert_eq!(connect(&stranger, Some(authority.vouch())).await.unwrap(), [["1"]]);
+    connect(&authority, Some(authority.vouch())).await.expect_err("the certificate of before");
 }
 
 #[tokio::test(flavor = "multi_thread")]

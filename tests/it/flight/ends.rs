@@ -319,6 +319,17 @@ async fn health_and_metrics_are_told_and_the_end_waits_for_those_who_read() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    // The dashboard asks for nothing else.
+    let dashboard = include_str!("../../../packaging/grafana-dashboard.json");
+    let names: std::collections::BTreeSet<&str> = dashboard
+        .split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+        .filter(|name| name.starts_with("savedsearch_"))
+        .collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let family = ["_total", "_bucket", "_info"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        assert!(text.contains(&format!("# TYPE {family} ")), "{name}\n{text}");
+    }
     let mut health = HealthClient::new(served.channel().await);
     let service = "arrow.flight.protocol.FlightService".to_owned();
     let answer = health.check(HealthCheckRequest { service }).await.unwrap().into_inner();

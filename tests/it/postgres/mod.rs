@@ -106,6 +106,28 @@ async fn code(client: &Client, sql: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn errors_say_what_was_meant_and_where() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    for (sql, message, place) in [
+        ("SELECT autor FROM mentions", "unknown column `autor`; did you mean author_name?", 8),
+        ("SELECT 1 FROM mention", "unknown table `mention`; did you mean mentions?", 15),
+        ("SELECT 'é', cuont(*) FROM mentions", "unknown function `cuont`; did you mean count?", 13),
+        ("SELECT 1; SELECT autor FROM mentions", "did you mean author_name?", 18),
+        ("SELECT a FROM mentions WHERE title = ‘x’", "the statement has a typographic quote ‘; write '", 38),
+    ] {
+        let error = client.simple_query(sql).await.expect_err(sql);
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));
+        assert!(error.message().contains(message), "{sql}: {}", error.message());
+        let position = match error.position() {
+            Some(tokio_postgres::error::ErrorPosition::Original(position)) => Some(*position),
+            _ => None,
+        };
+        assert_eq!(position, Some(place), "{sql}: {}", error.message());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_gets_the_rows_that_the_library_gives_at_the_same_cost() {
     let settings = Settings { clock: Clock::fixed(NOW.parse().unwrap()), ..Settings::default() };
     let simulator = Simulator::new(queries::corpus(), settings.clone());

@@ -251,7 +251,7 @@ fn what_was_typed_is_there_the_next_day() {
     next.keys("\x1b[A\x1b[A");
     let screen = next.sees("41 + 1 AS answer;");
     assert!(screen.contains("> SELECT 'of two lines',"), "{screen}");
-    next.enter("", "| of two lines ");
+    next.enter("", "│ of two lines ");
     // The kept files are readable by their owner only.
     next.line("SELECT count(*) FROM saved_searches;", "complete");
     for kept in ["history", "searches.json"] {
@@ -322,7 +322,7 @@ fn a_pager_has_the_screen_until_it_is_left() {
     terminal.clear();
     terminal.keys("SELECT id, title FROM mentions WHERE aid = '183772' AND duration = '90d';\r");
     let screen = terminal.wait("a pager", |screen| screen.ends_with("\n:"));
-    assert!(screen.contains("| id ") || screen.contains("| 9007199254740993 "), "{screen}");
+    assert!(screen.contains("│ id ") || screen.contains("│ 9007199254740993 "), "{screen}");
     terminal.keys("q");
     terminal.prompt(" requests · window 9");
     // A pager that does not exist is skipped, and one that fails is reported.
@@ -413,20 +413,20 @@ fn a_statement_is_edited_and_run_again() {
     asleep.sees("busy");
     asleep.keys("\x03");
     asleep.prompt("cannot edit");
-    asleep.line("SELECT 'here' AS still;", "| here ");
+    asleep.line("SELECT 'here' AS still;", "│ here ");
     terminal.line("SELECT 'one' AS word;", "no request");
     terminal.keys("\\e\r");
     terminal.sees("> SELECT 'two' AS word;");
-    terminal.enter("", "| two ");
+    terminal.enter("", "│ two ");
     terminal.clear();
     // The first run and a second one.
     terminal.keys("\\watch 1\r");
     let screen = terminal.sees("every 1 s until Ctrl-C");
     assert!(screen.contains("UTC"), "{screen}");
-    terminal.wait("another run", |screen| screen.matches("| two ").count() >= 2);
+    terminal.wait("another run", |screen| screen.matches("│ two ").count() >= 2);
     terminal.keys("\x03");
     terminal.prompt("until Ctrl-C");
-    terminal.enter("SELECT 'on' AS goes;", "| on ");
+    terminal.enter("SELECT 'on' AS goes;", "│ on ");
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn connections_are_listed_and_chosen() {
     assert_eq!((first, none, second, third), (1, 0, 1, 1));
     assert_eq!(desk.service.requests(), 1);
     let screen = terminal.line("\\l", "there ");
-    assert!(screen.contains("| * | there "), "{screen}");
+    assert!(screen.contains("│ * │ there "), "{screen}");
     terminal.line("\\d mentions", "\\cost SQL");
     // Views are local to the connection at which they were created.
     terminal.enter("\\c here", "connection: here");
@@ -467,7 +467,7 @@ fn connections_are_listed_and_chosen() {
     terminal.line("\\c there", "connection: there");
     terminal.line("SELECT * FROM mine;", "unknown table");
     terminal.line("\\c here", "connection: here");
-    terminal.line("SELECT * FROM mine;", "| a view ");
+    terminal.line("SELECT * FROM mine;", "│ a view ");
 }
 
 #[test]
@@ -478,7 +478,7 @@ fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
     let cost = desk.cost(|| drop(terminal.line(&format!("\\cost {create}"), "all")));
     assert_eq!(cost, 0);
     terminal.line("\\cost SET savedsearch.max_requests = 7", "\\cost takes a query");
-    terminal.line("SHOW savedsearch.max_requests;", "| 1000 ");
+    terminal.line("SHOW savedsearch.max_requests;", "│ 1000 ");
     terminal.line("SELECT FROM saved_searches;", "the query selects no columns");
     terminal.line("SELECT * FROM mine;", "unknown table");
     terminal.line(&format!("{create};"), "done · ");
@@ -487,7 +487,7 @@ fn what_a_statement_does_at_once_is_told_and_an_estimate_does_nothing() {
         "{}",
         terminal.last()
     );
-    terminal.line("SELECT count(*) AS n FROM mine;", "| 5 ");
+    terminal.line("SELECT count(*) AS n FROM mine;", "│ 5 ");
 }
 
 #[test]
@@ -496,9 +496,9 @@ fn what_is_pasted_is_run_line_by_line() {
     let mut terminal = desk.shell((24, 80), &[]);
     terminal.clear();
     terminal.keys("\x1b[200~\\timing on\nSELECT 'one;\n' AS a;\n-- a note\nSELECT 2 AS b; SELECT 3 AS c;\x1b[201~\r");
-    terminal.prompt("| 3 ");
+    terminal.prompt("│ 3 ");
     let screen = terminal.screen();
-    assert!(screen.contains("timing: on") && screen.contains("| one;\\n |"), "{screen}");
+    assert!(screen.contains("timing: on") && screen.contains("│ one;\\n │"), "{screen}");
     assert_eq!(screen.matches("planned in").count(), 3, "{screen}");
 }
 
@@ -526,7 +526,7 @@ fn what_is_pasted_as_keys_is_run_completely() {
     terminal.keys("SELECT 'one' AS a;\rSELECT id FROM mentions WHERE aid = '183772' LIMIT 1;\rSELECT\r 'three' AS c;\r\\timing on\rSELECT 4 AS d;\r");
     terminal.prompt("planned in");
     let screen = terminal.screen();
-    for shown in ["| one ", "1 request", "| three ", "timing: on", "| 4 "] {
+    for shown in ["│ one ", "1 request", "│ three ", "timing: on", "│ 4 "] {
         assert!(screen.contains(shown), "no `{shown}` in\n{screen}");
     }
 }
@@ -541,12 +541,12 @@ fn a_statement_that_goes_on_has_a_prompt_of_its_own() {
     // In a string a backslash is no command, and behind it one leaves the statement as it is.
     terminal.keys("\\q' AS text,\r\\timing on\r");
     terminal.sees("timing: on");
-    terminal.enter("1 AS one;", "| a;\\n\\q | ");
+    terminal.enter("1 AS one;", "│ a;\\n\\q │ ");
     // Ctrl-C drops the statement, and any keys typed ahead of the next prompt.
     terminal.enter("SELECT nonsense", "SELECT nonsense");
     terminal.keys("\x03");
     terminal.prompt("savedsearch->");
-    terminal.line("SELECT 2 AS two;", "  2 |");
+    terminal.line("SELECT 2 AS two;", "  2 │");
     terminal.keys("SELECT 3\r");
     terminal.sees("savedsearch->");
     terminal.keys("\\q\r");
@@ -560,9 +560,9 @@ fn a_plan_keeps_its_indentation_at_any_width() {
         let mut terminal = desk.shell((60, width), &[("NO_COLOR", "1")]);
         terminal.line("EXPLAIN SELECT source, count(*) FROM mentions WHERE reach > 5 GROUP BY source;", "no requests");
         let screen = terminal.screen();
-        let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with('|')).collect();
+        let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with('│')).collect();
         let scan = lines.iter().find(|line| line.contains("FetchExec")).expect("a scan");
-        let indent = |line: &str| line.rsplit('|').nth(1).map_or(0, |cell| cell.len() - cell.trim_start().len());
+        let indent = |line: &str| line.rsplit('│').nth(1).map_or(0, |cell| cell.len() - cell.trim_start().len());
         assert!(indent(scan) > 3, "{width}\n{screen}");
         // What does not fit goes on behind the beginning of its line.
         let at = lines.iter().position(|line| line.contains("FetchExec")).unwrap();

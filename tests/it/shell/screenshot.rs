@@ -34,7 +34,7 @@ fn the_screenshot_is_a_real_session() {
     terminal.keys(&format!("{first}\r"));
     terminal.sees("savedsearch->");
     terminal.enter(second, "complete");
-    terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772", "| all ");
+    terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772", "│ all ");
     terminal.enter("\\chart SELECT bucket_start, mentions FROM volume('183772', '30d')", "31 rows");
     let found = terminal.with_screen(svg);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.svg");

@@ -1,0 +1,168 @@
+//! Place and likely cause of an error in a statement: what all fronts add to the message of the engine.
+//!
+//! Invariant: a suggestion is a name that exists and is near by spelling, and a place is where the text has what the message names.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::config::ExtensionOptions;
+use datafusion::error::DataFusionError;
+use datafusion::prelude::SessionContext;
+
+use crate::config::SessionSettings;
+use crate::error::{between, nearest, nearest_name};
+
+/// 1-based line and column of an error.
+pub(crate) fn place(error: &DataFusionError) -> Option<(usize, usize)> {
+    let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
+    if let Some(start) = span.map(|span| span.start) {
+        return Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?));
+    }
+    // The parser reports its place in the message only: `… at Line: 1, Column: 8`.
+    let text = error.to_string();
+    let (_, rest) = text.rsplit_once(PLACE)?;
+    let (line, rest) = rest.split_once(", Column: ")?;
+    let column: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((line.parse().ok()?, column.parse().ok()?))
+}
+
+const PLACE: &str = " at Line: ";
+
+/// The parser's message without its place, which the marked line shows.
+pub(crate) fn without_place(message: &str) -> &str {
+    message.rsplit_once(PLACE).map_or(message, |(message, _)| message)
+}
+
+/// 1-based line and column at which a text has the name that a message calls unknown.
+#[cfg(feature = "flight")]
+pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)> {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+    let kinds = ["unknown column `", "unknown table `", "unknown function `"];
+    let name = kinds.into_iter().find_map(|kind| between(message, kind, "`"))?;
+    let name = name.rsplit('.').next()?.trim_matches('"');
+    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location() else {
+        // A dialect may read as a name what this one cannot read at all, such as a typographic quote.
+        let before = &text[..text.find(name)?];
+        let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |end| end + 1));
+        return Some((line, before[start..].chars().count() + 1));
+    };
+    let named = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(name));
+    let start = tokens.iter().find(|token| named(&token.token))?.span.start;
+    Some((usize::try_from(start.line).ok()?, usize::try_from(start.column).ok()?))
+}
+
+/// Advice on the first character outside quotes that text editors put in the place of one of SQL.
+pub(crate) fn foreign(text: &str) -> Option<String> {
+    let mut quote = None;
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            None => {
+                let (name, meant) = match c {
+                    '‘' | '’' | '‚' | '‛' | '´' | '“' | '”' | '„' | '«' | '»' => {
+                        ("a typographic quote", "'")
+                    }
+                    '–' | '—' | '−' => ("a dash", "-"),
+                    '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{feff}' => ("an invisible space", "a space"),
+                    _ => continue,
+                };
+                let shown = if meant == "a space" { String::new() } else { format!(" {c}") };
+                return Some(format!("the statement has {name}{shown}; write {meant}"));
+            }
+        }
+    }
+    None
+}
+
+/// Advice for an unknown table, setting or function; `tables` says what lists the tables. The engine itself suggests columns, and our own errors settings and zones.
+pub(crate) async fn suggestion(line: &str, context: &SessionContext, tables: Option<&str>) -> Option<String> {
+    let did_you_mean = |name: &str| format!("did you mean {name}?");
+    if let Some(key) =
+        between(line, "config namespace for key \"", "\"").or_else(|| between(line, "config namespace \"", "\""))
+    {
+        let full = format!("savedsearch.{key}");
+        let known = SessionSettings::default().entries();
+        let known = known.iter().map(|entry| entry.key.as_str()).find(|known| **known == full);
+        return known.map(did_you_mean);
+    }
+    if let Some(name) = between(line, "unknown function `", "`") {
+        let state = context.state();
+        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let known: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();
+        // Of several names that are equally near, one of the same letters is meant: `coutn` is `count`, not `cot`.
+        let letters = |name: &str| {
+            let mut letters: Vec<char> = name.to_lowercase().chars().collect();
+            letters.sort_unstable();
+            letters
+        };
+        let same = known.iter().find(|known| letters(known) == letters(name)).copied();
+        return same.or_else(|| nearest(name, known)).map(did_you_mean);
+    }
+    let name = between(line, "unknown table `", "`")?;
+    let name = name.rsplit('.').next()?;
+    let known = tables_of(context).await;
+    let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    match nearest_name(name, &known) {
+        Some(near) => Some(did_you_mean(near)),
+        None => tables.map(str::to_owned),
+    }
+}
+
+/// Returns the tables of the current catalog, with their names: unqualified in the default schema.
+pub(crate) async fn tables_of(context: &SessionContext) -> Vec<(String, Arc<dyn TableProvider>)> {
+    let state = context.state();
+    let default = &state.config().options().catalog;
+    let mut found = Vec::new();
+    let Some(catalog) = context.catalog(&default.default_catalog) else { return found };
+    for schema_name in catalog.schema_names() {
+        let Some(schema) = catalog.schema(&schema_name) else { continue };
+        for table_name in schema.table_names() {
+            // A table that was dropped meanwhile is skipped.
+            if let Ok(Some(table)) = schema.table(&table_name).await {
+                let own = schema_name == default.default_schema;
+                found.push((if own { table_name } else { format!("{schema_name}.{table_name}") }, table));
+            }
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| (one.contains('.'), one).cmp(&(other.contains('.'), other)));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_of_word_processors_are_named() {
+        for (text, told) in [
+            ("SELECT 1 WHERE a = ‘x’", "the statement has a typographic quote ‘; write '"),
+            ("SELECT “a” FROM t", "the statement has a typographic quote “; write '"),
+            ("SELECT 2 – 1", "the statement has a dash –; write -"),
+            ("SELECT\u{a0}1", "the statement has an invisible space; write a space"),
+        ] {
+            assert_eq!(foreign(text).as_deref(), Some(told));
+        }
+        for text in ["SELECT 'it’s', \"„\" FROM t", "SELECT 'a''b’'", "SELECT 1"] {
+            assert_eq!(foreign(text), None, "{text}");
+        }
+    }
+
+    #[cfg(feature = "flight")]
+    #[test]
+    fn a_name_is_found_in_the_text() {
+        for (message, text, place) in [
+            ("unknown column `autor`; available: a", "SELECT id,\n  Autor FROM mentions", Some((2, 3))),
+            ("unknown column `m.autor`", "SELECT 'autor', m.\"autor\" FROM m", Some((1, 19))),
+            ("unknown table `mention`", "SELECT 1 FROM v4.mention", Some((1, 18))),
+            ("unknown column `b`", "SELECT 'b'", None),
+            ("unknown column `‘é’`", "SELECT 1\nWHERE a = ‘é’", Some((2, 11))),
+            ("division by zero", "SELECT 1 / 0", None),
+        ] {
+            assert_eq!(place_of_name(message, text), place, "{text}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Variables of scripts and of the prompt: `:name` in a statement is replaced by the text that `\set` or `--variable` gave it.
+//!
+//! As in psql, `:name` stands for the text itself, `:'name'` for a string with it, and `:"name"` for a name. Nothing is replaced
+//! in quotes and comments, and `::` is a cast. A variable that is not set is an error, except in brackets and braces, where
+//! `[a:b]` is a slice and `{a:b}` a struct.
+
+use std::collections::BTreeMap;
+
+/// Variables by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Variables(BTreeMap<String, String>);
+
+/// Form in which a variable is inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    String,
+    Name,
+}
+
+impl Variables {
+    /// Sets a variable.
+    ///
+    /// # Errors
+    /// One line if the name is not one.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if name_at(name) != name || name.is_empty() {
+            return Err(format!("invalid variable name `{name}`: expected letters, digits and _"));
+        }
+        self.0.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn unset(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    /// Names and values, by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns a text with its variables replaced.
+    ///
+    /// # Errors
+    /// One line naming a variable that is not set.
+    pub(super) fn expand(&self, text: &str) -> Result<String, String> {
+        let (mut shown, mut rest, mut depth) = (String::with_capacity(text.len()), text, 0_usize);
+        while let Some(c) = rest.chars().next() {
+            let length = match c {
+                '\'' | '"' | '`' => quoted(rest, c),
+                '$' => dollar_quoted(rest),
+                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+                '/' if rest.starts_with("/*") => comment(rest),
+                ':' if rest.starts_with("::") || rest.starts_with(":=") => 2,
+                ':' => {
+                    if let Some((form, name, length)) = variable(rest) {
+                        match self.0.get(name) {
+                            Some(value) => {
+                                shown.push_str(&form.of(value));
+                                rest = &rest[length..];
+                                continue;
+                            }
+                            None if depth > 0 && form == Form::Text => {}
+                            None => return Err(format!("variable `{name}` is not set; use \\set {name} VALUE")),
+                        }
+                    }
+                    1
+                }
+                _ => {
+                    match c {
+                        '[' | '{' => depth += 1,
+                        ']' | '}' => depth = depth.saturating_sub(1),
+                        _ => {}
+                    }
+                    c.len_utf8()
+                }
+            };
+            shown.push_str(&rest[..length]);
+            rest = &rest[length..];
+        }
+        Ok(shown)
+    }
+}
+
+impl Form {
+    fn of(self, value: &str) -> String {
+        match self {
+            Self::Text => value.to_owned(),
+            Self::String => format!("'{}'", value.replace('\'', "''")),
+            Self::Name => format!("\"{}\"", value.replace('"', "\"\"")),
+        }
+    }
+}
+
+/// The variable that a text begins with, and the length of its mention.
+fn variable(text: &str) -> Option<(Form, &str, usize)> {
+    let rest = &text[1..];
+    let (form, quote) = match rest.chars().next()? {
+        '\'' => (Form::String, "'"),
+        '"' => (Form::Name, "\""),
+        _ => (Form::Text, ""),
+    };
+    let name = name_at(&rest[quote.len()..]);
+    let closed = rest[quote.len() + name.len()..].starts_with(quote);
+    (!name.is_empty() && closed).then_some((form, name, 1 + 2 * quote.len() + name.len()))
+}
+
+/// The name that a text begins with; empty if there is none.
+fn name_at(text: &str) -> &str {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    if text.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &text[..end] }
+}
+
+/// Length of a quoted text. A doubled quote ends one and begins the next.
+fn quoted(text: &str, quote: char) -> usize {
+    text[1..].find(quote).map_or(text.len(), |end| end + 2)
+}
+
+/// Length of a text between `$tag$` and `$tag$`; of the sign alone if it begins none.
+fn dollar_quoted(text: &str) -> usize {
+    let Some(end) = text[1..].find('$').map(|end| end + 2) else { return 1 };
+    let tag = &text[..end];
+    match name_at(&tag[1..end - 1]).len() + 2 == end {
+        true => text[end..].find(tag).map_or(text.len(), |close| end + close + end),
+        false => 1,
+    }
+}
+
+/// Length of a comment, which may contain others.
+fn comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if rest.starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_replaced_outside_of_quotes_and_comments() {
+        let mut variables = Variables::default();
+        for (name, value) in [("days", "7"), ("brand", "O'Neill"), ("table", "a \"b\"")] {
+            variables.set(name, value).expect("a name");
+        }
+        for (text, expected) in [
+            ("SELECT :days, :'brand', :\"table\"", "SELECT 7, 'O''Neill', \"a \"\"b\"\"\""),
+            ("SELECT ':days', \":days\", `:days`, $$:days$$, $a$:days$a$", ""),
+            (
+                "SELECT 1::days -- :days\n/* :days /* x */ :days */ + :days",
+                "SELECT 1::days -- :days\n/* :days /* x */ :days */ + 7",
+            ),
+            ("SELECT a[1:2], a[x:y], {'a':b}, '日本':: text, $1", ""),
+            ("INTERVAL ':days' + INTERVAL '1' /* open :days", ""),
+            ("SELECT 'open :days", ""),
+        ] {
+            let expected = if expected.is_empty() { text } else { expected };
+            assert_eq!(variables.expand(text).as_deref(), Ok(expected), "{text}");
+        }
+        assert_eq!(variables.expand("a[:days:3]").as_deref(), Ok("a[7:3]"));
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        for text in ["SELECT :from", "WHERE a = :'from'", "{'a': :\"from\"}"] {
+            let wrong = Variables::default().expand(text).expect_err(text);
+            assert_eq!(wrong, "variable `from` is not set; use \\set from VALUE");
+        }
+        for name in ["", "1a", "a b", "a-b"] {
+            Variables::default().set(name, "x").expect_err(name);
+        }
+    }
+}
