@@ -81,11 +81,6 @@ pub(super) fn more_periods(
             periods.add(Try::relative(DURATION, unit, &format!("{{n}}{unit}"), n));
         }
     }
-    // Names whose length is unknown show it themselves.
-    let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
-    let unknown =
-        listed.iter().flatten().filter(|hint| hours(hint).is_none() && is_name(hint) && !custom(hint) && !lists("<"));
-    unknown.take(NAMES).for_each(|name| add(periods, name));
     match names.is_empty() {
         false => names.iter().take(NAMES).for_each(|(_, name)| add(periods, name)),
         true if works => {}
@@ -104,6 +99,11 @@ pub(super) fn more_periods(
             }
         }
     }
+    // Names whose length is unknown show it themselves, where no others are known.
+    let custom = |hint: &str| CUSTOM.iter().any(|word| plain(hint).contains(word));
+    let unknown =
+        listed.iter().flatten().filter(|hint| hours(hint).is_none() && is_name(hint) && !custom(hint) && !lists("<"));
+    unknown.take(if names.is_empty() { NAMES } else { 0 }).for_each(|name| add(periods, name));
     // A window name that responses echo belongs to a family of names.
     if listed.is_none() && !works {
         let of = |family: &&&[&str]| names.iter().any(|(_, name)| like(name, family[0]));

@@ -64,7 +64,10 @@ pub(super) fn identity_of_two(pages: &[Vec<&Value>]) -> Option<[Path; 2]> {
                     && instant(&Value::from(other)).is_none();
                 short.then(|| format!("{other}:{number}"))
             };
-            identifies(pages, text)
+            // The text is of one of a few sources, not a text of its own.
+            let records: Vec<&Value> = pages.iter().flatten().copied().collect();
+            let sources: HashSet<&str> = records.iter().filter_map(|record| at(record, other)?.as_str()).collect();
+            sources.len() * 2 <= records.len() && identifies(pages, text)
         })
         .map(|[other, number]| [other.clone(), number.clone()])
 }
